@@ -31,21 +31,6 @@ def test_each_result_has_a_data_frame(value, rows):
     assert len(kassay.to_frame([value, value])) == 2 * rows
 
 
-def test_a_value_without_a_table_is_an_error():
-    with pytest.raises(UsageError, match="got int"):
-        kassay.to_frame(3)
-
-
-def test_the_graph_of_a_group_and_of_an_assignment_is_bipartite():
-    for graph in (
-        kassay.to_networkx(GROUP),
-        kassay.to_networkx(GROUP, kassay.assign(GROUP, "sticky")),
-    ):
-        assert nx.is_bipartite(graph)
-    edges = kassay.to_networkx(GROUP, kassay.assign(GROUP, "sticky")).number_of_edges()
-    assert edges == GROUP.partition_count
-
-
 def test_paths_of_the_residual_network_are_the_improving_chains():
     members = (
         Member(id="a", subscription=("t", "u"), owned=[("t", 0), ("u", 0), ("u", 1)]),
@@ -93,24 +78,6 @@ def test_captures_load_with_one_call():
     assert (group.id, len(group.members)) == ("billing-roundrobin", 4)
     with pytest.raises(InputError, match="no such file or directory"):
         kassay.load_captures(CAPTURE / "missing")
-
-
-def test_a_solution_lists_its_moves():
-    solution = kassay.solve(GROUP)
-    assert len(solution.moves) == solution.movement.value == 2
-    assert all(move.giver != move.taker for move in solution.moves)
-
-
-def test_weights_that_are_not_integers_are_refused_with_advice():
-    with pytest.raises(InputError, match=r"weights must be integers, got 1\.5; multiply"):
-        Topic(name="t", partitions=2, weights=(1.5, 2))
-    with pytest.raises(InputError, match=r"partitions must be an integer, got 2\.0"):
-        Topic(name="t", partitions=2.0)
-
-
-def test_a_string_is_not_a_list_of_topics():
-    with pytest.raises(InputError, match="subscription must be a list, got the string 'abc'"):
-        Member(id="a", subscription="abc")
 
 
 @pytest.mark.parametrize(

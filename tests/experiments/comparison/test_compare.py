@@ -29,66 +29,6 @@ def three_members() -> Group:
     )
 
 
-def test_an_optimal_assignment_has_no_gap():
-    group = three_members()
-    result = compare(
-        group,
-        "any",
-        result=stable(
-            Assignment(
-                {"c0": [("t", 0), ("t", 1)], "c1": [("t", 3), ("t", 4)], "c2": [("t", 2), ("t", 5)]}
-            )
-        ),
-    )
-    assert (
-        result.imbalance["sum_of_squares"].value,
-        result.imbalance["sum_of_squares"].optimum,
-    ) == (12, 12)
-    assert (
-        result.imbalance["makespan"].gap,
-        result.imbalance["spread"].gap,
-        result.imbalance["deviation"].gap,
-    ) == (0, 0, 0)
-    assert (result.movement, result.movement_gap) == (ComparedValue.with_optimum(2, 2), 0)
-    assert result.least_imbalance is True
-    assert result.unnecessary_moves == 0
-
-
-def test_moves_beyond_those_of_the_optimum_are_unnecessary():
-    group = three_members()
-    swapped = Assignment(
-        {"c0": [("t", 3), ("t", 1)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 2), ("t", 5)]}
-    )
-    result = compare(group, "any", result=stable(swapped))
-    assert result.least_imbalance is True
-    assert (result.movement_gap, result.unnecessary_moves) == (2, 2)
-
-
-def test_moves_of_a_suboptimal_assignment_are_compared_at_its_own_imbalance():
-    group = three_members()
-    # Loads 3/2/1 take one move; this makes three.
-    uneven = Assignment(
-        {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
-    )
-    result = compare(group, "any", result=stable(uneven))
-    assert result.least_imbalance is False
-    assert (
-        result.imbalance["sum_of_squares"].gap,
-        result.imbalance["makespan"].gap,
-        result.imbalance["spread"].gap,
-    ) == (2, 1, 2)
-    assert result.movement == ComparedValue.with_optimum(3, 2)
-    assert result.movement_gap is None
-    assert (result.movement_within, result.unnecessary_moves) == (1, 2)
-
-
-def test_every_move_is_unnecessary_if_keeping_owners_is_as_balanced():
-    group = three_members()
-    uneven = Assignment({"c0": [("t", 3)], "c1": [("t", n) for n in (0, 1, 2, 4, 5)], "c2": []})
-    result = compare(group, "any", result=stable(uneven))
-    assert (result.movement_within, result.unnecessary_moves) == (0, 4)
-
-
 def test_with_weights_only_the_makespan_has_an_optimum():
     group = Group(
         topics=(Topic(name="t", partitions=3, weights=(5, 4, 1)),),

@@ -4,9 +4,8 @@ from itertools import islice
 
 import pytest
 
-from kassay.experiments.comparison.compare import compare, front_distance
-from kassay.experiments.comparison.optimum import solve_optimum, without_racks
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.comparison.compare import front_distance
+from kassay.experiments.comparison.optimum import solve_optimum
 from kassay.reference import Assignment, Group
 from kassay.reference.model.metrics import has_racks
 from kassay.solver import SearchLimits
@@ -78,21 +77,3 @@ def test_the_distances_to_the_front_equal_those_of_all_assignments(cases, monkey
         assert found.is_on_front is not dominated
         on_front += not dominated
     assert GROUPS // 10 < on_front < GROUPS * 9 // 10
-
-
-def test_the_distance_of_moves_is_that_of_the_comparison_with_the_optimum(cases):
-    for group, _, _ in cases[:100]:
-        optimum = solve_optimum(group)
-        comparison = compare(group, "sticky", optimum=optimum)
-        if comparison.movement_within is not None:
-            assignment = run_until_stable(group, "sticky").assignment
-            found = front_distance(group, assignment, optimum=optimum, limits=SearchLimits())
-            assert found.moves.optimum == comparison.movement_within
-
-
-def test_a_group_without_racks_differs_in_nothing_else():
-    group = racked_group(1)
-    plain = without_racks(group)
-    assert not has_racks(plain)
-    assert plain == without_racks(plain)
-    assert [m.owned for m in plain.members] == [m.owned for m in group.members]

@@ -7,7 +7,6 @@ import pytest
 
 from kassay.experiments.comparison.library_agreement import (
     Agreement,
-    Runs,
     add_agreements,
     agreement_of,
     compare_with_reference,
@@ -59,12 +58,6 @@ def drivers(tmp_path, monkeypatch):
 
 def result(lists):
     return StableResult(ending=Ending.OK, assignment=Assignment(lists), rounds=1)
-
-
-def test_the_order_of_partitions_and_empty_members_do_not_matter():
-    one = result({"a": [("t", 0), ("t", 1)], "b": []})
-    other = result({"a": [("t", 1), ("t", 0)]})
-    assert agreement_of(PAIR, one, other) is Agreement.IDENTICAL
 
 
 def test_exchanged_partitions_have_the_same_loads():
@@ -128,40 +121,6 @@ def test_releases_show_the_first_difference_with_the_known_changes(drivers):
     assert any("KIP-341" in change for change in results[1].known)
 
 
-def _loads_per_run(*loads):
-    """Return the answers of a driver: member "a" gets these numbers of partitions in turn."""
-    return (
-        f'{{"a": [["t", n] for n in range({loads}[number % {len(loads)}])], '
-        f'"b": [["t", n] for n in range({loads}[number % {len(loads)}], 2)]}}'
-    )
-
-
-def _releases_of_sarama(drivers, before, after):
-    drivers |= {"@1.45.2": before, "@1.46.3": after}
-    versions = ["1.45.2", "1.46.3"]
-    return list(run_releases(PAIR, libraries()["sarama"], "sticky", versions, seconds=20))
-
-
-def test_releases_with_varying_loads_are_equal_if_they_have_loads_in_common(drivers):
-    found = _releases_of_sarama(drivers, _loads_per_run(2), _loads_per_run(1, 1, 2))
-    assert [one.runs for one in found] == [5, 5]
-    assert not found[1].is_difference
-
-
-def test_releases_with_varying_loads_differ_if_they_have_no_loads_in_common(drivers):
-    found = _releases_of_sarama(drivers, _loads_per_run(2), _loads_per_run(1))
-    assert found[1].change is Agreement.OTHER_LOADS
-
-
-def test_releases_that_fail_in_some_runs_differ_only_if_no_run_has_the_same_ending(drivers):
-    failure = '{"failed": "panic"}'
-    some = f"{failure} if number == 3 else {_loads_per_run(1)}"
-    assert not _releases_of_sarama(drivers, _loads_per_run(1), some)[1].is_difference
-    close_processes()
-    found = _releases_of_sarama(drivers, _loads_per_run(1), failure)
-    assert found[1].change is Agreement.FAILED
-
-
 def test_a_stopped_count_has_no_group_that_is_not_complete():
     stop = Event()
     counts = empty_counts(["range", "roundrobin"])
@@ -173,38 +132,3 @@ def test_a_stopped_count_has_no_group_that_is_not_complete():
 
     add_agreements(counts, groups(), limits=CaseLimits(stop=stop))
     assert [one.agreements.total() for one in counts.values()] == [1, 1]
-
-
-def test_orders_of_the_members_start_with_that_of_the_group_and_depend_on_the_seed():
-    members = tuple(Member(id=f"m{number}", subscription=("t",)) for number in range(8))
-    group = Group(topics=PAIR.topics, members=members, id="g")
-
-    def orders(seed):
-        runs = Runs(orders=4, seed=seed).groups(group, "range")
-        return [[member.id for member in one.members] for one in runs]
-
-    first, *others = orders(1)
-    assert first == [member.id for member in members]
-    assert [sorted(one) for one in others] == [first] * 3
-    assert orders(1) == orders(1) != orders(2)
-
-
-def test_the_leader_of_each_order_can_change_the_result(drivers):
-    drivers["kafkajs"] = '{json.loads(line)["group"]["members"][0]["id"]: [["t", 0], ["t", 1]]}'
-    (counts,) = count_agreements([PAIR], ["kafkajs:roundrobin"], runs=Runs(orders=8, repetitions=2))
-    assert counts.distinct_assignments == {2: 1}
-    assert counts.distinct_loads == {1: 1}
-    assert counts.excess_load == {1: 16}
-    assert counts.excess_sum_of_squares == {2: 16}
-
-
-def test_counts_have_the_distribution_of_the_unnecessary_moves_of_all_runs(drivers):
-    owned = tuple(
-        Member(id=name, subscription=("t",), owned=[("t", number)], generation=1)
-        for number, name in enumerate("ab")
-    )
-    drivers["sarama"] = '{"a": [["t", number % 2]], "b": [["t", 1 - number % 2]]}'
-    group = Group(topics=PAIR.topics, members=owned)
-    (counts,) = count_agreements([group], ["sarama:sticky"], runs=Runs(repetitions=3))
-    assert counts.moves == {0: 2, 2: 1}
-    assert counts.varying_assignments == 1

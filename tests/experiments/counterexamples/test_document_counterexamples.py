@@ -8,10 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
-from kassay.experiments.counterexamples import random_documents
 from kassay.experiments.counterexamples.document_hunt import DocumentHunt, document_size
 from kassay.experiments.counterexamples.random_documents import random_case
-from kassay.experiments.implementations.runner import DocumentRunResult, run_on_document
+from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import compare_answer, compare_assignor
 from kassay.reference.documents.kind_documents import (
@@ -19,7 +18,6 @@ from kassay.reference.documents.kind_documents import (
     KindDocument,
     parse_kind_document,
 )
-from kassay.reference.model.errors import UsageError
 from kassay.solver.limits import SearchLimits
 from tests.tiers import short_and_long
 
@@ -200,28 +198,6 @@ def test_random_cases_are_valid_and_reproducible(name: str) -> None:
         assert run_on_document(one, assignor).answer is not None
 
 
-@pytest.mark.parametrize(
-    ("assignor", "seed", "tasks", "measure", "excess"),
-    # The letters are those of the known counterexamples.
-    [
-        pytest.param("share", 17, 4, "slots", 1, id="a"),
-        pytest.param("share", 27, 4, "sum_of_squares", 2, id="b"),
-        pytest.param("share", 98, 4, "violations", 1, id="c"),
-        pytest.param("streams-high-availability", 30, 6, "state_moves", 2, id="g"),
-        pytest.param("streams-high-availability", 6, 4, "state_moves", 1, id="h"),
-        pytest.param("streams-high-availability", 139, 6, "process_moves", 2, id="i"),
-        pytest.param("connect-incremental", 17, 8, "task_topic_spread", 8, id="j"),
-        pytest.param("connect-incremental", 9, 4, "task_stopped_ms", 600_000, id="k"),
-    ],
-)
-def test_random_cases_contain_known_kinds_of_counterexamples(
-    assignor: str, seed: int, tasks: int, measure: str, excess: int
-) -> None:
-    search = DocumentHunt(assignor, measure, SearchLimits(), excess=excess)
-    kind = Kind(assignor.partition("-")[0])
-    assert search.measured(random_case(kind, seed, assignor=assignor, places=3, tasks=tasks))
-
-
 def test_a_sequence_of_connect_counts_with_its_worst_step() -> None:
     worst = DocumentHunt("connect-incremental", "task_topic_spread", SearchLimits()).measured(
         _port_document("l")
@@ -239,39 +215,6 @@ def test_shrinking_keeps_the_excess(excess: int, tasks: int) -> None:
     (found,) = search.search([document])
     assert found.size.tasks == tasks
     assert found.value - found.minimum >= excess
-
-
-def test_all_threads_of_a_process_restart_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(document: KindDocument, _: str) -> DocumentRunResult:
-        """Assign all tasks to the first member, as after its process has started first."""
-        content: Any = document.content
-        tasks = {name: [*range(t["partitions"])] for name, t in content["subtopologies"].items()}
-        given = {one["id"]: {"active": {}, "standby": {}} for one in content["members"]}
-        given[content["members"][0]["id"]]["active"] = tasks
-        return DocumentRunResult(answer={"members": given})
-
-    monkeypatch.setattr(random_documents, "run_on_document", run)
-    restarted = []
-    for seed in range(40):
-        content: Any = random_case(
-            Kind.STREAMS_GROUP, seed, assignor="kafka-broker:streams-sticky", places=3, tasks=4
-        ).content
-        stateful = {name for name, one in content["subtopologies"].items() if one["stateful"]}
-        offsets = {name for one in content["members"] for name in one.get("offsets", ())}
-        assert offsets <= stateful
-        for one in content["members"]:
-            if one.get("offsets"):
-                process = [m for m in content["members"] if m["process"] == one["process"]]
-                assert not any("active" in member for member in process)
-                restarted.append(len(process))
-    assert max(restarted) > 1
-
-
-def test_an_unknown_measure_is_an_error_that_lists_the_measures() -> None:
-    search = DocumentHunt("share", "state_moves", SearchLimits())
-    cases = [random_case(Kind.SHARE, 0, assignor="share", places=1, tasks=1)]
-    with pytest.raises(UsageError, match="has the measure 'state_moves'; measures: uncovered_part"):
-        list(search.search(cases))
 
 
 def test_the_command_writes_the_smallest_documents(tmp_path: Path) -> None:

@@ -16,17 +16,17 @@ from kassay.experiments.counterexamples.find_counterexample import (
     measure_shortfall,
     shrink_group,
 )
-from kassay.experiments.counterexamples.gallery import gallery, render_gallery
+from kassay.experiments.counterexamples.gallery import gallery
 from kassay.experiments.counterexamples.namings import (
     group_kind,
     namings,
     renamed,
 )
 from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
-from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS, exhaustive_groups_up_to
-from kassay.reference import Assignment, Group
+from kassay.reference import Group
 from kassay.reference.documents.json_codec import group_document, parse_group
 
 SMALL_GROUPS = list(exhaustive_groups_up_to(members=3, partitions=3))
@@ -118,21 +118,6 @@ def test_a_crash_of_a_user_defined_assignor_is_a_failure():
     assert (shortfall.severity, shortfall.result.ending) == (1, Ending.FAILED)
 
 
-def test_the_worst_run_of_a_varying_assignor_counts(monkeypatch):
-    group = parse_group({"topics": {"t": 2}, "members": [{"id": m, "topics": ["t"]} for m in "ab"]})
-    bad, good = {"a": [("t", 0), ("t", 1)]}, {"a": [("t", 0)], "b": [("t", 1)]}
-    lists = iter([good, good, bad, good, good])
-
-    def run(_group, _assignor):
-        return StableResult(ending=Ending.OK, assignment=Assignment(next(lists)), rounds=1)
-
-    monkeypatch.setattr(
-        "kassay.experiments.counterexamples.find_counterexample.run_until_stable", run
-    )
-    options = CounterexampleOptions(assignor="sarama:sticky", shortcoming=Shortcoming.IMBALANCE)
-    assert measure_shortfall(group, options).severity == Fraction(2)
-
-
 @pytest.mark.parametrize(
     ("name", "shortcoming", "may_decrease"),
     [
@@ -149,15 +134,6 @@ def test_shrinking_keeps_the_shortcoming(name, shortcoming, may_decrease):
     assert reached == measure_shortfall(smallest, options).severity > 0
     assert size_of(smallest) <= size_of(group)
     assert may_decrease or reached >= severity
-
-
-def test_shrinking_keeps_a_member_with_a_topic():
-    group = NAMED_GROUPS["A"].group
-    options = search_options(Shortcoming.FAILURE, "cmd:false")  # fails on each group
-    smallest, _ = shrink_group(group, options, Fraction(1))
-    [member] = smallest.members
-    [topic] = member.subscription
-    assert [one.name for one in smallest.topics] == [topic]
 
 
 def test_no_part_of_a_smallest_group_can_be_removed():
@@ -207,33 +183,3 @@ def test_every_entry_is_of_its_own_kind_and_misses_the_optimum(searched):
 def test_a_gallery_does_not_depend_on_the_order_of_the_searches(searched):
     options, searches, found = searched
     assert gallery(reversed(searches), options) == found
-
-
-def test_cases_with_errors_are_counted_and_listed(searched):
-    _, _, found = searched
-    assert found.counts["errors"] == 1
-    assert "unknown family 'no-such-family'" in found.errors[0][1]
-
-
-def test_the_document_is_json_with_readable_groups(searched):
-    _, _, found = searched
-    document = json.loads(json.dumps(found.document()))
-    groups = [parse_group(entry["group"]) for entry in document["entries"]]
-    assert groups == [entry.group for entry in found.entries]
-    assert sum(size["kinds"] for size in document["by_size"]) == len(found.entries)
-
-
-def test_the_page_shows_the_entries_and_is_self_contained(searched):
-    _, _, found = searched
-    page = render_gallery(found, about={"families": "<b>small</b>"}, top=2)
-    assert page.count('class="exhibit"') == 2
-    assert page.count("<svg") == 4
-    assert f"{len(found.entries) - 2} more are in groups.jsonl" in page
-    assert "&lt;b&gt;small" in page
-    assert "http" not in page.replace("http-equiv", "")
-
-
-def test_an_empty_gallery_has_a_page():
-    found = gallery([], search_options(Shortcoming.LIVELOCK))
-    assert found.counts["cases"] == 0
-    assert "No counterexample was found" in render_gallery(found, about={}, top=5)

@@ -8,7 +8,6 @@ import pytest
 
 from kassay.experiments.history.generations import (
     generation_of,
-    generation_row,
     reconstruct_generations,
 )
 from kassay.experiments.history.group_records import GroupRecord
@@ -93,11 +92,6 @@ def test_a_group_that_is_created_again_starts_another_incarnation() -> None:
         assert [(g.incarnation, g.number) for g in generations] == numbers
 
 
-def test_an_empty_group_without_generation_is_skipped() -> None:
-    empty = GroupMetadata("g", "", 0, None, None, 5, ())
-    assert list(reconstruct_generations("g", classic(empty))) == []
-
-
 def test_an_empty_generation_has_no_members_and_no_rebalance() -> None:
     [first] = group_metadata_records("g", "range", seed=7, steps=1)
     empty = GroupMetadata("g", "consumer", 2, None, None, 9, ())
@@ -160,16 +154,3 @@ def test_a_static_member_keeps_its_assignment_under_a_new_member_id() -> None:
     )
     [generation] = reconstruct_generations("g", group_records(raw))
     assert [(m.id, m.instance_id) for m in generation.members] == [("z", "post")]
-
-
-def test_rows_keep_all_fields_of_a_generation() -> None:
-    records = group_metadata_records("g", "range", seed=8, steps=5)
-    generations = list(reconstruct_generations("g", classic(*records)))
-    assert [generation_of(generation_row(each)) for each in generations] == generations
-
-
-def test_generations_of_other_applications_have_no_rebalances() -> None:
-    [record] = group_metadata_records("g", "range", seed=1, steps=1)
-    [generation] = reconstruct_generations("g", classic(record._replace(protocol_type="connect")))
-    assert [(m.subscription, m.assigned) for m in generation.members] == [(None, None)]
-    assert list(find_rebalances([generation])) == []

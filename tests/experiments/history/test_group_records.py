@@ -1,11 +1,10 @@
 """The check of whole columns accepts only commits that decoding accepts."""
 
 import pyarrow as pa
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kassay.experiments.history.group_records import Position, are_valid_commits, to_list
+from kassay.experiments.history.group_records import are_valid_commits, to_list
 from kassay.reference.protocol.record_codec import (
     CorruptRecordError,
     decode,
@@ -68,20 +67,6 @@ def test_accepted_commits_are_decodable(values: list[bytes | None], skipped: int
     assert all(map(is_decodable, accepted))
 
 
-@pytest.mark.parametrize("version", range(5))
-def test_commits_of_brokers_are_accepted(version: int) -> None:
-    values = [commit(version, text) for text in ("", "a", "consumer-1/host", "x" * 120)]
-    assert are_valid_commits(pa.array(values)).all()
-    mixed = [commit(version, text) for text in ("é", "", "long" * 9)]
-    assert are_valid_commits(pa.array(mixed)).tolist() == [False, True, True]
-
-
-def test_tagged_fields_and_long_texts_of_version_4_are_left_to_decoding() -> None:
-    values = [commit(4, "a", tagged=True), commit(4, "x" * 200), commit(4, None)]
-    assert are_valid_commits(pa.array(values)).tolist() == [False, False, False]
-    assert [is_decodable(value) for value in values] == [True, True, False]
-
-
 @given(
     messages=st.lists(
         st.tuples(st.sampled_from([KEY, KEY[:-1] + b"\3", KEY[:-1], None]), VALUES), max_size=20
@@ -111,12 +96,6 @@ def test_only_the_newest_commit_of_a_partition_is_kept() -> None:
     rows = [row for row in decode_rows(reversed(raw)) if row["kind"] == 1]
     assert [row["records"] for row in rows] == [6, 6, 6]
     assert all('"offset":60' in row["payload"] for row in rows)
-
-
-def test_without_offsets_the_latest_commit_is_the_newest() -> None:
-    assert Position(0, 7, 3).order == 7
-    assert Position(0, None, 3).order == 3
-    assert Position(0, None, None).order == 0
 
 
 def test_a_damaged_record_becomes_an_error_row_and_the_others_are_decoded() -> None:

@@ -68,32 +68,6 @@ def test_group_metadata_contains_subscriptions_and_assignments() -> None:
     assert member["assignment"]["assigned"] == [{"topic": "t", "partitions": [0, 2]}]
 
 
-def test_records_of_consumer_groups_contain_topic_ids() -> None:
-    target = {"topicPartitions": [{"topicId": "AAAAAAAAAAAAAAAAAAAATQ", "partitions": [1]}]}
-    result = read_line(
-        line(
-            {"type": "7", "data": {"groupId": "g", "memberId": "m"}},
-            {"version": "0", "data": target},
-        )
-    )
-    assert result.record.key == {"group": "g", "member_id": "m"}
-    [assigned] = result.record.value["assigned"]
-    assert (assigned["topic_id"].int, assigned["partitions"]) == (77, [1])
-
-
-def test_a_heading_of_the_tool_names_the_partition() -> None:
-    commit = line(
-        {"type": "1", "data": {"group": "g", "topic": "t", "partition": 2}},
-        {
-            "version": "3",
-            "data": {"offset": 7, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 8},
-        },
-    )
-    text = f"Dumping /d/__consumer_offsets-31/00.log\nLog starting offset: 0\n{commit}\n"
-    result = read_line(text)
-    assert (result.partition, result.record.value["offset"]) == (31, 7)
-
-
 def test_tombstones_other_record_types_and_failures_are_distinguished() -> None:
     deleted = read_line(line({"type": "2", "data": {"group": "g"}}, "<DELETE>"))
     assert deleted.record.value is None
@@ -147,15 +121,6 @@ def test_damaged_lines_become_errors(text: str, message: str) -> None:
     result = read_line(text)
     assert result.record is None
     assert message in result.error
-
-
-def test_lines_without_a_record_are_skipped() -> None:
-    text = (
-        "baseOffset: 0 lastOffset: 0 count: 1 isTransactional: true position: 0\n"
-        "| offset: 3 CreateTime: 1 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] "
-        "endTxnMarker: COMMIT coordinatorEpoch: 0\nFound 4 invalid bytes at the end\n"
-    )
-    assert list(read_dump(text.splitlines(), name="dump.txt")) == []
 
 
 def test_subscriptions_and_assignments_in_base_64_are_decoded() -> None:

@@ -1,10 +1,7 @@
 """Alert rules and the dashboard use only metrics that kassay writes."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import yaml
@@ -38,23 +35,3 @@ def test_alert_rules_and_dashboard_use_existing_metrics():
     assert names_in(alerts)
     assert names_in(alerts) < known
     assert names_in(panels) == known
-
-
-def test_a_pipe_receives_the_metrics_and_is_not_replaced(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    replace_file(pipe, "metrics")
-    assert os.read(reader, 100) == b"metrics"
-    os.close(reader)
-    assert pipe.is_fifo()
-
-
-def test_standard_output_receives_the_metrics_if_it_is_a_pipe():
-    program = (
-        "from pathlib import Path\n"
-        "from kassay.experiments.history.prometheus_metrics import replace_file\n"
-        "replace_file(Path('/dev/stdout'), 'metrics')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout == b"metrics"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 from kassay.experiments.comparison.comparison_result import Comparison
@@ -11,24 +10,16 @@ from kassay.experiments.history.generations import (
     GenerationMember,
     reconstruct_generations,
 )
-from kassay.experiments.history.history_rows import (
-    compared_row,
-    generation_rows,
-    last_document,
-    rebalance_rows,
-)
 from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
 from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.metrics import Measure
 from kassay.reference.protocol.offsets_topic import GroupMetadata
 from tests.experiments.history.sample_records import (
     PARTITION_COUNTS,
-    decode_rows,
     generation_steps,
     group_metadata_records,
     group_records,
     raw_rows,
-    sample_rows,
 )
 
 
@@ -82,34 +73,6 @@ def test_moves_are_unknown_after_missing_generations() -> None:
     assert comparison.imbalance[Measure.SUM_OF_SQUARES].value is not None
 
 
-def test_a_single_member_makes_no_moves_even_after_missing_generations() -> None:
-    [record] = group_metadata_records("g", "range", seed=1, steps=1)
-    [rebalance] = rebalances_of(record._replace(generation=8))
-    assert rebalance.unknown is None
-    assert comparison_of(rebalance).unnecessary_moves == 0
-
-
-def test_rows_do_not_depend_on_the_order_of_records() -> None:
-    raw = sample_rows("g", "sticky", seed=9, steps=12) + sample_rows("h", "range", seed=9, steps=9)
-    random.Random(3).shuffle(raw)
-    decoded = [row for row in decode_rows(raw) if row["kind"] == 2]
-    decoded.sort(key=lambda row: (row["group"], row["offset"]))
-    generations = list(generation_rows(decoded, topic_names={}))
-    assert [(row["group"], row["number"]) for row in generations] == [
-        *(("g", n) for n in range(1, 13)),
-        *(("h", n) for n in range(1, 10)),
-    ]
-    rows = [
-        compared_row(row) for row in rebalance_rows(generations, partition_counts=PARTITION_COUNTS)
-    ]
-    assert {row["ending"] for row in rows} == {"ok"}
-    document = last_document(rows[11])
-    assert document is not None
-    assert document["id"] == "g"
-    last = list(generation_steps("g", "sticky", seed=9, steps=12))[-1]
-    assert {m["id"]: len(m["owned"]) for m in document["members"]} == last.assignment.counts()
-
-
 def classic_generation(
     number: int,
     assignor: str,
@@ -148,16 +111,6 @@ def test_a_subscribed_topic_that_nobody_is_assigned_makes_the_rebalance_invalid(
     assert "audit-0" in str(comparison.detail)
 
 
-def test_a_subscribed_topic_of_unknown_size_is_noted() -> None:
-    assigned = {"a": (("orders", (0, 1)),)}
-    generation = classic_generation(1, "range", assigned, topics=("audit", "orders"))
-    [rebalance] = find_rebalances([generation])
-    assert rebalance.group is not None
-    assert "no partition of audit is assigned and no partition count is known" in str(
-        rebalance.group.notes
-    )
-
-
 def test_partitions_added_later_do_not_make_earlier_rebalances_invalid() -> None:
     generations = [
         classic_generation(1, "range", {"a": (("orders", (0, 1)),)}),
@@ -192,14 +145,6 @@ def test_cooperative_generations_are_merged_until_revoked_partitions_have_an_own
     assert comparison_of(rebalances[1]).movement.value == 1
 
 
-def test_a_topic_that_nobody_owns_does_not_hide_cooperative_rebalances() -> None:
-    generation = classic_generation(
-        1, "cooperative-sticky", {"a": (("orders", (0, 1)),)}, topics=("audit", "orders")
-    )
-    [rebalance] = find_rebalances([generation], partition_counts={"orders": 2, "audit": 1})
-    assert comparison_of(rebalance).ending == "invalid"
-
-
 def test_the_claims_of_sticky_members_replace_missing_generations() -> None:
     owners = {"a": (("orders", (0, 1)),), "b": (("orders", (2,)),)}
     claims = {"a": (("orders", (0,)),), "b": (("orders", (1, 2)),)}
@@ -213,11 +158,3 @@ def test_the_claims_of_sticky_members_replace_missing_generations() -> None:
     assert comparison_of(rebalance).movement.value == 1
     [unknown] = find_rebalances([replace(generation, assignor="range")])
     assert "generations 1 to 8 are missing" in str(unknown.unknown)
-
-
-def test_topic_ids_without_a_name_are_reported_and_not_called_invalid() -> None:
-    id = "0190aaaa-0000-7000-8000-000000000001"
-    generation = classic_generation(1, "uniform", {"a": ((id, (0, 1)),)})
-    [rebalance] = find_rebalances([replace(generation, protocol=Protocol.CONSUMER)])
-    assert rebalance.group is None
-    assert f"the topic id {id} without its name; give --metadata" in str(rebalance.unknown)

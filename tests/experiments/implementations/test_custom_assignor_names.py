@@ -1,6 +1,5 @@
 """Custom assignors: every failure is a result, and the next group is answered."""
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -9,15 +8,11 @@ import pytest
 
 from kassay.experiments.implementations.library_catalogue import (
     custom_assignor_names,
-    parse_custom_assignor,
 )
-from kassay.experiments.implementations.runner import Ending, run, run_until_stable
+from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError
-from kassay.experiments.study.cases import Case
-from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Group, InputError
-from kassay.reference.assignors import assign
 
 GROUP = NAMED_GROUPS["A"].group
 GOOD = '{"c0": [["t1", 0]], "c1": [["t1", 1]], "c2": [["t0", 0]]}'
@@ -51,15 +46,6 @@ def test_a_port_gives_the_same_result_as_a_user_defined_assignor(group, assignor
     external, internal = run_until_stable(group, user_defined), run_until_stable(group, assignor)
     assert (external.ending, external.assignment) == (internal.ending, internal.assignment)
     assert external.detail == internal.detail
-
-
-def test_output_lines_of_kassay_assign_are_valid_answers(tmp_path):
-    endless = '{"assignment": null, "terminated": false, "reason": "round and round"}'
-    result = run_until_stable(GROUP, command(tmp_path, f"    print({endless!r}, flush=True)"))
-    assert (result.ending, result.detail) == (Ending.NONTERMINATING, "round and round")
-    thrown = '{"assignment": null, "failed": "IllegalStateException", "reason": "no t-3"}'
-    result = run_until_stable(GROUP, command(tmp_path, f"    print({thrown!r}, flush=True)"))
-    assert (result.ending, result.detail) == (Ending.FAILED, "IllegalStateException: no t-3")
 
 
 @pytest.mark.parametrize(
@@ -134,37 +120,11 @@ def _is_running(pid):
         return False
 
 
-def test_a_process_that_cannot_start_is_a_failure():
-    assert run(GROUP, "cmd:./no-such-thing").failed == (
-        "cannot start './no-such-thing': no such file or directory"
-    )
-
-
 def test_a_new_process_answers_the_group_after_a_crash(tmp_path):
     mine = command(tmp_path, "    os.abort() if 'crash' in line else print(GOOD, flush=True)")
     bad = Group(topics=GROUP.topics, members=GROUP.members, id="crash")
     endings = [run_until_stable(group, mine).ending for group in (GROUP, bad, GROUP)]
     assert endings == [Ending.OK, Ending.FAILED, Ending.OK]
-
-
-def test_one_process_answers_all_groups():
-    process = AssignorProcess(
-        (sys.executable, "-uc", "import os\nwhile input(): print(os.getpid())")
-    )
-    try:
-        answers = {process.request("group", seconds=20) for _ in range(3)}
-    finally:
-        process.close()
-    assert len(answers) == 1
-    assert answers != {f"{os.getpid()}\n"}
-
-
-def test_a_command_that_answers_a_single_line_is_started_again():
-    process = AssignorProcess((sys.executable, "-c", "print(input())"))
-    try:
-        assert [process.request(text, seconds=20) for text in "abc"] == ["a\n", "b\n", "c\n"]
-    finally:
-        process.close()
 
 
 def test_lines_longer_than_the_pipe_buffer_pass_in_both_directions():
@@ -196,27 +156,7 @@ def test_a_callable_may_print_raise_or_exit(tmp_path):
         assert expected in result.detail
 
 
-def test_a_missing_callable_is_a_failure(tmp_path):
-    missing = run(GROUP, function(tmp_path, "return {}", name="nothing"))
-    assert "has no attribute 'nothing'" in missing.failed
-
-
 @pytest.mark.parametrize("bad", [{"commands": [""]}, {"commands": ["'"]}, {"callables": ["os"]}])
 def test_invalid_commands_and_callables_are_refused(bad):
     with pytest.raises(InputError):
         custom_assignor_names(**bad)
-
-
-def test_names_contain_the_time_limit():
-    (name,) = custom_assignor_names(commands=["a 'b c'"], seconds=0.25)
-    assert parse_custom_assignor(name).command == ("a", "b c")
-    assert parse_custom_assignor(name).seconds == 0.25
-
-
-def test_a_study_has_rows_for_user_defined_assignors(tmp_path):
-    mine = command(tmp_path, "    os.abort() if '\"D\"' in line else print(GOOD, flush=True)")
-    names = ("sticky", mine, "cmd:./no-such-thing")
-    record = evaluate_case(Case(family="named", seed=1, assignors=names))
-    endings = {row.assignor: row.ending for row in record.comparisons}
-    assert endings == {"sticky": "ok", mine: "invalid", "cmd:./no-such-thing": "failed"}
-    assert assign(GROUP, "sticky").counts() == {"c0": 2, "c1": 1, "c2": 0}

@@ -1,10 +1,7 @@
 """Installed libraries answer through their drivers. Tests of missing libraries are skipped."""
 
-import subprocess
-
 import pytest
 
-from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
     libraries,
     parse_library_assignor,
@@ -94,12 +91,3 @@ def test_a_release_without_rewind_loses_owned_partitions():
     broken = run(group, "kafka-clients@2.8.2:sticky").assignment
     assert broken.counts() == run(group, "sticky").assignment.counts()
     assert broken != run(group, "sticky").assignment
-
-
-def test_a_driver_ends_with_its_input():
-    name = require("kafka-clients:sticky")
-    command = driver_command(parse_library_assignor(name))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready\n"
-        process.stdin.close()
-        assert process.wait(timeout=30) == 0

@@ -10,11 +10,6 @@ from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
 from kassay.experiments.implementations import runner
-from kassay.experiments.implementations.library_catalogue import (
-    libraries,
-    parse_library_assignor,
-    uses_cooperative_protocol,
-)
 from kassay.experiments.implementations.runner import run, run_on_document
 from kassay.experiments.implementations.subprocess_assignor import close_processes
 from kassay.experiments.planning.identify_assignor import client_assignors
@@ -63,56 +58,6 @@ def answer(problem, name):
 def test_a_driver_repeats_the_recorded_answer(recorded):
     require_library(recorded["assignor"].partition(":")[0])
     assert answer(recorded["problem"], recorded["assignor"]) == recorded["answer"]
-
-
-@pytest.mark.libraries
-@pytest.mark.parametrize("recording", RECORDINGS)
-def test_a_driver_equals_the_answers_of_another_driver(recording):
-    file = SHARED / f"{recording}.jsonl.gz"
-    if not file.exists():
-        pytest.skip("needs the recordings in ../shared/fixtures/family")
-    require_library(RECORDINGS[recording].partition(":")[0])
-    compared = 0
-    with gzip.open(file, "rt", encoding="utf-8") as stream:
-        for line in stream:
-            recorded = json.loads(line)
-            problem = {**recorded["problem"], "kind": recorded["problem"]["family"]}
-            assignor = assignor_of(problem)
-            if assignor == "sticky" and problem["config"]["num_standby_replicas"]:
-                continue
-            expected = recorded.get("answer") or {
-                key: recorded[key] for key in ("failed", "reason")
-            }
-            name = RECORDINGS[recording].format(assignor=assignor)
-            assert answer(problem, name) == expected, problem["id"]
-            compared += 1
-    assert compared >= 60
-
-
-@pytest.mark.libraries
-@pytest.mark.parametrize(
-    "name",
-    [
-        f"{library.name}@{version}:{assignor}"
-        for library in libraries().values()
-        for version in library.versions
-        for assignor, offered in library.assignors.items()
-        if offered.kind is not Kind.CONSUMER and library.offers(assignor, version)
-    ],
-)
-def test_each_release_answers_twice_with_the_same_answer(name):
-    require_library(name.partition(":")[0])
-    parsed = parse_library_assignor(name)
-    problems = [
-        one["problem"]
-        for one in RECORDED
-        if one["assignor"].startswith(f"{parsed.library.name}@")
-        and one["assignor"].endswith(f":{parsed.assignor.name}")
-    ]
-    first = [answer(problem, name) for problem in problems]
-    assert first
-    assert not any("failed" in one for one in first)
-    assert [answer(problem, name) for problem in problems] == first
 
 
 PORTS = {
@@ -214,28 +159,6 @@ def test_assign_prints_the_answer_and_the_errors_of_other_documents(driver):
     assert lines[2] == {"id": "last", "assignor": name, "answer": answer}
 
 
-def test_assign_runs_the_port_of_share_groups():
-    name = "share"
-    assert assign(SHARE, name=name) == (
-        0,
-        [{"id": "s", "assignor": name, "answer": {"members": {"m": [["t", 0]]}}}],
-    )
-
-
-def test_assign_prints_the_exception_of_the_library(driver):
-    driver('print(json.dumps({"failed": "NoSuchElementException", "reason": "x"}), flush=True)')
-    code, lines = assign(SHARE)
-    assert (code, lines[0]["answer"]) == (1, None)
-    assert (lines[0]["failed"], lines[0]["reason"]) == ("NoSuchElementException", "x")
-
-
-def test_assign_prints_that_an_assignor_does_not_terminate(driver):
-    driver("time.sleep(60)")
-    code, lines = assign(SHARE)
-    assert (code, lines[0]["answer"], lines[0]["terminated"]) == (1, None, False)
-    assert lines[0]["reason"] == "no answer within 2 seconds"
-
-
 def test_other_commands_refuse_assignors_and_documents_of_another_kind():
     refused = "reads documents of kind 'share', which this command does not support; use kassay "
     refused += "assign, compare, explain, hunt or study"
@@ -250,11 +173,3 @@ def test_other_commands_refuse_assignors_and_documents_of_another_kind():
     assert "kind 'share' is not a consumer group; only kassay import" in result.output
     with pytest.raises(InputError, match=r"kafka-streams 4\.3\.1 has no assignor of consumer gr"):
         client_assignors("kafka-streams@4.3.1")
-
-
-def test_an_unknown_assignor_of_a_kind_names_the_known_ones():
-    with pytest.raises(InputError, match="has no assignor 'share'; choose from uniform, server-r"):
-        parse_library_assignor("kafka-broker@4.0.0:share")
-    with pytest.raises(InputError, match="choose from high-availability, sticky, legacy-sticky"):
-        parse_library_assignor("kafka-streams:range")
-    assert not uses_cooperative_protocol("kafka-connect:incremental")

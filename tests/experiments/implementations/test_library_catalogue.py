@@ -8,12 +8,9 @@ import pytest
 
 from kassay.experiments.implementations import installation, runner
 from kassay.experiments.implementations.library_catalogue import (
-    is_library_assignor,
     libraries,
     parse_library_assignor,
     parse_library_version,
-    uses_cooperative_protocol,
-    version_key,
 )
 from kassay.experiments.implementations.runner import Ending, run, run_until_stable
 from kassay.experiments.implementations.subprocess_assignor import NotReadyError, close_processes
@@ -49,12 +46,6 @@ def driver(tmp_path, monkeypatch):
     close_processes()
 
 
-def test_the_default_version_is_the_first_of_the_list():
-    for name, library in libraries().items():
-        assert parse_library_version(name)[1] == library.versions[0]
-        assert list(library.versions) == sorted(library.versions, key=version_key, reverse=True)
-
-
 def test_a_complete_name_contains_version_and_time_limit():
     newest = libraries()["kafka-clients"].versions[0]
     parsed = parse_library_assignor("kafka-clients:sticky")
@@ -62,17 +53,6 @@ def test_a_complete_name_contains_version_and_time_limit():
     limited = replace(parsed, seconds=2.5)
     assert str(limited) == f"kafka-clients@{newest}@2.5s:sticky"
     assert parse_library_assignor(str(limited)) == limited
-
-
-def test_a_name_keeps_a_time_limit_that_equals_the_default():
-    parsed = parse_library_assignor("kafka-clients@2.4.0@10s:sticky")
-    assert str(parsed) == "kafka-clients@2.4.0@10s:sticky"
-    assert parsed.time_limit == parse_library_assignor("kafka-clients:sticky").time_limit
-
-
-@pytest.mark.parametrize("name", ["sticky", "cmd:./mine", "python:mine:assign", "uniform-4.0"])
-def test_names_of_ports_and_user_defined_assignors_are_no_library_names(name):
-    assert not is_library_assignor(name)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +69,6 @@ def test_names_of_ports_and_user_defined_assignors_are_no_library_names(name):
 def test_unknown_or_invalid_parts_of_a_name_are_input_errors(name, expected):
     with pytest.raises(InputError, match=expected.replace("(", r"\(")):
         parse_library_assignor(name)
-
-
-def test_the_protocol_of_an_assignor_decides_on_follow_up_rebalances():
-    assert uses_cooperative_protocol("kafka-clients@2.4.0:cooperative-sticky")
-    assert not uses_cooperative_protocol("kafka-clients@2.4.0:sticky")
-    assert uses_cooperative_protocol("cooperative-sticky")
 
 
 def test_a_library_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch):
@@ -159,17 +133,6 @@ def test_crashes_and_exceptions_are_results(driver, answer, expected):
     assert expected in result.detail
 
 
-def test_a_crash_after_an_answer_is_not_repeated(driver, tmp_path):
-    log = tmp_path / "calls"
-    name = driver(
-        answer=f"calls = open({str(log)!r}, 'a'); calls.write('x'); calls.close()\n"
-        f"    if open({str(log)!r}).read() == 'xx': os.abort()"
-    )
-    assert run(GROUP, name).failed is None
-    assert "signal SIGABRT" in run(GROUP, name).failed
-    assert run(GROUP, name).failed is None
-
-
 @pytest.mark.parametrize(
     ("before", "expected"),
     [
@@ -183,9 +146,3 @@ def test_a_driver_that_does_not_start_is_an_error_and_no_result(driver, before, 
     with pytest.raises(NotReadyError, match=expected):
         run(GROUP, name)
     assert time.monotonic() - begin < 30
-
-
-def test_a_missing_program_of_a_driver_is_an_error_and_no_result(monkeypatch):
-    monkeypatch.setattr(runner, "driver_command", lambda _: ("no-such-program",))
-    with pytest.raises(NotReadyError, match=r"cannot start 'no-such-program': .*kassay libraries"):
-        run(GROUP, "kafkajs:roundrobin")

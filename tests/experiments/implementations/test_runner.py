@@ -1,7 +1,6 @@
 import pytest
 
 from kassay.experiments.implementations.runner import (
-    MAX_ROUNDS,
     Ending,
     count_withheld_partitions,
     run_until_stable,
@@ -38,11 +37,6 @@ def answers(monkeypatch):
     return give
 
 
-def test_partitions_of_topics_without_subscribers_are_not_withheld():
-    assert count_withheld_partitions(GROUP, HALF) == 1
-    assert count_withheld_partitions(GROUP, WHOLE) == 0
-
-
 def test_a_partition_without_a_subscriber_withholds_no_other_partition(answers):
     unsubscribed = Assignment({"a": [("t", 0), ("alone", 0), ("gone", 7)], "b": [("t", 1)]})
     assert count_withheld_partitions(GROUP, unsubscribed) == 0
@@ -74,20 +68,6 @@ def test_a_repeated_assignment_that_withholds_partitions_does_not_terminate(answ
     result = run_until_stable(GROUP, "cooperative-sticky")
     assert (result.ending, result.rounds) == (Ending.NONTERMINATING, 3)
     assert "round 3 repeats the assignment of round 1" in result.detail
-
-
-def test_a_cooperative_assignor_that_never_assigns_a_partition_is_invalid(answers):
-    answers(AssignorResult("x", assignment=HALF))
-    result = run_until_stable(GROUP, "cooperative-sticky")
-    assert (result.ending, result.rounds) == (Ending.INVALID, 2)
-    assert result.detail == "t-1 is not assigned"
-
-
-def test_the_number_of_rounds_is_limited(answers):
-    changing = (Assignment({"a": [], "b": [("t", n)]}) for n in range(MAX_ROUNDS))
-    answers(*(AssignorResult("x", assignment=each) for each in changing))
-    result = run_until_stable(GROUP, "cooperative-sticky")
-    assert (result.ending, result.rounds) == (Ending.NONTERMINATING, MAX_ROUNDS)
 
 
 def test_livelocks_and_exceptions_are_endings(answers):

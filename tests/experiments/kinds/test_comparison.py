@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from kassay.experiments.cli.application import app
 from kassay.experiments.kinds.registry import KindComparison, compare_answer
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
-from kassay.solver import standby_costs
 from kassay.solver.limits import SearchLimits
 
 
@@ -30,23 +29,6 @@ def _numbers(compared: KindComparison) -> dict[str, tuple[int, int | None]]:
 def _share(topics: Mapping[str, Any], **subscriptions: list[str]) -> dict[str, Any]:
     members = [{"id": id, "topics": names} for id, names in subscriptions.items()]
     return {"topics": topics, "members": members}
-
-
-def test_four_slots_of_three_members_exceed_the_fewest() -> None:
-    document = _share({"t0": 2}, m1=["t0"], m2=["t0"], m3=["t0"])
-    answer = {"members": {"m1": [["t0", 0], ["t0", 1]], "m2": [["t0", 0]], "m3": [["t0", 1]]}}
-    numbers = _numbers(_compared(Kind.SHARE, document, answer)[0])
-    assert numbers["slots"] == (4, 3)
-    assert numbers["members_per_partition"] == (8, 5)
-    assert numbers["sum_of_squares"] == (6, 6)
-
-
-def test_mixed_subscriptions_are_compared_with_the_minimum_loads() -> None:
-    document = _share({"t0": 2, "t1": 2}, a=["t0"], b=["t0", "t1"])
-    answer = {"members": {"a": [["t0", 0]], "b": [["t0", 1], ["t1", 0], ["t1", 1]]}}
-    numbers = _numbers(_compared(Kind.SHARE, document, answer)[0])
-    assert numbers["sum_of_squares"] == (10, 8)
-    assert numbers["movement"] == (0, None)
 
 
 def test_changes_of_share_groups_that_were_not_needed_are_listed() -> None:
@@ -79,30 +61,6 @@ def test_uncovered_and_not_assignable_partitions_make_an_answer_invalid(
     assert _numbers(compared)["uncovered_partitions"][0] == int("not" in message)
 
 
-def _state(**tasks: list[str]) -> dict[str, Any]:
-    connectors = {"w0": ["a"], "w1": ["b"]}
-    return {
-        worker: {"connectors": connectors[worker] if len(tasks) > 1 else ["a", "b"], "tasks": list_}
-        for worker, list_ in tasks.items()
-    }
-
-
-def test_tasks_of_one_connector_on_one_worker_are_uneven() -> None:
-    first = [f"{name}-{number}" for name in "ab" for number in range(4)]
-    steps = [{"workers": ["w0"]}, {"workers": ["w0", "w1"]}]
-    document = {"steps": [{**step, "connectors": {"a": 4, "b": 4}} for step in steps]}
-    states = [_state(w0=first), _state(w0=first[4:], w1=first[:4])]
-    answer = {"steps": [{"state": state, "task_downtime_ms": 0} for state in states]}
-    before, after = _compared(Kind.CONNECT, document, answer)
-    assert (before.step, after.step) == (0, 1)
-    numbers = _numbers(after)
-    assert numbers["task_sum_of_squares"] == (32, 32)
-    assert numbers["task_topic_spread"] == (32, 16)
-    assert numbers["task_movement"] == (4, 4)
-    assert numbers["connector_sum_of_squares"] == (2, 2)
-    assert numbers["connector_movement"] == (1, 1)
-
-
 def test_a_state_without_a_task_and_stopped_time_are_reported() -> None:
     document = {"steps": [{"workers": ["w0"], "connectors": {"a": 2, "b": 1}}]}
     state = {"w0": {"connectors": ["a", "b"], "tasks": ["a-0", "b-0"]}}
@@ -132,49 +90,6 @@ def test_the_commands_read_documents_of_share_groups(tmp_path: Path) -> None:
     assert "fixed levels" in result.output
 
 
-def _streams_group(**members: dict[str, Any]) -> dict[str, Any]:
-    """Return a Streams group with a stateful and a stateless subtopology."""
-    return {
-        "subtopologies": {
-            "0": {"partitions": 2, "stateful": True},
-            "1": {"partitions": 2, "stateful": False},
-        },
-        "members": [{"id": id, **fields} for id, fields in members.items()],
-    }
-
-
-def test_stateful_tasks_on_one_thread_are_above_the_minimum() -> None:
-    document = _streams_group(
-        a={"process": "p0", "active": {"0": [0, 1]}}, b={"process": "p1", "active": {"1": [0, 1]}}
-    )
-    members = {m["id"]: {"active": m["active"], "standby": {}} for m in document["members"]}
-    compared = _compared(Kind.STREAMS_GROUP, document, {"members": members})[0]
-    numbers = _numbers(compared)
-    assert numbers["active_sum_of_squares"] == (8, 8)
-    assert numbers["stateful_sum_of_squares"] == (4, 2)
-    assert numbers["stateful_spread"] == (2, 0)
-    assert numbers["subtopology_spread_above_minimum"] == (2, 0)
-    assert numbers["state_moves"] == numbers["thread_moves"] == (0, 0)
-    assert {one.name: one.optimum for one in compared.measures}["state_moves"] == 1
-
-
-def test_a_move_of_a_stateful_task_instead_of_a_stateless_one_is_not_needed() -> None:
-    document = _streams_group(
-        a={"process": "p0", "active": {"0": [0, 1]}},
-        b={"process": "p0", "active": {"1": [0]}},
-        c={"process": "p0", "active": {"1": [1]}},
-        d={"process": "p2"},
-        e={"process": "p2"},
-    )
-    active = {"a": {"0": [0]}, "b": {"1": [0]}, "c": {"1": [1]}, "d": {"0": [1]}}
-    members = {id: {"active": tasks, "standby": {}} for id, tasks in active.items()}
-    compared = _compared(Kind.STREAMS_GROUP, document, {"members": members})[0]
-    assert _numbers(compared)["state_moves"] == (1, 0)
-    assert _numbers(compared)["process_moves"] == (1, 1)
-    moves = [(move.partition, move.owners, move.member) for move in compared.unneeded]
-    assert moves == [(("0", 1), ("p0",), "p2")]
-
-
 def _processes(**active: list[str]) -> dict[str, Any]:
     """Return an application with processes of two threads and one stateful subtopology."""
     return {
@@ -198,15 +113,6 @@ def _answer(standby: Mapping[str, list[str]], **active: list[str]) -> dict[str, 
             for name, tasks in active.items()
         }
     }
-
-
-def test_three_moves_of_a_join_where_one_is_enough() -> None:
-    document = _processes(a=["0_0", "0_2"], b=["0_1", "0_3"], c=[])
-    answer = _answer({}, a=["0_0", "0_3"], b=["0_2"], c=["0_1"])
-    numbers = _numbers(_compared(Kind.STREAMS, document, answer)[0])
-    assert numbers["state_moves"] == numbers["process_moves"] == (3, 1)
-    assert numbers["active_sum_of_squares"] == (4, 4)
-    assert numbers["missing_standbys"] == (0, 0)
 
 
 def test_standbys_are_compared_by_tags_and_moves() -> None:

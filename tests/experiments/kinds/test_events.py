@@ -82,17 +82,6 @@ def answering(monkeypatch, answer):
     monkeypatch.setattr(streams_events, "run_on_document", run)
 
 
-def test_an_assignor_that_restores_on_the_new_process_moves_at_once(monkeypatch):
-    moved = {A: {"active": ["0_0"], "standby": []}, B: {"active": ["0_1"], "standby": []}}
-    answering(
-        monkeypatch, lambda _: DocumentRunResult(answer={"error": "NONE", "processes": moved})
-    )
-    before = application({A: ["0_0", "0_1"], B: []}, partitions=2)
-    event = run_application_until_stable(before, "sticky")
-    assert (event.ending, event.rebalances, event.state_moves) == (Ending.OK, 1, 1)
-    assert event.restored_copies == 1
-
-
 def test_follow_up_rebalances_that_change_nothing_do_not_end(monkeypatch):
     def same(document):
         processes = {
@@ -105,18 +94,6 @@ def test_follow_up_rebalances_that_change_nothing_do_not_end(monkeypatch):
     event = run_application_until_stable(application({A: ["0_0"]}, partitions=1), "fallback-prior")
     assert event.ending is Ending.NONTERMINATING
     assert event.detail == "rebalance 2 requests another one and changes nothing"
-
-
-def test_an_assignment_that_streams_refuses_ends_the_rebalances(monkeypatch):
-    refused = {"error": "MISSING_PROCESS_ID", "processes": {}}
-    answering(monkeypatch, lambda _: DocumentRunResult(answer=refused))
-    event = run_application_until_stable(application({A: ["0_0"]}, partitions=1), "sticky")
-    assert (event.ending, event.detail) == (Ending.INVALID, "MISSING_PROCESS_ID")
-
-
-def test_an_exception_of_the_assignor_ends_the_rebalances():
-    event = run_application_until_stable(application({}), PORT)
-    assert (event.ending, event.detail) == (Ending.FAILED, "NoSuchElementException: null")
 
 
 @pytest.mark.parametrize(("delay", "stopped"), [(300_000, 600), (40_000, 80), (0, 0)])

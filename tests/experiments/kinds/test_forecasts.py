@@ -2,13 +2,8 @@
 
 import pytest
 
-from kassay.experiments.kinds.connect import state_after_events
 from kassay.experiments.kinds.group_kind import ForecastRequest
-from kassay.experiments.kinds.registry import KINDS, current_state
-from kassay.experiments.kinds.streams import (
-    compare_stable_application,
-    run_application_until_stable,
-)
+from kassay.experiments.kinds.registry import KINDS
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits
@@ -67,25 +62,6 @@ def test_a_restart_waits_for_the_delay_and_not_for_the_worker():
     assert by_delay[300_000]["loss"]["longest_stop_ms"] == 300_000
 
 
-def test_a_delay_below_the_restart_starts_tasks_twice():
-    _, sentence = forecast(cluster(scheduled_rebalance_max_delay_ms=20_000))
-    assert "starts 2 tasks instead of" in sentence
-
-
-def test_a_mean_of_different_stopped_times_is_an_average():
-    steps = [{"workers": ["w0", "w1"], "connectors": {"a": 2, "b": 3}}]
-    document = cluster(steps=steps, scheduled_rebalance_max_delay_ms=20_000)
-    settings, sentence = forecast(document)
-    [restart] = [one["restart"] for one in settings if one["delay_ms"] == 20_000]
-    assert restart["stopped_ms_per_task"] < restart["longest_stop_ms"] == 20_000
-    assert sentence.endswith("40 s instead of 15 s on average.")
-
-
-def test_the_best_delay_is_kept():
-    _, sentence = forecast(cluster(scheduled_rebalance_max_delay_ms=40_000))
-    assert sentence.startswith("Keep scheduled.rebalance.max.delay.ms at 40 s")
-
-
 @pytest.mark.parametrize(
     ("document", "message"),
     [
@@ -112,17 +88,6 @@ def test_the_tasks_of_the_only_worker_stop_until_it_is_back():
         assert one["rolling_restart"] == restart
         assert (one["scale_out"]["stopped_ms"], one["loss"]) == (0, None)
     assert sentence.endswith("a restart of 30 s stops each task 30 s.")
-
-
-def test_the_state_of_an_eager_cluster_is_that_of_the_eager_assignor():
-    """The eager assignor deals connectors and tasks in one circle."""
-    steps = [{"workers": ["w0", "w1"], "connectors": {"a": 1, "b": 2}}]
-    document = cluster(protocol="eager", steps=steps)
-    measures = {one.name: one for one in current_state(document, limits=LIMITS).comparison.measures}
-    assert measures["task_topic_spread"].value == measures["task_topic_spread"].minimum
-    steps[0] |= {"workers": ["w0", "w1", "w2"], "connectors": {"a": 2, "b": 1}}
-    placed = state_after_events(cluster(protocol="eager", steps=steps))
-    assert placed["w2"] == {"connectors": [], "tasks": ["a-0"]}
 
 
 def test_requested_delays_are_compared_with_the_current_one():
@@ -154,32 +119,3 @@ def test_settings_shorten_the_probing_of_a_new_process():
     assert shortest < join["probing_minutes"]
     assert sentence.startswith("Set probing.rebalance.interval.ms to 60000: a new process moves")
     assert "(2 suffice)" in sentence
-
-
-def test_a_null_setting_has_the_default():
-    config = dict.fromkeys(
-        ("max_warmup_replicas", "probing_rebalance_interval_ms", "num_standby_replicas")
-    )
-    found, _ = forecast(application(tasks=1, **config), limits=SearchLimits(work=0))
-    assert found[0]["settings"] == {
-        "max_warmup_replicas": 2,
-        "probing_rebalance_interval_ms": 600_000,
-        "num_standby_replicas": 0,
-    }
-
-
-def test_the_minimum_of_probing_uses_the_defaults_of_null_settings():
-    config = dict.fromkeys(("max_warmup_replicas", "probing_rebalance_interval_ms"))
-    document = application(**config)
-    event = run_application_until_stable(document, "streams-high-availability")
-    limits = SearchLimits(work=10)
-    measure = compare_stable_application(document, event, limits).measures[-1]
-    assert (measure.name, measure.minimum) == ("probing_ms", 0)
-
-
-def test_an_application_without_state_is_refused():
-    document = application()
-    content = {**document.content, "subtopologies": {"0": {"partitions": 6, "stateful": False}}}
-    stateless = parse_kind_document(content, kind=Kind.STREAMS)
-    with pytest.raises(InputError, match="no task with state"):
-        forecast(stateless)

@@ -49,23 +49,11 @@ def test_the_restart_of_a_member_has_the_stated_load_and_moves():
     assert (max(loads(group, result).values()), movement(group, result)) == (3, 2)
 
 
-def test_no_restart_is_recommended_without_a_sticky_assignor():
-    group = replace(sticky_group(), status=GroupStatus(assignor="range"))
-    assert not any(text.startswith("restart") for text in texts(group))
-
-
 def test_more_partitions_give_every_member_the_stated_number():
     group = sticky_group()
     text = "give topic t 2 more partitions: every member can then have 3 partitions"
     assert any(one.startswith(text) for one in texts(group))
     assert set(solve(repartition(group, "t", 7)).assignment.counts().values()) == {3}
-
-
-def test_partitions_of_a_topic_that_light_members_do_not_consume_are_not_recommended():
-    # b has no partitions and consumes neither of the two large topics.
-    group = sticky_group(b=("v",))
-    group = replace(group, topics=(*group.topics, Topic(name="v", partitions=1)))
-    assert not any("topic t" in text for text in texts(group))
 
 
 def test_a_change_of_the_assignor_states_its_rolling_restarts():
@@ -77,12 +65,6 @@ def test_a_change_of_the_assignor_states_its_rolling_restarts():
     assert any(
         "to sticky (" in text and text.endswith("; 1 rolling restart)") for text in texts(group)
     )
-
-
-def test_an_assignor_of_older_brokers_is_not_recommended():
-    text = "switch to the consumer protocol with the assignor uniform ("
-    assert any(text in one for one in texts(sticky_group()))
-    assert not any("uniform-4.0" in text for text in texts(sticky_group()))
 
 
 def test_an_action_of_a_plan_by_host_also_reaches_the_loads_of_hosts():

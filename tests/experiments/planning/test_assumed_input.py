@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.comparison.compare import compare
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.planning.render_plan import (
@@ -19,19 +17,14 @@ from kassay.experiments.planning.render_plan import (
 )
 from kassay.experiments.planning.survey_groups import survey_group
 from kassay.experiments.planning.survey_result import (
-    Survey,
     SurveyedGroup,
-    render_survey,
-    survey_csv,
 )
 from kassay.reference import Group, Member, Topic
-from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.group import GroupStatus
-from kassay.reference.model.group_annotations import Assumed, Protocol
+from kassay.reference.model.group_annotations import Assumed
 from kassay.reference.model.group_remarks import (
     AssumedSubscriptions,
     condition,
-    other_reading,
     with_assumption,
 )
 from kassay.solver.limits import SearchLimits
@@ -77,13 +70,6 @@ def test_both_readings_are_solved_and_stated_with_their_conditions() -> None:
         assert f"If {EQUAL}: 3 moves" in text
 
 
-def test_known_subscriptions_have_no_condition() -> None:
-    result = plan(two_topics(), limits=SearchLimits(time=10))
-    assert (result.condition, result.other_reading) == (None, None)
-    assert "Nothing to do: " in verdict(result)
-    assert solve(two_topics()).condition is None
-
-
 @pytest.mark.parametrize("reading", AssumedSubscriptions)
 def test_no_sentence_claims_something_without_its_condition(
     reading: AssumedSubscriptions,
@@ -97,19 +83,6 @@ def test_no_sentence_claims_something_without_its_condition(
             assert not CLAIMS.search(sentence) or sentence.startswith("If every member subscribes")
     assert f"optimal if {condition(group)}" in repr(solve(group))
     assert f"optimal if {condition(group)}" in repr(result)
-
-
-def test_the_survey_states_both_readings_in_row_csv_and_page() -> None:
-    surveyed = survey_group(two_topics(Assumed.TOPICS))
-    assert isinstance(surveyed, SurveyedGroup)
-    short = f"if {EQUAL}: 3 moves, maximum load 451 to 226"
-    assert surveyed.remarks == f"if {ASSIGNED}; {short}"
-    record = surveyed.record()
-    assert record["condition"] == ASSIGNED
-    assert json.loads(json.dumps(record))["other_reading"]["moves"] == 3
-    survey = Survey.of([surveyed])
-    assert short in survey_csv(survey)
-    assert short in render_survey(survey, source="s", plans={})
 
 
 def test_a_reconciling_group_starts_from_its_partitions_and_is_not_optimal() -> None:
@@ -149,85 +122,3 @@ def test_a_balanced_group_that_rebalances_is_not_called_optimal(state: str) -> N
     assert "still rebalancing" in text
     assert "optimal" not in text
     assert "proof" not in text
-
-
-def test_a_subscription_that_follows_from_the_assignment_has_one_reading() -> None:
-    group = two_topics(Assumed.TOPICS)
-    equal = with_assumption(group, AssumedSubscriptions.EQUAL)
-    assert (condition(group), condition(equal)) == (ASSIGNED, EQUAL)
-    assert other_reading(equal) == group
-    alone = Group(
-        topics=(Topic(name="t", partitions=1),),
-        members=(
-            Member(id="a", subscription=("t",), owned=[("t", 0)], assumed=(Assumed.TOPICS,)),
-            Member(id="b", subscription=("t",)),
-        ),
-    )
-    assert other_reading(alone) is None
-    assert condition(alone) == EQUAL
-
-
-def test_the_condition_names_the_members_if_others_subscribe_otherwise() -> None:
-    a, b = two_topics(Assumed.TOPICS).members
-    known = Member(id="c", subscription=("lowrate", "orders"))
-    topics = two_topics().topics
-    one = Group(topics=topics, members=(replace(a, assumed=()), b, known))
-    assert condition(one) == "member 'b' subscribes only to the topics of its partitions"
-    two = Group(topics=topics, members=(a, b, known))
-    assert condition(two) == (
-        "the 2 members without a known subscription subscribe only to the topics of their "
-        "partitions"
-    )
-
-
-def test_documents_keep_what_is_assumed() -> None:
-    group = two_topics(Assumed.TOPICS, Assumed.RACK)
-    assert parse_group(group_document(group)) == group
-    with pytest.raises(ValueError, match="assumed properties must be of topics, rack, got 'age'"):
-        parse_group({"topics": {}, "members": [{"id": "a", "topics": [], "assumed": ["age"]}]})
-
-
-@pytest.mark.parametrize(
-    ("protocol", "reason"),
-    [
-        (Protocol.CLASSIC, "the group has no members"),
-        (Protocol.SIMPLE, "the group has no members, because its consumers call assign()"),
-    ],
-)
-def test_a_group_without_members_is_surveyed_and_not_optimal(
-    protocol: Protocol, reason: str
-) -> None:
-    group = Group(
-        id="g",
-        topics=(Topic(name="t", partitions=3),),
-        members=(),
-        status=GroupStatus(state="Empty", protocol=protocol),
-    )
-    surveyed = survey_group(group)
-    assert isinstance(surveyed, SurveyedGroup)
-    assert str(surveyed.verdict) == f"Nothing to do: {reason}."
-    assert surveyed.remarks == reason
-    assert verdict(plan(group)) == f"Nothing to do: {reason}."
-
-
-def test_a_comparison_states_the_condition_of_its_optimum() -> None:
-    assumed, known = (
-        compare(group, "sticky") for group in (two_topics(Assumed.TOPICS), two_topics())
-    )
-    assert assumed.condition == ASSIGNED
-    assert repr(assumed).endswith(f" if {ASSIGNED}>")
-    assert known.condition is None
-    assert " if " not in repr(known)
-
-
-def test_range_of_the_consumer_protocol_has_one_name() -> None:
-    status = GroupStatus(state="Stable", protocol=Protocol.CONSUMER, assignor="range")
-    group = replace(two_topics(), status=status)
-    surveyed = survey_group(group)
-    assert isinstance(surveyed, SurveyedGroup)
-    assert surveyed.record()["assignor"] == "range"
-    assert "server-range" not in render_survey(Survey.of([surveyed]), source="s", plans={})
-    name = "with range (kassay's name: server-range)"
-    summary = render_summary(plan(group), directory="x")
-    assert summary.count("server-range") == summary.count(name) == 1
-    assert "server-range" not in render_ticket(plan(group))

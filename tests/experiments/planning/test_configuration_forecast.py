@@ -6,19 +6,15 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.planning.configuration_forecast import (
-    Configuration,
-    Criterion,
     Forecast,
     RestartSettings,
     forecast,
-    recommend,
 )
-from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import GroupStatus
-from kassay.reference.model.group_annotations import Client, Protocol
+from kassay.reference.model.group_annotations import Protocol
 from kassay.reference.model.ownership import rejoin
 
 
@@ -68,13 +64,6 @@ def test_static_members_that_are_too_slow_cause_rebalances():
     assert found["range, static members"].restart.rebalances == 12
 
 
-def test_static_groups_have_no_configuration_with_static_members():
-    group = running_group("range")
-    members = tuple(replace(member, instance_id=member.id) for member in group.members)
-    (only,) = forecast(replace(group, members=members), assignors=())
-    assert only.restart.rebalances == 0
-
-
 _CHANGES = [
     (assignor, target)
     for assignor in ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -94,25 +83,6 @@ def test_after_a_change_the_group_has_the_loads_of_the_new_assignor(assignor, ta
     assert len(found.configuration.steps) == steps
     assert found.change.rebalances >= 12 * steps
     assert found.restart.rebalances >= 12
-
-
-def test_the_default_list_of_the_java_client_saves_a_rolling_restart():
-    group = running_group("range")
-    found = by_name(forecast(group, assignors=("cooperative-sticky",)))
-    listed = found["cooperative-sticky, from the default list"]
-    fresh = assign(rejoin(group, {}, generation=-1), "cooperative-sticky")
-    assert listed.makespan == max(fresh.counts().values())
-    assert listed.change.rebalances < found["cooperative-sticky"].change.rebalances
-    client = Client(library="librdkafka")
-    members = tuple(replace(one, client=client) for one in group.members)
-    others = forecast(replace(group, members=members), assignors=("cooperative-sticky",))
-    assert [one.configuration.name for one in others][-1] == "cooperative-sticky"
-
-
-def test_an_upgrade_of_a_cooperative_group_moves_few_partitions():
-    found = by_name(forecast(running_group("cooperative-sticky"), assignors=("uniform",)))
-    upgrade = found["uniform, consumer protocol"].change
-    assert (upgrade.rebalances, upgrade.moves) == (12, 30)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -145,37 +115,3 @@ def test_an_unknown_current_assignor_is_an_input_error():
     assert forecast(replace(group, status=GroupStatus()), current="sticky", assignors=())
     with pytest.raises(InputError, match="cannot simulate the assignor 'own'"):
         forecast(replace(group, status=GroupStatus(assignor="own")))
-
-
-def cost(rebalances: int, moves: int, unowned: int) -> SegmentCost:
-    return SegmentCost(rebalances=rebalances, moves=moves, unowned_ms=unowned)
-
-
-def test_the_recommendation_minimises_the_criterion_and_names_the_reason():
-    def result(name, steps, restart, *, static=False):
-        configuration = Configuration(name=name, steps=steps, is_static=static)
-        change = cost(12, 30, 90_000) if steps else None
-        return Forecast(
-            configuration=configuration, batch_size=1, change=change, restart=restart, makespan=4
-        )
-
-    current = result("range, current", (), cost(12, 84, 100_000))
-    static = result("range, static members", (("range",),), cost(0, 0, 310_000), static=True)
-    modern = result("uniform, consumer protocol", (("uniform",),), cost(12, 24, 60_000))
-    found = [current, static, modern]
-    best = recommend(found)
-    assert best.configuration == "uniform, consumer protocol"
-    assert "60.0 instead of 100.0 partition-seconds" in best.reason
-    assert "12 rebalances as before, and 24 instead of 84 moves" in best.reason
-    assert "only moved partitions wait" in best.reason
-    assert "The change itself takes 1 rolling restart with 90.0" in best.reason
-    assert "The cheapest change" not in best.reason
-    two = (("sticky", "range"), ("sticky",))
-    other = result("sticky", two, cost(12, 24, 50_000))
-    change = replace(other, change=cost(24, 60, 95_000))
-    reason = recommend([*found, change]).reason
-    assert "The change itself takes 2 rolling restarts with 95.0" in reason
-    assert "The cheapest change is range, static members: 1 rolling restart with 90.0" in reason
-    assert recommend(found, Criterion.MOVES).configuration == "range, static members"
-    assert "keep their partitions" in recommend(found, Criterion.REBALANCES).reason
-    assert "no other configuration" in recommend([current]).reason

@@ -7,17 +7,13 @@ from kassay.experiments.implementations.runner import RunResult
 from kassay.experiments.planning import identify_assignor as identify_assignor_module
 from kassay.experiments.planning.identify_assignor import (
     identify_assignor,
-    installed_client,
 )
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import (
     plan_document,
-    render_html,
     render_summary,
-    render_ticket,
 )
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, GroupStatus, Member, Topic
 from kassay.reference.model.group_annotations import Client
 
@@ -68,15 +64,6 @@ def test_an_assignor_without_a_port_is_named():
     assert own.port is None
 
 
-def test_a_source_without_assignor_is_stated():
-    text = "The source does not show the assignor that the group runs."
-    unknown = str(identify_assignor(group(None, assignor=None)))
-    assert unknown.startswith(f"{text} The results of each assignor in this output are those of")
-    assert str(identify_assignor(group("java", assignor=None))) == text
-    named = str(identify_assignor(group("sarama", assignor=None)))
-    assert named.startswith(f"{text} The results of each assignor in this output are")
-
-
 def actions(planned: Group) -> list[str]:
     return [one["action"] for one in plan_document(plan(planned))["actions"]]
 
@@ -89,16 +76,6 @@ def test_a_plan_recommends_only_assignors_of_the_library():
     assert any("with the assignor uniform (3 moves" in text for text in librdkafka)
     assert not any("to sticky" in text or "trigger" in text for text in librdkafka)
     assert actions(group("kafkajs", "kafkajs", assignor="RoundRobinAssigner")) == []
-
-
-@pytest.mark.parametrize("render", [render_html, render_ticket])
-def test_pages_of_a_plan_name_the_library(render):
-    assert "The group runs range of sarama." in render(plan(group("sarama", "sarama")))
-
-
-def test_the_first_screen_names_the_library():
-    text = render_summary(plan(group("sarama", "sarama")), directory="out")
-    assert "Assignor: The group runs range of sarama. The results of range" in text
 
 
 def test_a_plan_with_the_client_shows_the_results_of_its_own_assignors(monkeypatch):
@@ -114,10 +91,3 @@ def test_a_plan_with_the_client_shows_the_results_of_its_own_assignors(monkeypat
     assert not any("of Java" in text for text in texts)
     summary = render_summary(result, directory="out")
     assert "those of sarama@1.43.3; all other results are those of the Java client" in summary
-
-
-def test_a_client_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch):
-    monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
-    assert installed_client(group("sarama", "sarama")) is None
-    with pytest.raises(InputError, match="is not installed"):
-        plan(group("sarama", "sarama"), client="sarama@1.40.1")

@@ -1,7 +1,6 @@
 import csv
 import io
 import json
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -11,23 +10,18 @@ import pytest
 from hypothesis import given, settings
 
 from kassay.experiments.planning import render_plan
-from kassay.experiments.planning.plan import plan, plan_options
-from kassay.experiments.planning.plan_verdict import quality_of
+from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import (
     render_html,
     render_ticket,
-    short_names,
 )
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import movement, violations
-from kassay.reference.model.errors import UsageError
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver import MaxMoves
-from kassay.solver.frontier import Frontier, FrontierPoint
 from kassay.solver.objective import Imbalance, Movement, MovementCost
-from kassay.solver.solution import LevelValue, Solution
 from tests.strategies import groups
 
 SCHEMA = json.loads((Path(render_plan.__file__).parent / "plan.schema.json").read_text())
@@ -66,14 +60,6 @@ def test_a_limit_on_moves_bounds_the_maximum_load_of_equal_weights(most, makespa
     assert (found.makespan.value, found.makespan.bound) == (makespan, makespan)
 
 
-def test_the_report_includes_assignors_that_do_not_terminate():
-    result = plan(NAMED_GROUPS["D"].group)
-    endings = {outcome.assignor: outcome.ending for outcome in result.assignor_outcomes}
-    assert endings["sticky"] == "nonterminating"
-    assert endings["range"] == "ok"
-    assert "nonterminating" in render_html(result)
-
-
 def test_more_traffic_needs_more_members():
     group = Group(
         topics=(Topic(name="t", partitions=12),),
@@ -91,11 +77,6 @@ def test_a_group_without_an_assignment_has_no_plan():
                 members=(Member(id="a", subscription=("t",), capacity=0),),
             )
         )
-
-
-def test_the_levels_of_a_plan_must_include_movement():
-    with pytest.raises(UsageError, match="must include movement, got makespan"):
-        plan(NAMED_GROUPS["E"].group, levels="makespan")
 
 
 def test_the_csv_and_json_files_agree_with_the_plan():
@@ -133,12 +114,6 @@ def test_the_page_loads_nothing_and_escapes_names():
         assert loading not in page
 
 
-def test_the_page_shows_notes_on_the_source():
-    group = replace(NAMED_GROUPS["E"].group, notes=("subscriptions are not shown",))
-    assert "Notes on the source: subscriptions are not shown." in render_html(plan(group))
-    assert "Notes on the source" not in render_html(plan(NAMED_GROUPS["E"].group))
-
-
 def test_sentences_and_the_page_show_the_unit_of_the_weights():
     topics = (Topic(name="t", partitions=3, weights=(5, 3, 2)),)
     members = (Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),)
@@ -148,49 +123,6 @@ def test_sentences_and_the_page_show_the_unit_of_the_weights():
     page = render_html(result)
     assert "loads are sums of partition weights, in messages/s." in page
     assert "Loads are sums of weights, in messages/s." in page
-
-
-def test_an_option_that_ignores_the_limit_on_moves_has_it_in_its_name():
-    group = NAMED_GROUPS["D"].group
-    label = "minimum imbalance without the limit on moves"
-    limited = plan(group, constraints=[MaxMoves(1)])
-    assert all(label in render(limited) for render in (render_html, render_ticket))
-    assert "without the limit" not in render_html(plan(group))
-
-
-def test_equal_plans_give_equal_pages():
-    group = NAMED_GROUPS["D"].group
-    assert render_html(plan(group)) == render_html(plan(group))
-
-
-def _one_idle_member(partitions):
-    owned = tuple(("t", number) for number in range(partitions))
-    members = (
-        Member(id="a", subscription=("t",), owned=owned),
-        Member(id="b", subscription=("t",)),
-    )
-    return Group(topics=(Topic(name="t", partitions=partitions),), members=members)
-
-
-@pytest.mark.parametrize(("partitions", "is_offered"), [(20, False), (22, True)])
-def test_a_limit_of_ten_moves_is_offered_only_for_plans_with_more(partitions, is_offered):
-    result = plan(_one_idle_member(partitions))
-    for text in (render_ticket(result), render_html(result)):
-        assert ("--max-moves 10" in text) is is_offered
-
-
-def test_the_recommended_action_is_one_of_the_ways_to_carry_out_a_plan():
-    page = render_html(plan(_one_idle_member(4)))
-    assert "There are four ways" in page
-    assert "Recommended: carry out the first action" in page
-    assert "There are three ways" in render_html(plan(NAMED_GROUPS["E"].group))
-
-
-def test_member_names_are_shortened_only_if_they_stay_unique():
-    random = ("-00000000-0000-0000-0000-000000000001", "-00000000-0000-0000-0000-000000000002")
-    ids = [f"a{random[0]}", f"b{random[0]}", f"b{random[1]}", "c"]
-    members = [Member(id=id, subscription=()) for id in ids]
-    assert list(short_names(members).values()) == ["a", ids[1], ids[2], "c"]
 
 
 def test_a_member_name_that_is_a_formula_is_text_in_the_csv_files():
@@ -205,40 +137,6 @@ def test_a_member_name_that_is_a_formula_is_text_in_the_csv_files():
     rows = csv.DictReader(io.StringIO(render_plan.loads_csv(result)))
     assert [row["member"] for row in rows] == ["'=1+1", "b"]
     assert render_plan.plan_document(result)["current"]["loads"] == {"=1+1": 2, "b": 0}
-
-
-def test_the_progress_names_the_parts_of_a_plan():
-    names: list[str] = []
-    plan(NAMED_GROUPS["E"].group, progress=names.append)
-    assert {"members for growing traffic", "results of Kafka's assignors"} <= set(names)
-
-
-def test_the_distance_to_the_minimum_is_rounded_up():
-    makespan = LevelValue("makespan", 9_567_120, 9_500_000)  # 0.7065 %
-    assert quality_of(makespan) == "that is at most 0.8% above the minimum"
-
-
-@pytest.mark.parametrize(("complete", "bound"), [(True, 12), (False, 8)])
-def test_the_bound_of_an_option_holds_for_all_its_moves(complete, bound):
-    group = NAMED_GROUPS["E"].group
-    found = plan(group)
-    values = [(0, 20), (1, 12), (30, 8)]
-    points = tuple(
-        FrontierPoint(
-            LevelValue("movement", moves, moves),
-            LevelValue("makespan", value, value),
-            found.assignment,
-        )
-        for moves, value in values
-    )
-    best = Solution(
-        assignment=found.assignment,
-        levels=(points[-1].imbalance, points[-1].movement),
-        method="cp-sat",
-    )
-    options = plan_options(group, best, best, Frontier(Measure.MAKESPAN, points, complete))
-    assert [option.name for option in options] == ["plan", "at most ten moves"]
-    assert (options[1].imbalance.value, options[1].imbalance.bound) == (12, bound)
 
 
 @pytest.mark.parametrize("moves", [Movement(MovementCost.WEIGHT), Movement({}, other=0)])

@@ -13,7 +13,6 @@ from kassay.experiments.planning.render_plan import (
 )
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import movement
-from kassay.solver.constraints import MaxMoves
 
 GROUP = load_group(Path(__file__).parents[2] / "data" / "group_with_one_heavy_partition.json")
 
@@ -66,27 +65,3 @@ def test_page_ticket_summary_and_json_state_the_reason(final):
     assert reason in render_summary(final, directory="out")
     assert reason in render_ticket(final).replace("\\", "")
     assert plan_document(final)["limiting_partition"]["reason"].startswith(reason)
-
-
-def test_page_ticket_summary_and_json_state_the_proof_of_each_level(final):
-    assert [level["proof"] != "not proven" for level in plan_document(final)["levels"]] == [
-        level.is_proven for level in final.solution.levels
-    ]
-    text = "Proofs per level: proven: maximum load within its tolerance, moves"
-    squares = final.solution.levels[2]
-    if not squares.is_proven:
-        text += f"; not proven: sum of squares at this maximum load {squares.value:,} ("
-    assert text in render_html(final)
-    assert text in render_summary(final, directory="out")
-    assert text in render_ticket(final).replace("\\", "")
-
-
-def test_page_ticket_summary_and_json_compare_the_first_moves_with_the_points(final):
-    tenth = final.batches[9].makespan
-    share = f"{(tenth - 9_938) / 9_938:.1%}"
-    text = f"After 10 moves of the list: maximum load {tenth:,}, {share} above the lowest found"
-    assert text in render_html(final)
-    assert text in render_summary(final, directory="out")
-    assert text in render_ticket(final).replace("\\", "")
-    record = {"moves": 10, "imbalance": tenth, "lowest": 9_938}
-    assert record in plan_document(final)["first_moves"]

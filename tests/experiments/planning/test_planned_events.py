@@ -17,7 +17,6 @@ from kassay.experiments.simulation.simulation import simulate
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group_annotations import Assumed
 from kassay.reference.model.ownership import rejoin
 
 
@@ -77,24 +76,6 @@ def test_events_at_the_same_time_are_one_rebalance(rebalances_of):
     assert [(at, members) for at, members, _ in steps(found)] == [(0, 4), (9, 4)]
     assert len(found[0].events) == 4
     assert found[1].group.topic_table()["u"].partitions == 8
-
-
-def test_a_change_that_no_member_consumes_causes_no_rebalance(rebalances_of):
-    with pytest.raises(InputError, match="cause no rebalance"):
-        rebalances_of("events: [{at: 0s, do: grow, topic: u, partitions: 8}]")
-
-
-def test_joins_of_a_numbered_entry_follow_its_distance(rebalances_of):
-    text = "{events: [{at: 1m, do: join, member: {id: n, count: 3, topics: [t], every: 20s}}]}"
-    assert [at for at, *_ in steps(rebalances_of(text))] == [60, 80, 100]
-
-
-def test_a_topic_cannot_shrink(rebalances_of):
-    with pytest.raises(InputError, match="cannot shrink to 13"):
-        rebalances_of(
-            "events: [{at: 0s, do: grow, topic: t, partitions: 14},"
-            " {at: 9s, do: grow, topic: t, partitions: 13}]"
-        )
 
 
 def test_the_moves_of_an_assignor_equal_those_of_the_simulated_protocol(rebalances_of):
@@ -163,13 +144,3 @@ def test_speeds_must_be_known(rebalances_of):
     assert "mean weight" not in render_events(found, group, current=None)
     with pytest.raises(InputError, match="the speed of the new member 'p9' is unknown"):
         rebalances_of("{events: [{at: 0s, do: join, member: {id: p9, topics: [t]}}]}", group)
-
-
-@pytest.mark.parametrize("assumed", [(), (Assumed.TOPICS,)])
-def test_the_page_states_the_condition_of_assumed_subscriptions(rebalances_of, assumed):
-    group = running_group()
-    members = tuple(replace(member, assumed=assumed) for member in group.members)
-    group = replace(group, members=members)
-    found = forecast_events(rebalances_of("events: [{at: 60s, do: leave, member: pod-0}]", group))
-    page = render_events(found, group, current=None)
-    assert ("If every member subscribes" in page) == bool(assumed)

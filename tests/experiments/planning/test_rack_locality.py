@@ -15,10 +15,8 @@ from kassay.experiments.planning.render_plan import (
     render_html,
     render_ticket,
 )
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.experiments.study.families.random_groups import RACKS
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import has_racks
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.evaluation import level_value
@@ -57,19 +55,6 @@ def test_each_assignor_has_a_count_of_cross_rack_partitions():
     assert (counts["range"], counts["sticky"], counts["uniform"]) == (0, 0, 2)
 
 
-def test_the_page_and_the_ticket_show_racks():
-    result = plan(RACKED)
-    page = render_html(result)
-    assert '<h2 id="racks">' in page
-    assert "2 partitions are consumed across racks in the current assignment and 2 in the" in page
-    unbalanced = replace(
-        RACKED, members=(replace(RACKED.members[0], owned=[]), *RACKED.members[1:])
-    )
-    assert "| partitions consumed across racks | 2 | 2 | 0, proven |" in render_ticket(
-        plan(unbalanced)
-    )
-
-
 def test_a_leximax_plan_above_the_minimum_imbalance_has_no_minimum_of_racks():
     members = (
         Member(id="c0", subscription=("t",), rack="a", owned=[("t", n) for n in range(4)]),
@@ -82,29 +67,6 @@ def test_a_leximax_plan_above_the_minimum_imbalance_has_no_minimum_of_racks():
     assert "| partitions consumed across racks | 0 | 1 | not known |" in render_ticket(limited)
     even = plan(group, levels=("leximax", "movement")).racks
     assert (even.planned, even.minimum.value, even.minimum.gap) == (2, 2, 0)
-
-
-def test_a_plan_without_racks_does_not_mention_them():
-    result = plan(NAMED_GROUPS["E"].group)
-    document = plan_document(result)
-    assert result.racks is None
-    assert "racks" not in document
-    assert all("cross_rack_partitions" not in one for one in document["assignors"])
-    assert "across racks" not in render_html(result)
-    assert "racks" not in render_ticket(result)
-
-
-@pytest.mark.parametrize("unknown", ["members", "replicas"])
-def test_racks_of_members_or_replicas_alone_do_not_count(unknown):
-    if unknown == "members":
-        topics = (Topic(name="t", partitions=1, racks=(("a",),)),)
-        members = (Member(id="c", subscription=("t",)),)
-    else:
-        topics = (Topic(name="t", partitions=1, racks=((None,),)),)
-        members = (Member(id="c", subscription=("t",), rack="a"),)
-    group = Group(topics=topics, members=members)
-    assert cross_rack_partitions(group, Assignment({"c": [("t", 0)]})) is None
-    assert plan(group).racks is None
 
 
 @st.composite

@@ -17,22 +17,11 @@ def _names(**options):
     return [one.name for one in scenarios(GROUP, named_changes(**options))]
 
 
-def test_no_change_gives_the_current_group():
-    assert _names() == ["optimum"]
-
-
 def test_member_counts_are_absolute_relative_or_ranges():
     assert _names(members="3") == ["3 members"]
     assert _names(members="+1,-1") == ["members +1", "members -1"]
     assert _names(members="2..8:3") == ["2 members", "5 members", "8 members"]
     assert _names(members="+0..+1") == ["members +0", "members +1"]
-
-
-def test_alternatives_of_each_change_are_combined_to_scenarios():
-    assert _names(members="1..2", partitions=("t=5", "t=6")) == [
-        "t 5 partitions, t 6 partitions, 1 members",
-        "t 5 partitions, t 6 partitions, 2 members",
-    ]
 
 
 def test_all_changes_apply_together(tmp_path):
@@ -49,11 +38,6 @@ def test_all_changes_apply_together(tmp_path):
     record = result.record()
     assert (record["members"], record["partitions"], result.makespan.value) == (3, 6, 2)
     assert result.scenario.name == "t 6 partitions, members +2, weights weights.json"
-
-
-def test_topics_that_lose_all_subscribers_are_listed():
-    [scenario] = scenarios(GROUP, named_changes(members="0"))
-    assert what_if(scenario, before=GROUP).topics_without_subscribers() == ["t"]
 
 
 @pytest.mark.parametrize(

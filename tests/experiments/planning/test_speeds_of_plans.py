@@ -1,6 +1,5 @@
 """Plans of members with measured speeds print loads in the unit of the input."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from kassay.experiments.planning.render_plan import (
     render_summary,
     render_ticket,
 )
-from kassay.reference import Group, Member, Topic
+from kassay.reference import Group
 from kassay.reference.model.metrics import loads
 from kassay.solver.limits import SearchLimits
 from tests.log_normal_groups import log_normal_group
@@ -61,30 +60,3 @@ def test_no_text_shows_the_common_multiple_of_the_speeds(result):
     for text in texts:
         digits = re.sub(r"(?<=\d)[,\u202f](?=\d)", "", text)
         assert not re.search(r"\d{12}", digits)
-
-
-def test_bars_and_highlights_compare_loads_relative_to_the_speeds(result):
-    page = render_html(result)
-    widths = [float(one) for one in re.findall(r'class="after" style="width:([\d.]+)%', page)]
-    assert max(widths) > 50
-    assert 'class="hot"' in page
-
-
-def test_the_slider_has_the_speeds_and_the_points_of_the_frontier(result):
-    [text] = re.findall(r'id="move-data">(.*?)</script>', render_html(result))
-    data = json.loads(text)
-    assert sorted(data["speeds"]) == sorted(SPEEDS)
-    points = {moves: load for moves, load, _ in data["frontier"]}
-    shown = round(_relative(result.group, result.planned.loads))
-    assert points[result.movement] == shown
-
-
-@pytest.mark.parametrize("speed", [1, 3])
-def test_only_equal_weights_and_speeds_have_one_optimum_for_all_measures(speed):
-    members = [
-        Member(id="a", subscription=("t",), owned=[("t", at) for at in range(6)], speed=speed),
-        Member(id="b", subscription=("t",)),
-    ]
-    group = Group(topics=(Topic(name="t", partitions=6),), members=members)
-    page = render_html(plan(group, limits=SearchLimits(time=1)))
-    assert ("implies the minimum of every other measure" in page) is (speed == 1)

@@ -14,17 +14,13 @@ from kassay.experiments.planning.survey_result import (
     Survey,
     SurveyedGroup,
     UnsurveyedGroup,
-    render_survey,
 )
-from kassay.experiments.planning.what_if import Scenario, what_if
-from kassay.reference import Group, Member, Topic
+from kassay.reference import Group
 from kassay.reference.model.group import GroupStatus
 from kassay.solver.limits import SearchLimits
-from kassay.solver.problem import build_problem
 from tests.brute_force import loads_of, optimum, owners, partitions_to_place, reachable
 from tests.log_normal_groups import log_normal_group
 from tests.random_groups import random_group
-from tests.solver.move_judges import by_maximum, by_squares, seeded_groups
 from tests.tiers import short_and_long
 
 
@@ -101,13 +97,6 @@ def test_a_weighted_group_without_a_proof_has_a_limit_of_its_gap():
     assert 0 < result.gap < result.gap_limit
 
 
-def test_members_without_a_topic_are_idle():
-    members = (Member(id="a", subscription=("t",)), Member(id="b", subscription=()))
-    result = survey_group(Group(topics=(Topic(name="t", partitions=2),), members=members))
-    assert isinstance(result, SurveyedGroup)
-    assert (result.members, result.current.idle, result.verdict.placed) == (2, 1, 2)
-
-
 def test_a_rebalancing_group_without_owners_has_no_result():
     group = replace(random_group(3), id="r", status=GroupStatus(state="PreparingRebalance"))
     members = tuple(replace(member, owned=()) for member in group.members)
@@ -130,13 +119,6 @@ def _two_processes(monkeypatch):
 
 
 @pytest.mark.usefixtures("_two_processes")
-def test_several_processes_find_the_same_gaps_as_one():
-    groups = [owned_group(seed) for seed in range(20)]
-    one, two = (Survey.of(survey_groups(groups, processes=processes)) for processes in (1, 2))
-    assert [(g.id, g.gap) for g in one.groups] == [(g.id, g.gap) for g in two.groups]
-
-
-@pytest.mark.usefixtures("_two_processes")
 def test_a_group_that_ends_its_process_does_not_end_the_survey(monkeypatch):
     monkeypatch.setattr(survey_module, "survey_group", _end_process_of_killer)
     groups = [owned_group(seed) for seed in range(20)]
@@ -156,35 +138,3 @@ def test_a_stopped_survey_yields_no_further_group():
         found.append(result)
         stop.set()
     assert len(found) == 1
-
-
-def test_the_planned_load_is_at_most_that_of_greedy_moves():
-    (group,) = seeded_groups(1, first=6, most_partitions=700)
-    surveyed = survey_group(group, limits=SearchLimits(time=20))
-    moves, planned = surveyed.moves.value, surveyed.planned.makespan
-    problem = build_problem(group)
-    assert planned <= min(by_maximum(problem, moves)[-1], by_squares(problem, moves)[-1])
-    assert surveyed.moves.gap == 0
-
-
-def test_the_page_names_the_relative_decrease_of_the_spread():
-    def group(id, *sizes):
-        numbers = iter(range(sum(sizes)))
-        owned = [[("t", next(numbers)) for _ in range(size)] for size in sizes]
-        members = tuple(Member(f"m{at}", ("t",), owned=tps) for at, tps in enumerate(owned))
-        return Group((Topic("t", sum(sizes)),), members, id=id)
-
-    groups = (group("large", 20, 20, 20, 20, 17), group("small", 2, 2, 0))
-    found = Survey.of(map(survey_group, groups))
-    assert [(one.id, one.gap, one.current.spread - one.planned.spread) for one in found.groups] == [
-        ("small", 0, 1),
-        ("large", 0, 2),
-    ]
-    page = render_survey(found, source="s", plans={})
-    assert "the decrease of the spread relative to the planned maximum load" in page
-
-
-def test_scenarios_have_the_few_moves_of_a_plan_after_a_short_search():
-    (group,) = seeded_groups(1, first=9, most_partitions=700)
-    unchanged = what_if(Scenario(name="optimum", group=group), limits=SearchLimits(work=2))
-    assert unchanged.solution.movement.value == 6

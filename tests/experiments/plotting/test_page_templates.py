@@ -10,14 +10,6 @@ from kassay.experiments.plotting.page_templates import BLUE, environment
 SHARED = environment(autoescape=True)
 
 
-def test_the_dark_theme_sets_each_colour_of_the_style_sheet():
-    light, dark = (
-        set(re.findall(r"(--\w+): #", block))
-        for block in re.findall(r":root \{(.*?)\}", style(), re.DOTALL)
-    )
-    assert light - dark == {"--line"}
-
-
 def test_figures_have_the_colours_of_the_theme_on_pages_only():
     share = {"share": 0.5, "low": 0.4, "high": 0.6}
     rows = pd.DataFrame([{"assignor": "a", "subscriptions": "s", **share}])

@@ -1,11 +1,5 @@
 """Groups with racks: from the evaluation on Spark to the tables of the report."""
 
-import io
-import re
-from collections import Counter
-from dataclasses import replace
-
-import pandas as pd
 import pytest
 
 from kassay.experiments.report.study_report import render
@@ -15,7 +9,6 @@ from kassay.experiments.study.cases import ImportedCases, cases_of
 from kassay.experiments.study.configuration import StudyConfig, manifest
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from tests.experiments.conftest import stored_rows
-from tools.insert_published_numbers import render_places
 
 pytestmark = pytest.mark.spark
 
@@ -51,15 +44,6 @@ def rows(directory):
     return [{**case["groups"], **row} for case in cases for row in case["front_distances"]]
 
 
-def test_only_groups_with_racks_and_owned_partitions_have_distances_to_the_front(directory, rows):
-    expected = Counter()
-    for case in stored_rows(directory, read_manifest(directory)):
-        if case["groups"]["family"].startswith("racks") and case["groups"]["owned"]:
-            expected[case["groups"]["family"]] += len(case["comparisons"])
-    assert Counter(row["family"] for row in rows) == expected
-    assert expected.keys() == {"racks-equal", "racks-mixed-own-past"}
-
-
 def test_the_summary_has_the_sums_of_the_rows(summary, rows):
     found = summary.fronts.set_index(["family", "assignor"])
     for key in {(row["family"], row["assignor"]) for row in rows}:
@@ -87,17 +71,6 @@ def report(summary):
     return render(summary)
 
 
-def test_groups_with_racks_are_in_no_total_of_two_criteria(summary, report):
-    totals = pd.read_csv(io.StringIO(report.items["assignors"].csv))
-    assert set(totals["groups"]) == {4}
-    for name in ("headline", "assignors-by-subscriptions", "migration"):
-        assert "racks" not in report.items[name].csv
-    assert set(summary.outcomes.loc[summary.outcomes["scope"] == "racks", "family"]) == {
-        "racks-equal",
-        "racks-mixed-own-past",
-    }
-
-
 def test_the_section_shows_shares_with_exact_numbers(summary, rows):
     section = rack_section(summary)
     front, moves = (
@@ -117,21 +90,3 @@ def test_the_section_shows_shares_with_exact_numbers(summary, rows):
         assert cell.endswith(f", {wasteful} of {len(own)}")
     equal = moves["racks-equal", "sticky"]
     assert equal["unnecessary moves per rebalance: without racks"] == "0"
-
-
-def test_the_page_and_the_published_place_show_the_section(summary, report):
-    assert '<h2 id="racks">Groups with racks</h2>' in report.html
-    assert "## Groups with racks" in report.markdown
-    assert {"racks-front", "racks-moves"} <= report.items.keys()
-    place = "<!-- racks: begin -->\n<!-- racks: end -->\n"
-    [(name, text)] = render_places(summary, place).items()
-    assert name == "racks"
-    assert "from `racks.yaml`" in text
-    blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert len(blocks) == 3
-    for block in blocks:
-        assert len({line.count("|") for line in block.splitlines()}) == 1
-
-
-def test_a_summary_without_groups_with_racks_has_no_section(summary):
-    assert rack_section(replace(summary, fronts=pd.DataFrame())) is None

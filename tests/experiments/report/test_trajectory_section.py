@@ -4,12 +4,8 @@ import pandas as pd
 import pytest
 
 from kassay.experiments.report.event_stream_section import (
-    compare_pairs,
-    sensitivity_table,
     trajectory_sections,
 )
-from kassay.experiments.report.report_table import ReportTable
-from kassay.experiments.report.study_report import Report
 
 COUNTS = {
     "rebalances": 10,
@@ -82,30 +78,6 @@ def test_pairs_are_compared_by_stream(section):
     assert rows["sticky → uniform", "moves"] == moves
 
 
-def test_a_section_starts_with_its_findings(section):
-    assert section["findings"][0] == (
-        "sticky makes 0.500 unnecessary moves per rebalance. The maximum load is above its minimum "
-        "after 10.0\xa0% of the rebalances."
-    )
-
-
-def test_each_stratum_has_its_own_number_of_streams(section):
-    assert [row[:4] for row in section["strata"].rows[::3]] == [
-        ("2–7 members", "sticky", "1", "10"),
-        ("16–31 members", "sticky", "1", "10"),
-        ("equal subscriptions", "sticky", "2", "20"),
-    ]
-
-
-def test_moves_are_split_by_subscriptions_beside_the_fewest_at_each_rebalance(section):
-    moves = section["strata"].columns.index("moves")
-    assert [(row[1], row[moves]) for row in section["strata"].rows[-3:]] == [
-        ("sticky", "2.00"),
-        ("uniform", "1.50"),
-        ("fewest moves at each rebalance", "1.00"),
-    ]
-
-
 def test_the_primary_endpoint_has_only_rebalances_with_mixed_subscriptions():
     rows = {"sticky": COUNTS, "uniform": COUNTS | {"unnecessary_moves": 0}, "optimum": OPTIMAL}
     equal, mixed = summary(rows), summary({**rows, "uniform": COUNTS})
@@ -114,59 +86,6 @@ def test_the_primary_endpoint_has_only_rebalances_with_mixed_subscriptions():
     [section] = trajectory_sections(found)
     [row] = section["primary"].rows
     assert row[:7] == ("sticky → uniform", "unnecessary moves", "2", "0", "2", "0", "0")
-
-
-def test_page_and_markdown_state_the_limits_of_the_tables(section):
-    values = {
-        "manifest": {"configuration": {"families": []}, "versions": {}, "commit": None},
-        "counts": {},
-        "trajectories": (section,),
-    }
-    values |= {"measures": None, "overall": {}, "worst_groups": (), "named_groups": ()}
-    report = Report(values)
-    for text in (report.html, report.markdown):
-        assert "Rebalances on which an assignor fails count for the other one" in text
-        assert "only totals are determined, not the split by event" in text
-
-
-def test_the_pairs_of_each_measure_are_adjusted_as_their_own_family():
-    totals = SimpleNamespace(compare=lambda *_: SimpleNamespace(p_value=0.01))
-    pairs, p_values = compare_pairs(totals, ("a", "b", "c"))
-    assert len(pairs) == 9
-    assert p_values == pytest.approx([0.03] * 9)
-
-
-def test_tables_have_at_most_eight_columns(section):
-    tables = [table for table in section.values() if isinstance(table, ReportTable)]
-    assert tables
-    assert max(len(table.columns) for table in tables) <= 8
-
-
-def test_events_and_positions_have_ratios_of_sums(section):
-    assert section["events"].rows[0][:4] == ("loss", "sticky", "10", "10.0")
-    assert section["positions"].rows[0] == ("1–10", "sticky", "10", "10.0", "0.500", "5.00")
-
-
-def test_other_assumptions_select_the_rebalances_that_they_name():
-    rows = {"sticky": COUNTS, "optimum": OPTIMAL}
-    one, two = summary(rows), summary({"sticky": COUNTS | {"excess": 12}, "optimum": OPTIMAL})
-    mixed = two.trajectories.assign(mixed=True, start_members=50, seed=9)
-    late = two.events.assign(event="restart-leave", period=5)
-    streams, events = (pd.concat(pair) for pair in ((one.trajectories, mixed), (one.events, late)))
-    found = {row[0]: row[2:4] for row in sensitivity_table(streams, events, ["sticky"]).rows}
-    # Each stream of `one` has an excess of 2 of 50, the two of `two` have one of 12 of 50.
-    assert found["as in the study"] == ("40", "14.0")
-    assert found["all subscriptions equal"] == ("20", "4.00")
-    assert found["32 members or more at the start"] == ("20", "24.0")
-    assert found["no rolling restarts"] == ("10", "4.00")
-    assert found["only later than the first 40 rebalances"] == ("10", "24.0")
-    # The streams of `two` have the same seed.
-    assert found["every stream with the same weight"] == ("40", "10.7")
-
-
-def test_a_study_without_streams_has_no_section():
-    empty = summary({"sticky": COUNTS}).trajectories.iloc[:0]
-    assert trajectory_sections(SimpleNamespace(trajectories=empty, events=empty)) == ()
 
 
 def test_moves_above_hindsight_are_summed_over_the_streams_that_have_one():

@@ -10,7 +10,6 @@ from kassay.experiments.simulation.mixed_libraries import (
     member_as_leader_reads_it,
 )
 from kassay.reference.model.assignor_result import UpstreamError
-from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Member
 
 DOCS = Path(__file__).parents[3] / "docs" / "results" / "clients.md"
@@ -48,11 +47,6 @@ def test_a_leader_reads_the_claims_of_the_documented_libraries(assignor, leader,
         assert (read.owned == OWNER.owned) == (answer == "yes")
 
 
-def test_members_of_franz_go_send_no_owned_partitions_with_sticky():
-    franz_go = library_assignor("franz-go", "sticky")
-    assert not len(member_as_leader_reads_it(OWNER, franz_go, franz_go, franz_go.library).owned)
-
-
 def test_members_of_sarama_send_owned_partitions_only_after_a_leader_of_sarama():
     sarama, java = library_assignor("sarama", "sticky"), java_assignor("sticky")
     assert not len(member_as_leader_reads_it(OWNER, sarama, java, java.library).owned)
@@ -74,12 +68,3 @@ def test_a_leader_of_the_java_client_fails_with_a_member_of_kafka_go():
     kafka_go = library_assignor("kafka-go", "range")
     with pytest.raises(UpstreamError, match="SchemaException"):
         member_as_leader_reads_it(FRESH, kafka_go, java_assignor("range"), None)
-
-
-def test_kafkajs_joins_no_group_of_other_libraries():
-    with pytest.raises(InputError, match="RoundRobinAssigner"):
-        library_assignor("kafkajs", "roundrobin")
-
-
-def test_an_optimum_is_no_assignor_of_java():
-    assert java_assignor("optimum-eager") is None

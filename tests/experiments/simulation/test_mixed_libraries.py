@@ -2,7 +2,6 @@
 
 import pytest
 
-from kassay.experiments.simulation.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import parse_script
 from kassay.experiments.simulation.simulation import simulate
@@ -50,17 +49,6 @@ def test_a_leader_that_cannot_decode_user_data_leaves_the_group():
     failed = [rebalance for rebalance in result.rebalances if rebalance.assignment is None]
     assert len(failed) == 1
     assert any("cannot decode the user data" in note.text for note in result.notes)
-
-
-def test_members_without_a_library_use_that_of_the_policy():
-    script = parse_script("{topics: {t: 1}, members: [{id: a, topics: [t]}], until: 1m}", "s")
-    notes = simulate(script, POLICIES["optimum-eager"]).notes
-    assert not any("leads generation" in note.text for note in notes)
-
-
-def test_shares_do_not_change_the_libraries_of_the_script():
-    script = parse_script(SCRIPT.format(first="sarama", others="franz-go"), "s")
-    assert with_library_shares(script, {"aiokafka": 100}) == script
 
 
 @pytest.mark.parametrize("policy", ["uniform", "optimum-eager"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, Action, load_script, parse_script
+from kassay.experiments.simulation.script import Action, parse_script
 from kassay.reference.model.errors import InputError
 
 GOOD = """\
@@ -58,11 +58,6 @@ def test_an_error_names_file_line_and_field(text: str) -> None:
     assert BAD[text] in str(caught.value)
 
 
-def test_count_creates_numbered_members() -> None:
-    script = parse_script(GOOD, "good.yaml")
-    assert [member.id for member in script.members] == ["c0", "c1"]
-
-
 def test_every_and_times_repeat_an_event() -> None:
     text = GOOD + "events:\n  - {at: 10s, do: restart, member: c0, for: 1s, every: 5s, times: 3}\n"
     script = parse_script(text, "good.yaml")
@@ -72,26 +67,3 @@ def test_every_and_times_repeat_an_event() -> None:
         (20_000, Action.RESTART),
     ]
     assert script.measured_from == 10_000
-
-
-def test_members_have_a_time_of_assignment_and_of_start() -> None:
-    text = "topics: {t: 1}\nmembers: [{id: c, topics: [t], assignment_time: 2s, start_at: 1s}]\n"
-    (member,) = parse_script(text, "good.yaml").members
-    assert (member.assignment_time, member.start_at) == (2_000, 1_000)
-
-
-def test_json_scripts_are_accepted() -> None:
-    text = '{"topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}], "until": "1m"}'
-    assert parse_script(text, "good.json").until == 60_000
-
-
-@pytest.mark.parametrize("name", BUILT_IN_SCRIPTS)
-def test_events_of_built_in_scripts_are_before_the_end(name: str) -> None:
-    script = load_script(name)
-    assert script.events
-    assert all(event.at < script.until for event in script.events)
-
-
-def test_unknown_script_names_give_an_error_with_the_known_names() -> None:
-    with pytest.raises(InputError, match="rolling-restart"):
-        load_script("roling-restart")

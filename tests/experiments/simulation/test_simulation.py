@@ -7,15 +7,10 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.simulation import script as scripts
-from kassay.experiments.simulation.policies import POLICIES, Policy
+from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import Simulation, simulate
 from kassay.experiments.simulation.simulation_result import cost_of
-from kassay.experiments.simulation.timeline_figure import draw_timeline
-from kassay.reference.assignors import RebalanceProtocol
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import LivelockError
-from kassay.reference.model.group import Group
 
 ALL = tuple(POLICIES)
 
@@ -91,23 +86,6 @@ def test_cooperative_rebalances_with_moves_take_two_rounds() -> None:
     assert not result.completed[1].complete
 
 
-def _assign_without_end(group: Group) -> Assignment:
-    if len(group.members) > 3:
-        raise LivelockError(Assignment({}), 2, ())
-    return POLICIES["range"].assign(group)
-
-
-def test_nonterminating_assignor_removes_one_leader_after_another() -> None:
-    member = scripts.MemberPlan(id="d", topics=("t",))
-    script = _script(
-        scripts.ScriptEvent(at=60_000, action=scripts.Action.JOIN, member="d", new_member=member),
-        settings=scripts.Settings(max_poll=20_000),
-    )
-    result = simulate(script, Policy("endless", RebalanceProtocol.EAGER, _assign_without_end))
-    assert any(rebalance.assignment is None for rebalance in result.rebalances)
-    assert len(result.completed[-1].group.members) == 3
-
-
 def test_static_leader_that_was_down_never_detects_a_grown_topic() -> None:
     grow = scripts.ScriptEvent(at=62_000, action=scripts.Action.GROW, topic="t", partitions=14)
     restart = scripts.ScriptEvent(
@@ -143,27 +121,3 @@ def test_optimum_makes_no_unnecessary_moves() -> None:
         )
         assert (cost.unnecessary_moves, cost.imbalance_gap) == (0, 0)
         assert cost.result.moves == cost.needed_moves
-
-
-def test_equal_results_give_equal_figures(tmp_path) -> None:
-    script = load_script("crash")
-    for name in ("one.svg", "two.svg"):
-        draw_timeline(simulate(script, POLICIES["sticky"], keep_intervals=True), tmp_path / name)
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-
-
-@pytest.mark.parametrize("policy", ["range", "uniform"])
-def test_running_member_is_not_started_again(policy: str) -> None:
-    script = _script(
-        scripts.ScriptEvent(at=5_000, action=scripts.Action.RESTART, member="c0", duration=30_000)
-    )
-    first, *others = script.members
-    members = (replace(first, start_at=20_000), *others)
-    result = simulate(replace(script, members=members), POLICIES[policy])
-    ids = {
-        member
-        for rebalance in result.rebalances
-        for member, client in rebalance.client_ids.items()
-        if client == "c0"
-    }
-    assert len(ids) == 1

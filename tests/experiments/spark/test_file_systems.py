@@ -71,14 +71,6 @@ def test_a_study_on_s3_resumes_after_its_driver_is_killed_in_mid_write(
     assert len(batches) == len(set(batches))
 
 
-def test_a_report_reads_a_study_on_s3(bucket, resumed, tmp_path):
-    page = tmp_path / "s3.html"
-    done = run_kassay("report", "s3a://bucket/study", "-o", page, *_spark(bucket))
-    assert done.returncode == 0, done.stderr
-    assert run_kassay("report", resumed, "-o", tmp_path / "local.html").returncode == 0
-    assert page.with_suffix(".md").read_text() == (tmp_path / "local.md").read_text()
-
-
 def test_a_history_on_s3_equals_a_local_history(bucket, tmp_path):
     records = tmp_path / "records.parquet"
     pq.write_table(pa.Table.from_pylist(sample_rows("g", "sticky", seed=1, steps=3)), records)

@@ -20,7 +20,6 @@ from kassay.experiments.spark.capture_source import register
 from kassay.experiments.spark.history_pipeline import GROUPS, ClusterMetadata, write_history
 from kassay.experiments.spark.record_sources import read_files
 from kassay.experiments.study.output_reader import read_manifest
-from kassay.reference.model.errors import InputError
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
 
 pytestmark = pytest.mark.spark
@@ -114,35 +113,6 @@ def _generation(row: dict) -> tuple:
 
 def _case(row: dict) -> str:
     return row["case"]
-
-
-def test_parquet_without_required_columns_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
-    pq.write_table(pa.Table.from_pylist([{"key": b"", "offset": 1}]), tmp_path / "x.parquet")
-    with pytest.raises(
-        InputError, match=r"x\.parquet: the files must have a column value, got key, offset"
-    ):
-        read_files(spark, [tmp_path / "x.parquet"])
-    with pytest.raises(InputError, match=r"y\.parquet: no such file"):
-        read_files(spark, [tmp_path / "y.parquet"])
-
-
-def test_each_parquet_file_has_its_own_columns(spark: SparkSession, tmp_path: Path) -> None:
-    record = {"key": b"", "value": b"", "partition": 1, "offset": 3}
-    other = {**record, "topic": "orders"}
-    for name, row in (("a", record), ("b", other)):
-        pq.write_table(pa.Table.from_pylist([row]), tmp_path / f"{name}.parquet")
-    frames = read_files(spark, [tmp_path / "a.parquet", tmp_path / "b.parquet"])
-    assert [frame.count() for frame in frames] == [1, 0]
-
-
-def test_records_without_offsets_are_not_combined(spark: SparkSession, tmp_path: Path) -> None:
-    record = {"key": b"", "value": b"", "timestamp": 5}
-    for name, row in (("a", {**record, "offset": 3}), ("b", record)):
-        pq.write_table(pa.Table.from_pylist([row]), tmp_path / f"{name}.parquet")
-    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    assert len(read_files(spark, paths[1:])) == 1
-    with pytest.raises(InputError, match=r"b\.parquet: the records have no column offset"):
-        read_files(spark, paths)
 
 
 def test_unreadable_captures_become_rows_with_errors(spark: SparkSession, tmp_path: Path) -> None:

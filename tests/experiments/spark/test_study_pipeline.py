@@ -10,11 +10,10 @@ from pyspark.errors import PySparkException
 from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.spark.output_files import delete_abandoned_runs
 from kassay.experiments.spark.session import code_identity
-from kassay.experiments.spark.study_pipeline import evaluate_cases, read_documents, write_study
+from kassay.experiments.spark.study_pipeline import evaluate_cases, write_study
 from kassay.experiments.study.cases import (
     Batch,
     Case,
-    ImportedCases,
     JoinedCases,
     ListedCases,
     case_index,
@@ -27,7 +26,6 @@ from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.output_reader import load_summary, read_manifest
 from kassay.experiments.study.tables import CASES as CASE_SCHEMA
 from kassay.experiments.study.tables import case_row
-from kassay.reference.model.errors import InputError, RunError
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark import crashing_evaluations as faults
 
@@ -94,29 +92,6 @@ def test_a_study_stores_each_case_once(spark, expected, tmp_path):
 
 
 @pytest.mark.long
-def test_imported_groups_do_not_depend_on_files_and_tasks(spark, tmp_path):
-    documents = [VALID.replace("mine", f"group {n}") for n in range(30)]
-    one, many = tmp_path / "one", tmp_path / "many"
-    for number, folder in ((1, one), (7, many)):
-        folder.mkdir()
-        for first in range(number):
-            lines = "\n".join(documents[first::number])
-            (folder / f"{first}.jsonl").write_text(f"{lines}\n\n{documents[first]}\n")
-    generated = cases_of(["mixed-join"], seeds=10, assignors=ASSIGNORS)
-    found = []
-    for tasks, local, uris in ((1, documents, []), (5, [], [one.as_uri()]), (3, [], [str(many)])):
-        frame, imported = read_documents(spark, local, uris, assignors=ASSIGNORS)
-        assert imported == ImportedCases.of(documents, assignors=ASSIGNORS)
-        cases = JoinedCases((imported, generated))
-        whole = Batch(0, 0, len(cases))
-        rows = evaluate_cases(spark, cases, whole, documents=frame, tasks=tasks)
-        found.append(without_timings(rows.toArrow().to_pylist()))
-    assert found[1:] == found[:1] * 2
-    ids = {f"imported/{document_id(document)}" for document in documents}
-    assert {row["groups"]["case"] for row in found[0]} == ids | {case.name for case in generated}
-
-
-@pytest.mark.long
 def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
     cases = cases_of(["equal-join"], seeds=6, assignors=ASSIGNORS)
     write_study(spark, cases, str(tmp_path), manifest=dict, settings=StudySettings(batch_cases=2))
@@ -143,24 +118,6 @@ def write_in_batches(spark, cases, directory, *, batch_cases):
     """Return a function that writes the study, as often as it is called."""
     settings = StudySettings(batch_cases=batch_cases)
     return partial(write_study, spark, cases, str(directory), manifest=dict, settings=settings)
-
-
-@pytest.mark.long
-def test_a_stopped_study_summarises_its_complete_batches(spark, tmp_path, monkeypatch):
-    cases = cases_of(["equal-join"], seeds=9, assignors=ASSIGNORS)
-    write = write_in_batches(spark, cases, tmp_path, batch_cases=3)
-    with pytest.raises(RunError, match="no batch is complete"):
-        write(stop_after=0)
-    write()
-    files = tmp_path.rglob("cases/**/*.parquet")
-    shutil.rmtree(next(path for path in files if "batch=1" in str(path)).parent)
-    monkeypatch.setattr("kassay.experiments.spark.study_pipeline._CASES_PER_FILE", 9)
-    write(stop_after=0)
-    assert read_manifest(tmp_path)["cases"] == {"total": 9, "finished": 6}
-    assert load_summary(tmp_path).families["groups"].sum() == 6
-    write()
-    assert read_manifest(tmp_path)["cases"] == {"total": 9, "finished": 9}
-    assert load_summary(tmp_path).families["groups"].sum() == 9
 
 
 @pytest.mark.long
@@ -240,8 +197,3 @@ def test_invalid_groups_become_rows_with_an_error(expected):
     assert "missing key 'topics'" in groups[f"imported/{document_id('{}')}"]["error"]
     assert "unknown family 'no-such-family'" in groups["no-such-family/0"]["error"]
     assert groups[f"imported/{document_id(VALID)}"]["error"] is None
-
-
-def test_a_study_without_groups_is_an_error(spark, tmp_path):
-    with pytest.raises(InputError, match="there is no group to study"):
-        write_study(spark, ImportedCases(), str(tmp_path), manifest=dict)

@@ -1,7 +1,4 @@
-from dataclasses import make_dataclass
-
 import pyarrow as pa
-import pytest
 
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
@@ -9,23 +6,8 @@ from kassay.experiments.study.tables import (
     CASES,
     CaseRecord,
     OptimumRow,
-    TimingRow,
     case_row,
-    schema_of,
 )
-
-
-def test_columns_are_the_fields_of_the_row_type():
-    schema = schema_of(OptimumRow)
-    assert schema.field("case") == pa.field("case", pa.string(), nullable=False)
-    assert schema.field("imbalance_value") == pa.field("imbalance_value", pa.int64())
-    seconds = schema_of(TimingRow).field("seconds")
-    assert seconds == pa.field("seconds", pa.float64(), nullable=False)
-
-
-def test_unsupported_field_types_are_rejected():
-    with pytest.raises(TypeError, match="column 'loads': no column type"):
-        schema_of(make_dataclass("Row", [("loads", tuple)]))
 
 
 def test_rows_of_cases_fit_the_schema():

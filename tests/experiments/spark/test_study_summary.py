@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from kassay.experiments.spark.study_pipeline import study_tables
 from kassay.experiments.study.digests import GROUP_FIELDS, case_digest, family_digest
 from kassay.experiments.study.output_reader import read_manifest
 from kassay.experiments.study.result_statistics import RATIOS
@@ -61,12 +60,6 @@ def test_digests_of_families_are_those_of_the_rows(results, study_directory):
     assert found == {family: family_digest(digests) for family, digests in expected.items()}
 
 
-def test_hand_written_groups_are_apart(results):
-    scopes = results.outcomes.groupby("family")["scope"].agg(set).to_dict()
-    assert "hand-written" in scopes.pop("named")
-    assert set().union(*scopes.values()) == {"generated"}
-
-
 def test_pairs_are_counted_by_both_results(results, counted):
     by_case = {}
     for row in counted:
@@ -110,20 +103,3 @@ def test_profiles_count_groups_within_each_ratio(results, counted, measure):
                 and (row[f"{measure}_greedy"] + 1) / (row[optimum] + 1) <= bound
             ]
             assert own.loc[assignor, f"within_{place}"] == len(within)
-
-
-def test_candidates_are_ordered_by_their_gaps(results):
-    for kind, column in (("imbalance", "makespan_gap"), ("moves", "unnecessary_moves")):
-        for assignor in ("range", "roundrobin"):
-            gaps = [
-                row["comparison"][column]
-                for row in results.worst
-                if row["kind"] == kind and row["comparison"]["assignor"] == assignor
-            ]
-            assert 1 < len(gaps) <= 16
-            assert gaps == sorted(gaps, reverse=True)
-
-
-def test_the_tables_have_the_rows_of_the_manifest(spark, study_directory, results):
-    tables = study_tables(spark, str(study_directory))
-    assert {name: table.count() for name, table in tables.items()} == results.manifest["rows"]

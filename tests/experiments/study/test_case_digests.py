@@ -10,8 +10,6 @@ from kassay.experiments.study.cases import Case, family_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.digests import case_digest, family_digest
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
-from kassay.experiments.study.tables import RebalanceRow
 from tools.published_tables import cell
 
 STUDY = Path(__file__).parents[3] / "experiments" / "study"
@@ -57,26 +55,6 @@ def test_a_digest_depends_on_every_result_and_not_on_times_and_order():
     changed = replace(found, comparisons=(replace(first, movement_greedy=99), second))
     assert case_digest(changed) != digest
     assert family_digest([digest, "0"]) == family_digest(["0", digest]) != family_digest([digest])
-
-
-def test_a_digest_does_not_depend_on_the_hindsight_optimum():
-    found = record(Case(family="named", seed=1, assignors=("sticky",)))
-    row = RebalanceRow(
-        rebalance=1,
-        event="loss",
-        assignor=HINDSIGHT,
-        ending="ok",
-        rounds=1,
-        members=2,
-        partitions=2,
-        mixed=False,
-        owned=2,
-        least_sum_of_squares=2,
-        least_makespan=1,
-    )
-    assert case_digest(replace(found, rebalances=(row,))) == case_digest(found)
-    changed = replace(found, rebalances=(replace(row, assignor="sticky"),))
-    assert case_digest(changed) != case_digest(found)
 
 
 def test_the_committed_results_contain_all_finite_families_of_the_published_study():

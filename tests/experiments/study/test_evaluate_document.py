@@ -9,9 +9,7 @@ from kassay.experiments.study.cases import family_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
-from kassay.reference.assignors.kind_ports import KIND_PORTS, KindPort
 from kassay.reference.documents.kind_documents import Kind
-from kassay.reference.model.errors import InputError, UsageError
 
 CONFIGURATIONS = Path(__file__).parents[3] / "experiments" / "study" / "configurations"
 KINDS = {"share": Kind.SHARE, "streams": Kind.STREAMS, "connect": Kind.CONNECT}
@@ -59,23 +57,3 @@ def test_the_delay_decides_how_long_the_tasks_of_a_restarted_worker_stop():
     assert (long * 40, none) == (short * 300, 0)
     starts = [total(family, "task_starts", "connect-incremental") for family in families]
     assert starts[0] == starts[1] < starts[2]
-
-
-def test_an_answer_that_leaves_partitions_out_has_no_measures(monkeypatch):
-    monkeypatch.setitem(
-        KIND_PORTS, "share", KindPort(Kind.SHARE, lambda _: {"members": {"m0": []}})
-    )
-    [record] = records("share-equal-start", 1, ["share"])
-    assert record.measures == ()
-    [row] = record.assignments
-    assert row.ending == "invalid"
-    assert "is not assigned" in row.detail
-
-
-def test_assignors_of_another_kind_do_not_run_on_a_family():
-    [case] = family_cases({"share-mixed-join": 1}, assignors=["range", "connect-eager", "share"])
-    assert case.assignors == ("share",)
-    with pytest.raises(UsageError, match="none of the assignors is one of consumer groups"):
-        family_cases({"mixed-join": 1}, assignors=["share"])
-    with pytest.raises(InputError, match=r"unknown assignor 'shares'.*connect-eager"):
-        read_config("families: {share-mixed-join: 1}\nassignors: [shares]\n", "mine.yaml")

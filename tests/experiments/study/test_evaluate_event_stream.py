@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
-from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
-from kassay.experiments.study import evaluate_event_stream
+from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.evaluate_event_stream import (
     OPTIMUM,
     compare_trajectories,
@@ -19,7 +18,6 @@ from kassay.experiments.study.families.event_streams import (
     StreamEvent,
     StreamStep,
 )
-from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 from tests.tiers import short_and_long
 
@@ -62,12 +60,6 @@ def test_a_small_stream_has_the_moves_that_were_counted_by_hand():
     assert (leave.owned, leave.moves, leave.fewest_moves_within) == (2, 2, 0)
 
 
-def test_sticky_makes_only_the_necessary_moves_of_the_small_stream():
-    assert [row.moves for row in rows_of("sticky")] == [0, 1, 0]
-    optimum = compare_trajectories(FixedStream(name="fixed"), 0, []).rows
-    assert [(row.assignor, row.moves) for row in optimum] == [(OPTIMUM, n) for n in (0, 1, 0)]
-
-
 def test_each_assignor_has_the_same_events_and_its_own_past():
     rows = compare_trajectories(SMALL, 3, ASSIGNORS).rows
     shared = {
@@ -78,52 +70,6 @@ def test_each_assignor_has_the_same_events_and_its_own_past():
     assert [row.moves for row in rows if row.assignor == "range"] == [
         row.moves for row in rows_of("range", SMALL, 3)
     ]
-
-
-def test_with_a_random_past_all_assignors_start_from_the_same_state():
-    family = replace(SMALL, random_past=True)
-    rows = compare_trajectories(family, 3, ASSIGNORS).rows
-    states = {(row.rebalance, row.owned, row.fewest_moves) for row in rows}
-    assert len(states) == family.rebalances + 1
-    own = compare_trajectories(SMALL, 3, ASSIGNORS).rows
-    assert [row.event for row in rows] == [row.event for row in own]
-
-
-def test_a_failed_assignor_keeps_its_partitions_until_the_next_rebalance(monkeypatch):
-    failed = StableResult(ending=Ending.FAILED, assignment=None, rounds=1)
-    monkeypatch.setattr(
-        evaluate_event_stream,
-        "run_until_stable",
-        lambda group, name: run_until_stable(group, name) if len(group.members) < 3 else failed,
-    )
-    _, join, leave = rows_of("roundrobin")
-    assert (join.ending, join.moves, join.fewest_moves_within) == ("failed", None, None)
-    assert (leave.ending, leave.owned, leave.moves) == ("ok", 2, 2)
-
-
-class OffTheHull(EventStreamFamily):
-    """Stream of two rebalances; the convex hull does not prove the fewest moves of the second."""
-
-    def stream(self, seed):
-        topics = (Topic(name="t", partitions=3), Topic(name="u", partitions=1))
-        last = (Member(id="b", subscription=("u",)), Member(id="c", subscription=("t",)))
-        first = (Member(id="a", subscription=("u",)), last[1])
-        yield StreamStep(StreamEvent.START, topics, first)
-        joined = (Member(id="a", subscription=("t", "u")), *last)
-        yield StreamStep(StreamEvent.SCALE_OUT, topics, joined)
-
-
-def test_a_search_proves_the_fewest_moves_between_the_corners_of_the_hull(monkeypatch):
-    result = Assignment({"a": [("u", 0), ("t", 0)], "c": [("t", 1), ("t", 2)]})
-    kept = StableResult(ending=Ending.OK, assignment=result, rounds=1)
-    monkeypatch.setattr(
-        evaluate_event_stream,
-        "run_until_stable",
-        lambda group, name: run_until_stable(group, name) if len(group.members) < 3 else kept,
-    )
-    _, row = rows_of("sticky", OffTheHull(name="off-the-hull"))
-    assert (row.sum_of_squares, row.least_sum_of_squares) == (8, 6)
-    assert (row.moves, row.fewest_moves, row.fewest_moves_within) == (1, 2, 1)
 
 
 @pytest.mark.parametrize("seed", short_and_long(*range(3)))
@@ -241,8 +187,3 @@ def test_hindsight_has_minimum_imbalance_and_at_most_the_moves_of_the_optimum() 
     assert all(row.sum_of_squares == row.least_sum_of_squares for row in hindsight)
     assert 0 < len(hindsight) <= len(optimum)
     assert sum(row.moves or 0 for row in hindsight) <= sum(row.moves or 0 for row in optimum)
-
-
-@pytest.mark.parametrize("limit", [{"random_past": True}, {"hindsight_seeds": 0}])
-def test_streams_beyond_the_limits_of_hindsight_have_no_optimum(limit) -> None:
-    assert hindsight_trajectory(replace(SMALL, **limit), 0).rows == ()

@@ -36,13 +36,6 @@ def test_the_number_of_groups_with_two_partitions_and_two_members_is_complete():
     assert sum(1 for _ in exhaustive_groups(members=2, partitions=2)) == 4 + 13
 
 
-def test_members_subscribe_to_a_topic_and_own_only_subscribed_partitions():
-    for group in exhaustive_groups(members=2, partitions=4):
-        assert sum(topic.partitions for topic in group.topics) == 4
-        assert all(member.subscription for member in group.members)
-        assert all(tp.topic in m.subscription for m in group.members for tp in m.owned)
-
-
 def test_exhaustive_families_contain_all_small_groups():
     family = FAMILIES["worlds-3x3"]
     every = [family.build(seed) for seed in range(family.size)]

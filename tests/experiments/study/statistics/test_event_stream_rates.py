@@ -49,12 +49,6 @@ def test_intervals_contain_the_value_and_are_equal_in_every_run():
     assert 0 <= one.low < one.value < one.high <= 0.8
 
 
-def test_streams_of_equal_rates_have_an_interval_of_width_0():
-    rows = pd.DataFrame([row(seed, "optimum", 5) for seed in range(4)])
-    found = StreamTotals(rows).estimate("optimum", MOVES)
-    assert (found.value, found.low, found.high) == (0.5, 0.5, 0.5)
-
-
 def test_two_assignors_are_compared_on_each_stream():
     pair = StreamTotals(TABLE).compare("one", "two", "moves")
     assert (pair.lower, pair.equal, pair.higher) == (1, 1, 1)
@@ -67,10 +61,6 @@ def test_the_rows_of_a_stream_with_several_subscriptions_are_added():
     totals = StreamTotals(double)
     assert totals.streams == 3
     assert totals.total("one", "moves") == 24
-
-
-def test_an_empty_table_has_no_streams():
-    assert StreamTotals(TABLE.iloc[:0]).assignors == ()
 
 
 @pytest.mark.parametrize("policy", ["sticky", "cooperative-sticky", "uniform"])

@@ -35,11 +35,6 @@ def test_moves_are_compared_if_both_are_known():
     assert found.mean_difference == pytest.approx(1 / 3)
 
 
-def test_assignors_without_common_groups_have_no_differences():
-    found = compare_pairs(PAIRS, "sticky", "range")
-    assert (found.groups, found.mean_difference, found.interval) == (0, None, None)
-
-
 def test_the_bootstrap_interval_of_many_values_is_the_normal_interval():
     values = np.random.default_rng(1).integers(0, 7, 20_000)
     distinct, counts = np.unique(values, return_counts=True)
