@@ -164,17 +164,6 @@ def test_the_measures_of_copies_have_the_minimum_for_the_copies_per_process() ->
         assert [numbers["replaced_copies"], numbers["unused_directories"]] == [*expected], seed
 
 
-def test_the_minimum_of_standbys_is_unknown_if_there_are_too_many_choices(monkeypatch) -> None:
-    monkeypatch.setattr(standby_costs, "_MAX_CHOICES", 0)
-    document = _processes(a=["0_0"], b=["0_1"], c=["0_2", "0_3"])
-    document["config"] = {"num_standby_replicas": 1, "rack_aware_assignment_tags": ["zone"]}
-    standby = {"b": ["0_0", "0_2"], "c": ["0_1"], "a": ["0_3"]}
-    active = {"a": ["0_0"], "b": ["0_1"], "c": ["0_2", "0_3"]}
-    numbers = _numbers(_compared(Kind.STREAMS, document, _answer(standby, **active))[0])
-    assert numbers["missing_tag_values"][1] is None
-    assert numbers["standby_moves"] == (4, 4)
-
-
 @pytest.mark.parametrize(
     ("standby", "active", "message"),
     [

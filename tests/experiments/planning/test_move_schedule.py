@@ -111,3 +111,4 @@ def test_the_maximum_loads_of_six_moves_are_close_to_those_of_the_best_order(see
     best = min(
         sum(_maximum_loads(weights, owners, targets, order)) for order in permutations(moved)
     )
+    assert sum(batch.makespan for batch in batches) <= 1.1 * best

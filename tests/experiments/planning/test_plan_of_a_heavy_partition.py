@@ -44,12 +44,6 @@ def test_the_options_are_points_of_the_frontier(final):
     assert options["plan"].movement.value == 26
 
 
-@pytest.mark.long
-def test_a_limit_on_moves_keeps_the_tolerance():
-    limited = plan(GROUP, growth=(), constraints=[MaxMoves(10)], limits=15)
-    assert limited.planned.makespan <= 9_938 * 102 // 100
-
-
 def test_the_least_loaded_members_receive_the_partitions(final):
     mean = sum(final.planned.loads.values()) / len(final.planned.loads)
     receivers = {move.target for move in final.moves}
