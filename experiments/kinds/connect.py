@@ -223,10 +223,7 @@ def _current_state(document: KindDocument) -> CurrentState:
         for worker in last["workers"]
     }
     content = {**document.content, "steps": [{**last, "running": state}]}
-    loads = {
-        worker: {key: len(entries) for key, entries in own.items()} for worker, own in state.items()
-    }
-    return CurrentState(replace(document, content=content), {"steps": [{"state": state}]}, loads)
+    return CurrentState(replace(document, content=content), {"steps": [{"state": state}]})
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,15 +116,10 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CurrentState:
-    """Current partitions, tasks or connectors of a document, in the form of an answer.
-
-    ``document`` is the document to which the answer belongs. ``loads`` has the numbers of
-    partitions, tasks or connectors per member, process or worker.
-    """
+    """Current partitions, tasks or connectors as an answer for a document."""
 
     document: KindDocument
     answer: Answer
-    loads: Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)

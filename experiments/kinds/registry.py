@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kassay.experiments.implementations.runner import DocumentRunResult, Ending, run_on_document
 from kassay.experiments.kinds.connect import CONNECT
@@ -151,7 +152,20 @@ def current_state(document: KindDocument, *, limits: SearchLimits) -> KindState:
     kind = KINDS[document.kind]
     current = kind.current_state(document)
     compared = kind.compare(current.document, current.answer, limits)[-1]
-    return KindState(document.id, document.kind, current.loads, compared, document.condition)
+    steps = current.answer.get("steps")
+    places = steps[-1]["state"] if steps else current.answer[kind.places]
+    loads = {place: _load(own) for place, own in places.items()}
+    return KindState(document.id, document.kind, loads, compared, document.condition)
+
+
+def _load(own: Any) -> dict[str, int]:
+    """Return the numbers of partitions, or of tasks or connectors per key."""
+    if isinstance(own, list):
+        return {"partitions": len(own)}
+    return {
+        key: len(entries) if isinstance(entries, list) else sum(map(len, entries.values()))
+        for key, entries in own.items()
+    }
 
 
 def _minimum(measure: KindMeasure) -> str:

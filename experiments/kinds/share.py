@@ -92,9 +92,7 @@ def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | 
 
 def _current_state(document: KindDocument) -> CurrentState:
     members: Any = document.content["members"]
-    owned = {one["id"]: one.get("owned", []) for one in members}
-    loads = {id: {"partitions": len(pairs)} for id, pairs in owned.items()}
-    return CurrentState(document, {"members": owned}, loads)
+    return CurrentState(document, {"members": {one["id"]: one.get("owned", []) for one in members}})
 
 
 SHARE = GroupKind(

@@ -508,21 +508,12 @@ def _compare(document: KindDocument, answer: Answer, limits: SearchLimits) -> li
     return [compare_streams(document, answer, limits)]
 
 
-def _current_group(document: KindDocument) -> CurrentState:
-    members: Any = document.content["members"]
-    tasks = {one["id"]: {role: one.get(role, {}) for role in _ROLES} for one in members}
-    loads = {
-        id: {role: sum(map(len, numbers.values())) for role, numbers in own.items()}
-        for id, own in tasks.items()
-    }
-    return CurrentState(document, {"members": tasks}, loads)
-
-
-def _current_application(document: KindDocument) -> CurrentState:
-    processes: Any = document.content["processes"]
-    tasks = {one["id"]: {role: one.get(role, []) for role in _ROLES} for one in processes}
-    loads = {id: {role: len(own[role]) for role in own} for id, own in tasks.items()}
-    return CurrentState(document, {"processes": tasks}, loads)
+def _current_state(document: KindDocument) -> CurrentState:
+    content: Any = document.content
+    is_group = document.kind is Kind.STREAMS_GROUP
+    key, none = "members" if is_group else "processes", dict if is_group else list
+    tasks = {one["id"]: {role: one.get(role, none()) for role in _ROLES} for one in content[key]}
+    return CurrentState(document, {key: tasks})
 
 
 STREAMS_GROUP = GroupKind(
@@ -532,7 +523,7 @@ STREAMS_GROUP = GroupKind(
     topics="subtopologies",
     lever="the broker's assignor decides; num.standby.replicas is a group setting",
     compare=_compare,
-    current_state=_current_group,
+    current_state=_current_state,
     no_forecast="no port of the broker's assignor exists; kassay compare runs it once",
 )
 STREAMS = GroupKind(
@@ -542,7 +533,7 @@ STREAMS = GroupKind(
     topics="subtopologies",
     lever="kassay forecast compares task assignors and settings",
     compare=_compare,
-    current_state=_current_application,
+    current_state=_current_state,
     run_until_stable=_run_until_stable,
     forecast=forecast_application,
     settings=(*_KEYS, _CLASS),
