@@ -144,11 +144,17 @@ def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int]
     for weights in by_set:
         weights.sort(reverse=True)
     sets = [frozenset(units.unit_of[at] for at in each.tolist()) for each in problem.consumer_sets]
-    candidates = dict.fromkeys(sets[: _MAX_COMPARISONS // max(len(sets), 1)])
-    candidates.update(
-        dict.fromkeys(frozenset(inside) for inside, _ in connected_components(problem, units))
+    components = [sorted(inside) for inside, _ in connected_components(problem, units)]
+    component_of = {unit: at for at, inside in enumerate(components) for unit in inside}
+    received: list[list[list[int]]] = [[] for _ in components]
+    for consumers, weights in zip(sets, by_set, strict=True):
+        if consumers:
+            received[component_of[min(consumers)]].append(weights)
+    yield from (
+        (inside, list(merge(*lists, reverse=True)))
+        for inside, lists in zip(components, received, strict=True)
     )
-    for inside in candidates:
+    for inside in dict.fromkeys(sets[: _MAX_COMPARISONS // max(len(sets), 1)]):
         lists = [by_set[at] for at, consumers in enumerate(sets) if consumers <= inside]
         yield sorted(inside), list(merge(*lists, reverse=True))
 
