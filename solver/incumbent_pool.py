@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kassay.reference.model.errors import InternalError
+from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.objective import Level
+from kassay.solver.objective import Imbalance, Level
 from kassay.solver.problem import Placement, Problem
+
+MAX_PLAIN_CHOICES = 2_000
+"""Numbers of partitions per class and member up to which squares are products of loads.
+
+Searches of larger groups rarely prove the minimum, and end early if they reach the known bound.
+"""
 
 
 @dataclass
@@ -99,3 +106,14 @@ class IncumbentPool:
             value = level_value(self.problem, level, placement)
             self._values[key] = level, placement, value
         return self._values[key][2]
+
+    def limits_squares(self) -> bool:
+        """Return whether a finished level limits the sum of squares of a small group.
+
+        A CP-SAT model of all partitions then proves the fewest moves faster than one of moves.
+        """
+        is_small = self.problem.partition_count * self.problem.member_count <= MAX_PLAIN_CHOICES
+        levels = [
+            done.claim.level for done in self.reached if isinstance(done.claim.level, Imbalance)
+        ]
+        return is_small and any(level.measure is Measure.SUM_OF_SQUARES for level in levels)

@@ -14,13 +14,9 @@ from kassay.solver import objective
 from kassay.solver.cpsat.model import AssignmentModel, Expression, weighted_sum
 from kassay.solver.cpsat.model_ranges import MAX_CHORDS, RelativeFactors, cost_scale, square_range
 from kassay.solver.evaluation import RackTable, colocation_blocks, load_units, movement_costs
+from kassay.solver.incumbent_pool import MAX_PLAIN_CHOICES
 from kassay.solver.number_ranges import Arithmetic
 
-_MAX_PLAIN_CHOICES = 2_000
-"""Numbers of partitions per class and member up to which a sum of squares is a plain objective.
-
-Searches of larger groups rarely prove the minimum, and end early if they reach the known bound.
-"""
 _MAX_PAIRS = 40_000
 
 
@@ -53,18 +49,17 @@ class Term:
 
 
 def level_terms(
-    model: AssignmentModel, level: objective.Level, worst: int, *, is_limit: bool = True
+    model: AssignmentModel, level: objective.Level, worst: int
 ) -> tuple[Term, ...] | None:
     """Add a level to the CP-SAT model, and return the expressions to minimise or to limit.
 
     Return None if there are too many members. The terms need not represent values above ``worst``.
-    An expression with ``is_limit=False`` may only be minimised.
     The scale of the model must be the `load_scale` of levels that include this level with this
     ``worst``. Only leximax has several terms, one per member or host.
     """
     match level:
         case objective.Imbalance() | objective.HostImbalance():
-            return _imbalance_terms(model, level, worst, is_limit=is_limit)
+            return _imbalance_terms(model, level, worst)
         case objective.Movement():
             costs = movement_costs(model.problem, level)
             scale = cost_scale(costs)
@@ -89,8 +84,6 @@ def _imbalance_terms(
     model: AssignmentModel,
     level: objective.Imbalance | objective.HostImbalance,
     worst: int,
-    *,
-    is_limit: bool,
 ) -> tuple[Term, ...] | None:
     units = load_units(model.problem, level)
     most = model.total * max(units.factors, default=1)
@@ -108,8 +101,8 @@ def _imbalance_terms(
     ]
     match level.measure:
         case Measure.SUM_OF_SQUARES:
-            is_small = sum(map(len, model.count)) <= _MAX_PLAIN_CHOICES
-            plain = None if is_limit or not is_small else _plain_squares(model, loads, units, worst)
+            is_small = sum(map(len, model.count)) <= MAX_PLAIN_CHOICES
+            plain = _plain_squares(model, loads, units, worst) if is_small else None
             term = plain or _squares(model, loads, units, worst)
         case Measure.DEVIATION:
             term = _deviation(model, loads, units)
@@ -196,8 +189,7 @@ def _plain_squares(
 ) -> Term | None:
     """Return the sum of squares of loads; None if speeds differ or the numbers are too large.
 
-    CP-SAT has cuts for squares of variables from 0. As an objective, they prove more than
-    `_squares`, whose narrow ranges are better as limits.
+    CP-SAT has cuts for squares of variables from 0, which prove more than `_squares`.
     """
     squared = model.scale.unit**2
     highest = min(isqrt(worst // squared), model.total)

@@ -34,7 +34,8 @@ def _search(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget)
     measured = [level, *(each for each, _ in limits)]
     movement = next((each for each in measured if isinstance(each, Movement)), None)
     limits_moves = any(isinstance(rule, MaxMoves) for rule in pool.constraints)
-    if (movement is not None or limits_moves) and not any(map(_is_leximax, measured)):
+    is_leximax = any(map(_is_leximax, measured))
+    if (movement is not None or limits_moves) and not is_leximax and not pool.limits_squares():
         # Few partitions move, so that a model with variables for moves only is smaller.
         moved = MovedPartitionsModel(pool.problem, pool.constraints, movement or Movement())
         found = moved.minimise(
@@ -44,7 +45,7 @@ def _search(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget)
             pool.add(found.placement)
         return found.bound or 0
     model = _build_model(pool, level, budget)
-    terms = None if model is None else level_terms(model, level, pool.value(level), is_limit=False)
+    terms = None if model is None else level_terms(model, level, pool.value(level))
     if model is None or terms is None:
         return 0
     if len(terms) > 1:

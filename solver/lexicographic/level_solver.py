@@ -156,6 +156,8 @@ class LevelSolver:
                     search_moves_first,
                     lambda _: pack_identical(pool, level, budget),
                 ]
+            case Movement() if pool.limits_squares():
+                timed, untimed = [lambda _: move_greedily(pool, budget)], [search_by_cpsat]
             case Movement():
                 timed = [
                     lambda _: move_greedily(pool, budget),
