@@ -3,7 +3,6 @@
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -201,37 +200,9 @@ def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) ->
     has_few_scans = scanned < _MAX_SCANNED_PER_ENTRY * int(breadth.sum())
     if not (units or (is_exact and has_few_scans)) and problem.group.has_equal_speeds:
         _place_by_queue(problem, placement, order, loads)
-    elif is_exact:
-        _place_by_scan(problem, placement, order, loads, own_units)
     else:
-        _place_by_units(problem, placement, order, loads, own_units)
+        _place_by_scan(problem, placement, order, loads, own_units, is_exact=is_exact)
     return placement
-
-
-def _place_by_units(
-    problem: Problem,
-    placement: Placement,
-    order: list[int],
-    member_loads: list[int],
-    units: Sequence[LoadUnits],
-) -> None:
-    """Give each partition to the consumer whose relative loads are lowest with it.
-
-    Relative loads are Python integers of any size.
-    """
-    loads = [each.loads(member_loads) for each in units]
-    consumer_sets = [consumers.tolist() for consumers in problem.consumer_sets]
-
-    def key(partition: int, member: int) -> tuple[int, ...]:
-        relative = _new_loads(units, loads, member, int(problem.weight[partition]))
-        return (*relative, int(member != problem.owner[partition]))
-
-    for partition in order:
-        consumers = consumer_sets[problem.consumer_set[partition]]
-        member = min(consumers, key=partial(key, partition))
-        placement[partition] = member
-        for each, load in zip(units, loads, strict=True):
-            load[each.unit_of[member]] += int(problem.weight[partition])
 
 
 def _place_by_scan(
@@ -240,22 +211,26 @@ def _place_by_scan(
     order: list[int],
     member_loads: list[int],
     units: Sequence[LoadUnits],
+    *,
+    is_exact: bool,
 ) -> None:
-    """Give each partition to the consumer whose relative loads are lowest with it, in arrays.
+    """Give each partition to the consumer whose relative loads are lowest with it.
 
-    If relative loads are equal, the owner gets the partition.
+    If relative loads are equal, the owner gets the partition. Unless 64 bits represent them
+    exactly, they are Python integers.
     """
+    dtype = np.dtype(np.int64 if is_exact else object)
     tables = [
         (
             np.array(each.unit_of, dtype=np.int64),
-            np.array(each.loads(member_loads), dtype=np.int64),
-            np.array(each.factors, dtype=np.int64),
+            np.array(each.loads(member_loads), dtype=dtype),
+            np.array(each.factors, dtype=dtype),
         )
         for each in units
     ]
     for partition in order:
         best = problem.consumer_sets[problem.consumer_set[partition]]
-        weight, owner = problem.weight[partition], problem.owner[partition]
+        weight, owner = int(problem.weight[partition]), problem.owner[partition]
         for unit_of, load, factors in tables:
             unit = unit_of[best]
             relative = (load[unit] + weight) * factors[unit]
