@@ -1,4 +1,4 @@
-"""Initial placements of a search: greedy rules, and permutations of the members."""
+"""Initial placements of a search, by greedy rules."""
 
 import heapq
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,6 @@ from kassay.solver.problem import Placement, Problem
 
 # A queue takes about this many times as long per entry as a scan.
 _MAX_SCANNED_PER_ENTRY = 50
-_MAX_PERMUTED = 500
-"""Maximum number of members that are permuted, which takes less than a second."""
 
 
 def keep_owned(problem: Problem, units: Sequence[LoadUnits] = ()) -> Placement:
@@ -63,39 +61,6 @@ def place_within(
         for each, load in zip(units, loads, strict=True):
             load[each.unit_of[member]] += weight
     return placement
-
-
-def permute_members(
-    problem: Problem, rules: Sequence[Constraint], placement: Placement
-) -> Placement | None:
-    """Permute the members of a placement, so that it has few moves and meets constraints.
-
-    Return None if no permutation meets the pins, exclusions, capacities and maximum numbers of
-    partitions, if speeds differ, or if there are many members. The solution of a linear assignment
-    problem has the fewest moves of all permutations.
-    """
-    if not problem.group.has_equal_speeds or problem.member_count > _MAX_PERMUTED:
-        return None
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - slow to load
-
-    pinned, room = within_pins(problem, rules), Room(problem, rules)
-    may_consume = pinned.may_consume[pinned.consumer_set]
-    loads = problem.loads(placement)
-    most_load, most_partitions = np.array(room.loads, dtype=object), np.array(room.counts)
-    kept = np.full((problem.member_count, problem.member_count), -1, dtype=np.int64)
-    for member, load in enumerate(loads):
-        partitions = np.flatnonzero(placement == member)
-        owner = problem.owner[partitions]
-        owned = np.bincount(owner[owner != NO_OWNER], minlength=problem.member_count)
-        fits = may_consume[partitions].all(axis=0)
-        fits &= (most_load >= load).astype(np.bool_) & (most_partitions >= len(partitions))
-        kept[member, fits] = owned[fits]
-    kept[kept < 0] = -problem.partition_count - 1
-    sets, members = linear_sum_assignment(kept, maximize=True)
-    if (kept[sets, members] < 0).any():
-        return None
-    permuted: Placement = members[np.argsort(sets)][placement].astype(np.int32)
-    return permuted
 
 
 def _new_loads(

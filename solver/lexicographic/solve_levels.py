@@ -15,7 +15,6 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
-from kassay.solver.constraint_repair import meet_constraints
 from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
 from kassay.solver.enumeration import search_all
 from kassay.solver.evaluation import level_value, load_units, violated
@@ -23,7 +22,6 @@ from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool
 from kassay.solver.initial_solutions import (
     keep_owned,
     longest_processing_time,
-    permute_members,
     place_within,
     within_racks,
 )
@@ -112,8 +110,7 @@ def solve_levels(
         )
     warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
     given = [] if warm_start is None else [warm_start]
-    relaxed = [placement for start in starts for placement in start.placements]
-    given.extend(relaxed)
+    given.extend(placement for start in starts for placement in start.placements)
     candidates = _initial_placements(
         problem, levels, constraints, flows, given=given, budget=budget
     )
@@ -123,10 +120,6 @@ def solve_levels(
     if problem.has_big_loads:
         rounded = _rounded_placement(problem, levels, constraints, initial_assignment, budget)
         candidates += [] if rounded is None else [rounded]
-    violating = [one for one in relaxed if any(violated(problem, constraints, one))]
-    for method in (permute_members, meet_constraints):
-        changed = (method(problem, constraints, one) for one in violating)
-        candidates += [one for one in changed if one is not None]
     candidates = [one for one in candidates if not any(violated(problem, constraints, one))]
     pool = IncumbentPool(problem, levels, constraints, candidates)
     if not candidates:

@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -27,9 +27,9 @@ from kassay.solver import (
 )
 from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.certificate.certificate import Origin
-from kassay.solver.evaluation import level_value, violated
+from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import longest_processing_time, permute_members
+from kassay.solver.initial_solutions import longest_processing_time
 from kassay.solver.lexicographic.load_searches import fill_members
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
@@ -118,31 +118,6 @@ def test_the_load_balancer_makes_only_permitted_changes():
     assert len(set(placement[together].tolist())) == 1
     assert balancer.loads.tolist() == problem.loads(placement)
     assert balancer.loads.max() < before
-
-
-def test_permuted_members_have_the_fewest_moves_within_constraints():
-    rng = random.Random(1)
-    weights = [rng.randint(1, 9) for _ in range(15)]
-    group = even_group(weights, 5, [rng.randrange(-1, 5) for _ in weights])
-    problem = build_problem(group)
-    placement = np.array([rng.randrange(5) for _ in weights], dtype=np.int32)
-    names, loads = [member.id for member in group.members], problem.loads(placement)
-    heaviest = loads.index(max(loads))
-    rules = (
-        Capacity(max(loads) - 1, names[heaviest]),
-        Pinned("t", 0, names[1]),
-        Forbidden(names[2], "t", 1),
-        MaxPartitions(4, names[3]),
-    )
-    orders = [np.array(order, dtype=np.int32)[placement] for order in permutations(range(5))]
-    met = [one for one in orders if not any(violated(problem, rules, one))]
-    fewest = min(level_value(problem, Movement(), one) for one in met)
-    found = permute_members(problem, rules, placement)
-    assert not any(violated(problem, rules, found))
-    assert level_value(problem, Movement(), found) == fewest
-    impossible = [Pinned("t", at, name) for at, name in enumerate(names)]
-    same = np.zeros(15, dtype=np.int32)
-    assert permute_members(problem, impossible, same) is None
 
 
 def test_a_heavy_partition_lies_beside_pinned_partitions():
