@@ -116,10 +116,7 @@ def _equal() -> Iterator[Question]:
     spread = FIXTURES / "field" / "spread-first.json"
     if spread.exists():
         group = parse_group(json.loads(spread.read_text()))
-        yield (
-            "spread-first.json",
-            partial(_solved, group, _SPREAD_FIRST, work=_LARGE_WORK),
-        )
+        yield ("spread-first.json", partial(_solved, group, _SPREAD_FIRST, work=_LARGE_WORK))
 
 
 def mixed_group(seed: int) -> Group:

@@ -47,10 +47,7 @@ def main() -> None:
     options = parser.parse_args()
     sizes: dict[tuple[int, int], list[_Cell]] = {size: [] for size in _SIZES}
     for group in seeded_groups(
-        options.groups,
-        first=options.first,
-        most_partitions=options.partitions,
-        size=options.size,
+        options.groups, first=options.first, most_partitions=options.partitions, size=options.size
     ):
         start = time.monotonic()
         cells = _cells(group, options.moves, options.seconds)

@@ -27,12 +27,7 @@ from kassay.solver.cpsat.level_expressions import level_terms
 from kassay.solver.cpsat.model import AssignmentModel, minimise
 from kassay.solver.cpsat.model_ranges import load_scale
 from kassay.solver.cpsat.partition_classes import symmetry_classes
-from kassay.solver.evaluation import (
-    RackTable,
-    colocated_partitions,
-    level_value,
-    load_units,
-)
+from kassay.solver.evaluation import RackTable, colocated_partitions, level_value, load_units
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import CrossRack, Level
@@ -185,10 +180,7 @@ def _add_rule(
 
 
 def _loads(
-    problem: Problem,
-    chosen: Sequence[dict[int, cp_model.LinearExprT]],
-    *,
-    counted: bool = False,
+    problem: Problem, chosen: Sequence[dict[int, cp_model.LinearExprT]], *, counted: bool = False
 ) -> list[cp_model.LinearExprT]:
     """Return the loads of the members, or their numbers of partitions."""
     loads: list[list[cp_model.LinearExprT]] = [[] for _ in range(problem.member_count)]

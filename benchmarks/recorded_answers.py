@@ -17,11 +17,7 @@ from typing import Any
 
 from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import compare_answer
-from kassay.experiments.kinds.streams_comparison import (
-    Application,
-    read_answer,
-    read_application,
-)
+from kassay.experiments.kinds.streams_comparison import Application, read_answer, read_application
 from kassay.experiments.report.assignor_results import Proportion
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.assignment import Assignment

@@ -133,10 +133,7 @@ def _study(directory: Path, groups: int) -> tuple[Timing, int]:
     )
     described = config.described(ImportedCases())
     start = time.perf_counter()
-    with (
-        spark_session(master=_MASTER, settings=_SETTINGS) as spark,
-        sampled_peak() as peak,
-    ):
+    with spark_session(master=_MASTER, settings=_SETTINGS) as spark, sampled_peak() as peak:
         write_study(spark, _cases(groups), str(directory), manifest=partial(_manifest, described))
     memory = peak_memory()
     note = f"Python {memory} MB, Java {peak.java} MiB"
@@ -156,12 +153,7 @@ def _report(directory: Path) -> tuple[float, int]:
 
 
 def _timing(step: str, groups: int, seconds: float, note: str) -> Timing:
-    return Timing(
-        benchmark="scale",
-        case=f"{groups:,} groups: {step}",
-        seconds=seconds,
-        note=note,
-    )
+    return Timing(benchmark="scale", case=f"{groups:,} groups: {step}", seconds=seconds, note=note)
 
 
 if __name__ == "__main__":

@@ -58,10 +58,7 @@ def after_one_left(group: Group, assignment: Assignment) -> Group:
 
 
 def _group(
-    kind: str,
-    subscriptions: dict[str, tuple[str, ...]],
-    topics: tuple[str, ...],
-    partitions: int,
+    kind: str, subscriptions: dict[str, tuple[str, ...]], topics: tuple[str, ...], partitions: int
 ) -> Group:
     size = f"{len(subscriptions)} members x {len(topics)} topics x {partitions} partitions"
     return Group(

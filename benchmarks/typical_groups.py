@@ -21,13 +21,7 @@ from kassay.solver.constraints import (
     Pinned,
     Separated,
 )
-from kassay.solver.objective import (
-    WEIGHTED_TOLERANCE,
-    CrossRack,
-    HostImbalance,
-    Imbalance,
-    Level,
-)
+from kassay.solver.objective import WEIGHTED_TOLERANCE, CrossRack, HostImbalance, Imbalance, Level
 
 LIVE_RATES = Path(__file__).with_name("live_rates.json")
 """Group with measured rates: 400 partitions, 12 members."""

@@ -18,12 +18,7 @@ author = "The kassay authors"
 version = release = importlib.metadata.version("kassay")
 html_title = f"kassay {release}"
 
-extensions = [
-    "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-    "sphinx.ext.napoleon",
-]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 root_doc = "docs/index"
 include_patterns = [
     "README.md",

@@ -168,10 +168,7 @@ def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) ->
 
 
 def _proven(
-    evidence: Evidence,
-    problem: Problem,
-    rules: Sequence[Constraint],
-    limits: Sequence[Limit],
+    evidence: Evidence, problem: Problem, rules: Sequence[Constraint], limits: Sequence[Limit]
 ) -> Evidence:
     """Search for a proof that no assignment meets constraints and limits; add it if found."""
     prices = find_prices(problem, rules, limits)

@@ -146,9 +146,7 @@ class PlacementTable:
                 assert_never(constraint)
 
     def _is_within(
-        self,
-        constraint: constraints.Capacity | constraints.MaxPartitions,
-        amounts: Weights,
+        self, constraint: constraints.Capacity | constraints.MaxPartitions, amounts: Weights
     ) -> NDArray[np.bool_]:
         if constraint.member is None:
             return np.asarray((amounts <= constraint.limit).all(axis=1), dtype=np.bool_)

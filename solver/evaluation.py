@@ -213,10 +213,7 @@ def _is_void(problem: Problem, constraint: constraints.Constraint) -> bool:
 
 
 def _partitions_hold(
-    problem: Problem,
-    constraint: constraints.PartitionConstraint,
-    member: int,
-    placement: Placement,
+    problem: Problem, constraint: constraints.PartitionConstraint, member: int, placement: Placement
 ) -> bool:
     match constraint:
         case constraints.Pinned():

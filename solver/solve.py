@@ -30,13 +30,7 @@ from kassay.solver.network.level_network import (
     is_optimal_by_squares_and_moves,
     placement_prices,
 )
-from kassay.solver.objective import (
-    FLOW_LEVELS,
-    FlowLevel,
-    Level,
-    TopicSpread,
-    requested_levels,
-)
+from kassay.solver.objective import FLOW_LEVELS, FlowLevel, Level, TopicSpread, requested_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, UsedMethod, level_values
 
@@ -283,11 +277,7 @@ def _origin_without_check(origin: Origin) -> Origin:
 def _by_flows(request: _Request) -> LexicographicResult:
     """Solve one level after the other, with placements and bounds of flows."""
     flow = partial(
-        solve_levels_by_flow,
-        request.problem,
-        request.levels,
-        request.rules,
-        request.may_start_flow,
+        solve_levels_by_flow, request.problem, request.levels, request.rules, request.may_start_flow
     )
     return _by_levels(request, _merged_starts(request), flow)
 
@@ -317,9 +307,7 @@ def _by_search(request: _Request) -> LexicographicResult:
 
 
 def _by_levels(
-    request: _Request,
-    starts: Sequence[RelaxedStart],
-    flow: Callable[[], FlowLevels] | None = None,
+    request: _Request, starts: Sequence[RelaxedStart], flow: Callable[[], FlowLevels] | None = None
 ) -> LexicographicResult:
     return solve_levels(
         request.problem,
@@ -402,8 +390,6 @@ def _solution(
         method=str(method),
         levels=level_values(result.claims),
         certificate=Certificate(
-            result.claims,
-            node_prices=result.node_prices,
-            constraints=constraints,
+            result.claims, node_prices=result.node_prices, constraints=constraints
         ),
     )

@@ -28,8 +28,7 @@ def library_tables(outcomes: pd.DataFrame) -> tuple[ReportTable, ...]:
     return (
         _table("libraries", {name: _results(total[name]) for name in names}),
         _table(
-            "libraries-by-subscriptions",
-            {name: _by_subscriptions(*halves[name]) for name in names},
+            "libraries-by-subscriptions", {name: _by_subscriptions(*halves[name]) for name in names}
         ),
         *(
             _table(

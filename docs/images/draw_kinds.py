@@ -14,9 +14,7 @@ from typing import Any
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import compare_answer
-from kassay.experiments.kinds.streams import (
-    run_application_until_stable,
-)
+from kassay.experiments.kinds.streams import run_application_until_stable
 from kassay.reference.documents.kind_documents import KindDocument, parse_kind_document
 from kassay.solver.limits import SearchLimits
 

@@ -238,11 +238,7 @@ class Comparer:
         fewest = self._fewest_moves(imbalance)
         if key not in self._fronts:
             self._fronts[key] = front_distance(
-                group,
-                assignment,
-                optimum=self.optimum,
-                limits=self.limits,
-                min_moves=fewest or 0,
+                group, assignment, optimum=self.optimum, limits=self.limits, min_moves=fewest or 0
             )
         plain = without_racks(group)
         other = run_until_stable(plain, assignor).assignment

@@ -8,11 +8,7 @@ from typing import Any, NamedTuple
 
 from kassay.experiments.kinds.group_kind import KindMeasure
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
-from kassay.reference.documents.kind_documents import (
-    Kind,
-    KindDocument,
-    parse_kind_document,
-)
+from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.solver.limits import SearchLimits
 

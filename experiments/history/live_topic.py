@@ -63,9 +63,7 @@ class OffsetsReader:
         latest: Any = OffsetSpec
         requested = {TopicPartition(TOPIC, number): latest.latest() for number in self.partitions()}
         futures = admin.list_offsets(
-            requested,
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=self._timeout,
+            requested, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout
         )
         try:
             return {each.partition: future.result().offset for each, future in futures.items()}

@@ -87,10 +87,7 @@ def parse_time_limit(name: str, seconds: str) -> float:
 
 
 def custom_assignor_names(
-    *,
-    commands: Sequence[str] = (),
-    callables: Sequence[str] = (),
-    seconds: float = ANSWER_SECONDS,
+    *, commands: Sequence[str] = (), callables: Sequence[str] = (), seconds: float = ANSWER_SECONDS
 ) -> list[str]:
     """Build names of custom assignors from commands, callables and a time limit."""
     limit = "" if seconds == ANSWER_SECONDS else f"@{seconds:g}s"

@@ -347,11 +347,7 @@ def _cost(
     first = start.step(list(start.running), running=start.running)
     final = {**steps[-1], "wait_ms": _END * delay}
     sequence = [first, *steps, final]
-    content = {
-        "kind": "connect",
-        "scheduled_rebalance_max_delay_ms": delay,
-        "steps": sequence,
-    }
+    content = {"kind": "connect", "scheduled_rebalance_max_delay_ms": delay, "steps": sequence}
     document = parse_kind_document(content, kind=Kind.CONNECT, where="forecast")
     cost = measure_cluster(document, assign_incrementally(document))
     return replace(

@@ -226,10 +226,7 @@ def rebalance(group: Group, assignor: str, *, rules: Sequence[Constraint] = ()) 
     """
     stable = run_until_stable(group, assignor)
     outcome = AssignorOutcome(
-        assignor=assignor,
-        ending=str(stable.ending),
-        detail=stable.detail,
-        rebalances=stable.rounds,
+        assignor=assignor, ending=str(stable.ending), detail=stable.detail, rebalances=stable.rounds
     )
     assignment = stable.assignment
     if assignment is None or stable.ending is not Ending.OK:

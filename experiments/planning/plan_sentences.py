@@ -5,10 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kassay.experiments.planning.actions import compared_measures
-from kassay.experiments.planning.identify_assignor import (
-    identify_assignor,
-    runs_in_client,
-)
+from kassay.experiments.planning.identify_assignor import identify_assignor, runs_in_client
 from kassay.experiments.planning.plan import (
     ALMOST_BALANCED,
     BALANCED,

@@ -178,10 +178,7 @@ def _page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
         "host_of": {one.id: one.client.host for one in plan.group.members},
         "choice": _move_choice(plan, [str(row["member"]) for row in rows]),
         "drawing": draw_assignment(
-            plan.group,
-            plan.assignment,
-            title="Planned assignment",
-            names=names,
+            plan.group, plan.assignment, title="Planned assignment", names=names
         )
         if plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
         else "",
@@ -489,12 +486,7 @@ def directory_names(ids: Iterable[str | None]) -> list[str]:
     return list(names)
 
 
-def write_plan(
-    plan: Plan,
-    directory: Path,
-    *,
-    arguments: PlanArguments = _NO_ARGUMENTS,
-) -> None:
+def write_plan(plan: Plan, directory: Path, *, arguments: PlanArguments = _NO_ARGUMENTS) -> None:
     """Write the page and the files of a plan. Create the directory if it does not exist.
 
     ``arguments`` are those of ``kassay plan``, for further commands.

@@ -47,8 +47,7 @@ def add_members(
     Examples
     --------
     >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=4),),
-    ...     members=(Member(id="a", subscription=("t",)),),
+    ...     topics=(Topic(name="t", partitions=4),), members=(Member(id="a", subscription=("t",)),)
     ... )
     >>> [member.id for member in add_members(group, 2).members]
     ['a', 'new-1', 'new-2']
@@ -88,10 +87,7 @@ def repartition(group: Group, topic: str, count: int) -> Group:
     return replace(group, topics=tuple(new if one is old else one for one in group.topics))
 
 
-def reweigh(
-    group: Group,
-    weights: Mapping[str, Sequence[int]],
-) -> Group:
+def reweigh(group: Group, weights: Mapping[str, Sequence[int]]) -> Group:
     """Set partition weights from a mapping of topic to a list of integers.
 
     The list of a topic has one integer per partition.
@@ -306,8 +302,7 @@ def scenarios(
     >>> from kassay.experiments.planning.what_if import add_members
     >>> from kassay.reference.model.group import Member, Topic
     >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=4),),
-    ...     members=(Member(id="a", subscription=("t",)),),
+    ...     topics=(Topic(name="t", partitions=4),), members=(Member(id="a", subscription=("t",)),)
     ... )
     >>> kinds = [[(f"members +{n}", partial(add_members, count=n)) for n in (0, 1, 3)]]
     >>> [(one.scenario.name, one.makespan.value) for one in map(what_if, scenarios(group, kinds))]

@@ -151,9 +151,7 @@ def _by_family(rows: pd.DataFrame) -> dict[tuple[str, str], _Row]:
 
 
 def _table(
-    name: str,
-    columns: Mapping[str, Callable[[_Row], str]],
-    rows: Mapping[tuple[str, str], _Row],
+    name: str, columns: Mapping[str, Callable[[_Row], str]], rows: Mapping[tuple[str, str], _Row]
 ) -> ReportTable:
     """Create a table with one row per family and assignor. Its CSV file has the exact sums."""
     return ReportTable.of(

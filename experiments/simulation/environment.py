@@ -17,10 +17,7 @@ from kassay.experiments.simulation.simulation_result import (
     SimulationResult,
 )
 from kassay.reference.assignors import RebalanceProtocol
-from kassay.reference.coordinator.classic_coordinator import (
-    ClassicCoordinator,
-    numbered_member_ids,
-)
+from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator, numbered_member_ids
 from kassay.reference.coordinator.classic_group import GroupState
 from kassay.reference.coordinator.consumer_coordinator import (
     ClassicMembers,

@@ -111,9 +111,7 @@ class Simulation:
         after = self._totals()
         rebalances = [one for one in self.environment.result.rebalances if one.at > start]
         return SegmentCost(
-            rebalances=len(rebalances),
-            moves=after[0] - before[0],
-            unowned_ms=after[1] - before[1],
+            rebalances=len(rebalances), moves=after[0] - before[0], unowned_ms=after[1] - before[1]
         )
 
     def _totals(self) -> tuple[int, int, int, int]:

@@ -316,10 +316,7 @@ def _state_notes(observed: ObservedGroup) -> Iterator[str]:
 
 
 def _partition_counts(
-    observed: ObservedGroup,
-    subscriptions: Subscriptions,
-    options: ImportOptions,
-    notes: list[str],
+    observed: ObservedGroup, subscriptions: Subscriptions, options: ImportOptions, notes: list[str]
 ) -> Counts:
     known, minimum = options.partition_counts or {}, options.minimum_counts or {}
     counts: Counts = {}

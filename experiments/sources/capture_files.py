@@ -13,11 +13,7 @@ from typing import TextIO
 
 from kassay.experiments.sources.build_group import build_group, with_subscriptions
 from kassay.experiments.sources.describe_output import parse_text
-from kassay.experiments.sources.document_rows import (
-    NO_ROWS,
-    DocumentRows,
-    merge_counts,
-)
+from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows, merge_counts
 from kassay.experiments.sources.import_options import (
     ImportOptions,
     with_hosts_and_speeds,
@@ -326,8 +322,5 @@ def _import_group(
             "--describe, or read the cluster with kassay import --bootstrap-server",
         )
     return imported_group(
-        observed.id,
-        lambda: build_group(observed, options),
-        is_empty=observed.is_empty,
-        empty=empty,
+        observed.id, lambda: build_group(observed, options), is_empty=observed.is_empty, empty=empty
     )

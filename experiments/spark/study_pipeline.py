@@ -56,12 +56,7 @@ from kassay.reference.model.errors import InputError, RunError
 _RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
 
 
-def read_cases(
-    spark: SparkSession,
-    root: str,
-    paths: Sequence[str],
-    **options: str,
-) -> DataFrame:
+def read_cases(spark: SparkSession, root: str, paths: Sequence[str], **options: str) -> DataFrame:
     """Read the evaluated cases of a study from folders, and verify checksums."""
     checks = {"parquet.page.verify-checksum.enabled": "true", **options}
     frames = spark.read.schema(from_arrow_schema(CASES)).options(**checks)

@@ -22,16 +22,7 @@ from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 from kassay.reference.model.errors import InputError
 
 _ALL = "all"
-_KEYS = (
-    "families",
-    "assignors",
-    "first_seed",
-    "groups",
-    "drawn",
-    "batch_cases",
-    "limits",
-    "about",
-)
+_KEYS = ("families", "assignors", "first_seed", "groups", "drawn", "batch_cases", "limits", "about")
 _OLD_NAMES = {"wave": "batch_cases"}
 
 

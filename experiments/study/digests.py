@@ -8,12 +8,7 @@ from zlib import crc32
 
 from kassay.experiments.comparison.comparison_result import ComparisonRow
 from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
-from kassay.experiments.study.tables import (
-    CaseRecord,
-    FrontDistanceRow,
-    MeasureRow,
-    RebalanceRow,
-)
+from kassay.experiments.study.tables import CaseRecord, FrontDistanceRow, MeasureRow, RebalanceRow
 from kassay.reference.model.group import Group, Topic
 
 _Place = tuple[str, int]  # topic and number of a partition

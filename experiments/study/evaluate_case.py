@@ -50,13 +50,7 @@ from kassay.reference.documents.json_codec import assignment_document, group_doc
 from kassay.reference.model.assignment import Assignment, cached_per_group, movement_count
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import (
-    has_racks,
-    leximax,
-    load_vector,
-    measures,
-    off_rack,
-)
+from kassay.reference.model.metrics import has_racks, leximax, load_vector, measures, off_rack
 from kassay.reference.model.ownership import ownership
 from kassay.solver.solution import Solution
 
@@ -147,12 +141,7 @@ def _evaluate_trajectories(case: Case, family: EventStreamFamily, row: GroupRow)
 
 
 def _evaluate_assignor(
-    case: Case,
-    group: Group,
-    assignor: str,
-    comparer: Comparer | None,
-    *,
-    drawn: bool,
+    case: Case, group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
 ) -> _AssignorRows:
     """Run an assignor on a group, and compare the result with the optimum, if known."""
     start = time.perf_counter()

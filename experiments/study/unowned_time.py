@@ -24,10 +24,7 @@ are not included.
 
 
 def unowned_seconds(
-    groups: Iterable[Group],
-    moves: int,
-    *,
-    protocols: Iterable[RebalanceProtocol] = UNOWNED_SECONDS,
+    groups: Iterable[Group], moves: int, *, protocols: Iterable[RebalanceProtocol] = UNOWNED_SECONDS
 ) -> dict[str, float]:
     """Return the partition-seconds without an owner over rebalances, by protocol.
 

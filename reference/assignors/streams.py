@@ -337,11 +337,7 @@ def assign_application(
     clients = [_client_state(process, ends) for process in content["processes"]]
     clients.sort(key=lambda client: uuid_key(client.id))
     followup = _assign(
-        clients,
-        sorted(ends),
-        sorted(stateless),
-        configs,
-        targets or UPSTREAM_TARGETS,
+        clients, sorted(ends), sorted(stateless), configs, targets or UPSTREAM_TARGETS
     )
     processes = {
         str(UUID(int=client.id)): {
@@ -407,9 +403,7 @@ def _assign_standby_replica_tasks(
     else:
         assign_to_least_loaded(clients, stateful, standbys)
     _balance_tasks_over_threads(
-        clients,
-        lambda client: client.standby,
-        is_allowed_movement if tags else lambda *_: True,
+        clients, lambda client: client.standby, is_allowed_movement if tags else lambda *_: True
     )
 
 

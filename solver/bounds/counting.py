@@ -36,9 +36,7 @@ _MAX_COMPARISONS = 1_000_000
 
 
 def level_bound(
-    problem: Problem,
-    level: objective.Level,
-    limits: Sequence[tuple[objective.Level, int]] = (),
+    problem: Problem, level: objective.Level, limits: Sequence[tuple[objective.Level, int]] = ()
 ) -> int:
     """Return a lower bound on the value of one level within the limits of earlier levels.
 

@@ -61,9 +61,7 @@ class Origin(StrEnum):
         return Proof.CP_SAT if self is Origin.CP_SAT else Proof.SEARCH
 
 
-_CHECKED = frozenset(
-    {Origin.NODE_PRICES, Origin.COUNTING, Origin.PARTITION_PRICES, Origin.CASES},
-)
+_CHECKED = frozenset({Origin.NODE_PRICES, Origin.COUNTING, Origin.PARTITION_PRICES, Origin.CASES})
 
 
 def weakest_proof(proofs: Iterable[Proof]) -> Proof:

@@ -285,9 +285,7 @@ def _chain_errors(group: Group, assignment: Assignment, certificate: Certificate
 
 
 def trajectory_errors(
-    groups: Sequence[Group],
-    assignments: Sequence[Assignment],
-    certificate: TrajectoryCertificate,
+    groups: Sequence[Group], assignments: Sequence[Assignment], certificate: TrajectoryCertificate
 ) -> Iterator[str]:
     """Check the certificate of a trajectory without a solver, and yield a message per error.
 

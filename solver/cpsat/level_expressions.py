@@ -81,9 +81,7 @@ def level_terms(
 
 
 def _imbalance_terms(
-    model: AssignmentModel,
-    level: objective.Imbalance | objective.HostImbalance,
-    worst: int,
+    model: AssignmentModel, level: objective.Imbalance | objective.HostImbalance, worst: int
 ) -> tuple[Term, ...] | None:
     units = load_units(model.problem, level)
     most = model.total * max(units.factors, default=1)

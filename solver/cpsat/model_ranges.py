@@ -18,12 +18,7 @@ Beyond it, the square is bounded by CP-SAT's product constraint.
 """
 _FACTOR_BITS = 20
 """Minimum precision of the factors from loads to relative loads in a model of the makespan."""
-_WITH_DIFFERENCES = (
-    Measure.LEXIMAX,
-    Measure.DEVIATION,
-    Measure.BALANCE_SCORE,
-    Measure.SPREAD,
-)
+_WITH_DIFFERENCES = (Measure.LEXIMAX, Measure.DEVIATION, Measure.BALANCE_SCORE, Measure.SPREAD)
 """Measures whose models have variables for differences of loads."""
 
 

@@ -362,10 +362,7 @@ def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> In
 
 
 def _even_counts(
-    network: SubscriptionNetwork,
-    supply: Ints,
-    demand: Ints,
-    open_: NDArray[np.bool_] | bool = True,
+    network: SubscriptionNetwork, supply: Ints, demand: Ints, open_: NDArray[np.bool_] | bool = True
 ) -> Ints | None:
     """Return even counts per arc with given totals per topic and per member, on open arcs.
 

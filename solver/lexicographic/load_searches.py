@@ -239,10 +239,7 @@ def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) ->
     """Give moved partitions to other members for a lower sum of squares, without more moves."""
     problem = pool.problem
     if level.measure is Measure.SUM_OF_SQUARES and not problem.has_big_loads:
-        from kassay.solver.weighted.search.single_moves import (  # noqa: PLC0415
-            move_work,
-            spread_moved,
-        )
+        from kassay.solver.weighted.search.single_moves import move_work, spread_moved  # noqa: PLC0415
 
         may_continue = budget.counted(move_work(problem))
         within, start = within_pins(problem, pool.constraints), pool.incumbent(level)

@@ -16,12 +16,7 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.colocated_groups import merge_colocated
-from kassay.solver.constraints import (
-    Colocated,
-    MaxMoves,
-    MaxPartitions,
-    Separated,
-)
+from kassay.solver.constraints import Colocated, MaxMoves, MaxPartitions, Separated
 from kassay.solver.evaluation import load_units, movement_costs, separated_partitions
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.initial_solutions import Room, keep_owned, within_pins, within_racks
@@ -302,9 +297,7 @@ class _OverloadSearch:
         return found
 
     def _repair(self, limits: "list[LoadLimit]") -> "OverloadRepair":
-        from kassay.solver.weighted.search.overload_repair import (  # noqa: PLC0415
-            OverloadRepair,
-        )
+        from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
 
         return OverloadRepair(self.problem, [*self._room_limits(), *limits], self.rng)
 

@@ -103,10 +103,7 @@ def solve_levels(
     flows = FlowLevels() if flow is None else flow()
     if flows.conflict:
         return LexicographicResult(
-            None,
-            conflict=flows.conflict,
-            conflict_origin=Origin.FLOW,
-            method=UsedMethod.FLOW,
+            None, conflict=flows.conflict, conflict_origin=Origin.FLOW, method=UsedMethod.FLOW
         )
     warm_start = None if initial_assignment is None else problem.to_placement(initial_assignment)
     given = [] if warm_start is None else [warm_start]
@@ -150,10 +147,7 @@ def _add_any_placement(pool: IncumbentPool, budget: SearchBudget) -> Lexicograph
 
     If there is no placement, if none is found, or if all are compared, return the result.
     """
-    from kassay.solver.cpsat.infeasibility import (  # noqa: PLC0415
-        find_any_placement,
-        find_conflict,
-    )
+    from kassay.solver.cpsat.infeasibility import find_any_placement, find_conflict  # noqa: PLC0415
 
     problem, constraints = pool.problem, pool.constraints
     within = budget.for_first_result(_MIN_WORK)
@@ -182,10 +176,7 @@ def _conflict_of_numbers(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
     """Return constraints that conflict whatever the weights, if flows of numbers prove it."""
-    from kassay.solver.flow.level_flows import (  # noqa: PLC0415
-        find_conflict_by_flow,
-        is_infeasible,
-    )
+    from kassay.solver.flow.level_flows import find_conflict_by_flow, is_infeasible  # noqa: PLC0415
     from kassay.solver.flow.optimal_flow import flow_work  # noqa: PLC0415
 
     rules = [rule for rule in constraints if not isinstance(rule, Capacity)]

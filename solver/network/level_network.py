@@ -388,10 +388,7 @@ class LevelNetwork:
         return total
 
     def paths(
-        self,
-        costs: WeightedLevels,
-        flow: Ints,
-        limits: tuple[Ints, Ints] | None = None,
+        self, costs: WeightedLevels, flow: Ints, limits: tuple[Ints, Ints] | None = None
     ) -> tuple[ShortestPaths, Ints]:
         """Return the shortest paths of the residual network of a flow, and the arcs of a cycle.
 

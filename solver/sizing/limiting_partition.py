@@ -125,9 +125,7 @@ def _split(group: Group, heaviest: int) -> Group:
         kept = [weight - weight // 2 if weight == heaviest else weight for weight in weights]
         topics.append(
             Topic(
-                name=topic.name,
-                partitions=topic.partitions + len(halves),
-                weights=(*kept, *halves),
+                name=topic.name, partitions=topic.partitions + len(halves), weights=(*kept, *halves)
             )
         )
     return rejoin(replace(group, topics=tuple(topics)), Assignment({}))

@@ -8,9 +8,7 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin
-from kassay.solver.certificate.certificate import (
-    RebalanceEvidence,
-)
+from kassay.solver.certificate.certificate import RebalanceEvidence
 from kassay.solver.certify import certify
 from kassay.solver.constraints import group_constraints
 from kassay.solver.flow.optimal_flow import is_feasible, level_sets, optimal_counts
@@ -123,10 +121,7 @@ class _WeightedStep:
         group = self.group if past is None else rejoin(self.group, past)
         level = Imbalance(Measure.MAKESPAN, Tolerance(up_to=self.limit.value))
         found = solve(
-            group,
-            levels=(level, Movement()),
-            initial_assignment=self.best,
-            limits=budget.rest(),
+            group, levels=(level, Movement()), initial_assignment=self.best, limits=budget.rest()
         )
         return found.assignment or self.best
 

@@ -15,12 +15,7 @@ from ortools.linear_solver import pywraplp
 
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
-from kassay.solver.trajectory.linear_program import (
-    INTEGRALITY,
-    Floats,
-    LinearProgram,
-    is_integral,
-)
+from kassay.solver.trajectory.linear_program import INTEGRALITY, Floats, LinearProgram, is_integral
 
 _TRIES = 4
 _WORK_PER_VARIABLE = 1e-5  # of one solution from the last basis

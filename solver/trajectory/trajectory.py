@@ -178,10 +178,7 @@ def optimal_trajectory(
 
 
 def default_trajectory_levels(
-    groups: Sequence[Group],
-    *,
-    measure: Measure | None = None,
-    tolerance: Tolerance = EXACT,
+    groups: Sequence[Group], *, measure: Measure | None = None, tolerance: Tolerance = EXACT
 ) -> tuple[Level, ...]:
     """Return the default levels of a sequence of groups.
 

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kassay.solver.certificate.certificate import (
-    TrajectoryObjective,
-)
+from kassay.solver.certificate.certificate import TrajectoryObjective
 from kassay.solver.certificate.rebalance_sequence import Stream
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
@@ -80,11 +78,7 @@ class TrajectorySearch:
         if not self._is_over():
             part = self.budget.part(0.6 if size <= _MAX_BRANCHING else 1.0)
             counts = _improved_counts(
-                self.stream,
-                self.counts,
-                self.objective,
-                bound=self.bound,
-                budget=part,
+                self.stream, self.counts, self.objective, bound=self.bound, budget=part
             )
             self._offer(counts)
         if has_flows and _MAX_SIMPLEX < size <= _MAX_BRANCHING and not self._is_over():

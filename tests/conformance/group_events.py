@@ -210,8 +210,7 @@ def _different_generations(rng: random.Random, group: Group, _: HistorySettings)
         rng,
         group,
         lambda member: replace(
-            member,
-            sub_generation=-1 if drift is None else max(-1, member.generation + drift),
+            member, sub_generation=-1 if drift is None else max(-1, member.generation + drift)
         ),
     )
 

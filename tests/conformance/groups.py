@@ -36,12 +36,7 @@ class _Size:
     partitions: int
 
 
-_SIZES = (
-    _Size(560, 4, 4, 5),
-    _Size(336, 10, 8, 12),
-    _Size(100, 25, 15, 30),
-    _Size(4, 60, 40, 60),
-)
+_SIZES = (_Size(560, 4, 4, 5), _Size(336, 10, 8, 12), _Size(100, 25, 15, 30), _Size(4, 60, 40, 60))
 _MAX_STEPS = 8
 _LIVELOCK_SHARE = 0.004
 # A group on which the sticky assignor does not terminate: partition counts of the topics, and

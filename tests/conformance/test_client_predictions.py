@@ -39,10 +39,7 @@ GROUPS = [
 LATE_METADATA = ("kafka-python",)
 """Libraries whose leader assigns only the topics that it knows, and rebalances again later."""
 SUBSCRIPTIONS = [each for n in (1, 2, 3) for each in combinations(sorted(TOPICS), n)]
-SETTINGS = {
-    "offsets.topic.num.partitions": "1",
-    "group.initial.rebalance.delay.ms": "0",
-}
+SETTINGS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
 _MAX_CONSUMERS = 4
 _STABLE_SECONDS = 20.0
 _RUNS = 100

@@ -28,10 +28,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.coordinator]
 
 TOPICS = {"orders": 17, "payments": 5}
 CLIENTS = [f"pod-{number}" for number in range(6)]
-_BROKER = {
-    "group.consumer.assignment.interval.ms": "0",
-    "group.initial.rebalance.delay.ms": "2000",
-}
+_BROKER = {"group.consumer.assignment.interval.ms": "0", "group.initial.rebalance.delay.ms": "2000"}
 
 
 @dataclass

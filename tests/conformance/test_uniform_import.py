@@ -25,10 +25,7 @@ SEED = 20261122
 STEPS = 8
 # More topics than a bin of a HashMap holds without collisions, so that the order of ids matters.
 TOPICS = {f"t{number:02d}": (1, 2, 3, 5, 7)[number % 5] for number in range(14)}
-_SETTINGS = {
-    "group.consumer.assignment.interval.ms": "0",
-    "group.initial.rebalance.delay.ms": "0",
-}
+_SETTINGS = {"group.consumer.assignment.interval.ms": "0", "group.initial.rebalance.delay.ms": "0"}
 
 
 @dataclass(frozen=True, slots=True)

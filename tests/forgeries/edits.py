@@ -147,12 +147,7 @@ def move_partitions(rng: random.Random, request: Request, document: Document) ->
 
 
 def forge(
-    rng: random.Random,
-    request: Request,
-    document: Document,
-    *,
-    moves: int = 0,
-    levels: Any = None,
+    rng: random.Random, request: Request, document: Document, *, moves: int = 0, levels: Any = None
 ) -> None:
     """Change the assignment or the levels, and make all figures of the document consistent."""
     certificate, group = document.get("certificate"), request.question.group

@@ -29,12 +29,7 @@ _NAMED: tuple[dict[str, Any], ...] = (
         "id": "an owner of an earlier generation takes no part",
         "topics": {"orders": 4, "audit": 1},
         "members": [
-            {
-                "id": "a",
-                "topics": ["orders"],
-                "owned": {"orders": [0, 1, 2, 3]},
-                "generation": 2,
-            },
+            {"id": "a", "topics": ["orders"], "owned": {"orders": [0, 1, 2, 3]}, "generation": 2},
             {"id": "b", "topics": ["orders"]},
             {"id": "c", "topics": ["audit"], "owned": {"orders": [0]}, "generation": 1},
         ],
@@ -43,12 +38,7 @@ _NAMED: tuple[dict[str, Any], ...] = (
         "id": "a loop without end",
         "topics": {"t0": 5, "t13": 3, "t2": 5, "t5": 2, "t6": 6},
         "members": [
-            {
-                "id": "c01",
-                "topics": ["t13", "t6"],
-                "owned": {"t6": [0, 1, 3, 5]},
-                "generation": 7,
-            },
+            {"id": "c01", "topics": ["t13", "t6"], "owned": {"t6": [0, 1, 3, 5]}, "generation": 7},
             {"id": "c02", "topics": ["t0", "t5"], "owned": {"t0": [0, 2, 4]}, "generation": 7},
             {"id": "c07", "topics": ["t2", "t6"], "owned": {"t6": [2, 4]}, "generation": 7},
             {"id": "c08", "topics": ["t0", "t5"], "owned": {"t0": [1, 3]}, "generation": 7},

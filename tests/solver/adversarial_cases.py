@@ -27,10 +27,7 @@ from tests.solver.random_cases import (
 
 MAX_PLACEMENTS = 3_000
 """Maximum number of placements that brute force compares."""
-_LIMITS = {
-    "auto": SearchLimits(work=5),
-    "cp-sat": SearchLimits(work=5),
-}
+_LIMITS = {"auto": SearchLimits(work=5), "cp-sat": SearchLimits(work=5)}
 """Limits per method. CP-SAT does not count all of its work on large weights as steps."""
 METHODS = tuple(_LIMITS)
 

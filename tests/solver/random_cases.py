@@ -19,11 +19,7 @@ from tests.brute_force import Placement
 
 RACKS = ("r0", "r1", "r2")
 HOSTS = ("h0", "h1", None)
-TOLERANCES = (
-    solver.Tolerance(),
-    solver.Tolerance(absolute=3),
-    solver.Tolerance(relative=0.1),
-)
+TOLERANCES = (solver.Tolerance(), solver.Tolerance(absolute=3), solver.Tolerance(relative=0.1))
 
 
 def random_group(
@@ -174,9 +170,7 @@ def levels_cases(rng: random.Random, count: int) -> Iterator[LevelsCase]:
         levels = [random_level(rng, group) for _ in range(rng.randint(1, 3))]
         constraints = tuple(random_constraint(rng, group) for _ in range(rng.randint(0, 3)))
         minimum = brute_force.lexicographic_optimum(
-            group,
-            [value_of(group, level) for level in levels],
-            allowed=allows(group, constraints),
+            group, [value_of(group, level) for level in levels], allowed=allows(group, constraints)
         )
         yield LevelsCase(group, levels, constraints, None if minimum is None else list(minimum))
 

@@ -5,14 +5,7 @@ import random
 import pytest
 
 from kassay.reference import Group, Member, Topic
-from kassay.solver import (
-    Colocated,
-    Imbalance,
-    MaxMoves,
-    MaxPartitions,
-    Movement,
-    solve,
-)
+from kassay.solver import Colocated, Imbalance, MaxMoves, MaxPartitions, Movement, solve
 from kassay.solver.limits import SearchLimits
 
 

@@ -33,11 +33,7 @@ from kassay.solver.lexicographic.overload_searches import repair_overloads
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level
 from kassay.solver.problem import build_problem
-from tests.solver.adversarial_cases import (
-    AdversarialCase,
-    adversarial_case,
-    adversarial_error,
-)
+from tests.solver.adversarial_cases import AdversarialCase, adversarial_case, adversarial_error
 from tests.solver.move_judges import greedy_sets
 from tests.solver.random_cases import random_constraint
 from tests.tiers import short_and_long

@@ -13,19 +13,9 @@ from kassay.solver.cpsat.partition_classes import symmetry_classes
 from kassay.solver.enumeration import list_placements
 from kassay.solver.evaluation import binding_constraints, violated
 from kassay.solver.network.subscription_network import build_network
-from kassay.solver.objective import (
-    Imbalance,
-    MembersUsed,
-    Movement,
-    Tolerance,
-    TopicSpread,
-)
+from kassay.solver.objective import Imbalance, MembersUsed, Movement, Tolerance, TopicSpread
 from kassay.solver.problem import build_problem
-from tests.solver.void_additions import (
-    LIMITS,
-    medium_call,
-    void_additions,
-)
+from tests.solver.void_additions import LIMITS, medium_call, void_additions
 
 GROUP = Group(
     topics=(Topic(name="t", partitions=3), Topic(name="own", partitions=1)),

@@ -25,12 +25,8 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.ownership import rejoin_each
-from kassay.solver.certificate.certificate import (
-    TrajectoryObjective,
-)
-from kassay.solver.certificate.documents import (
-    trajectory_certificate_document,
-)
+from kassay.solver.certificate.certificate import TrajectoryObjective
+from kassay.solver.certificate.documents import trajectory_certificate_document
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Tolerance
 from kassay.solver.solution import value_and_bound

@@ -43,10 +43,7 @@ class ThreadMember:
 
 
 def streams_application_document(
-    group: str,
-    members: Sequence[ThreadMember],
-    *,
-    topics: Sequence[str] = (),
+    group: str, members: Sequence[ThreadMember], *, topics: Sequence[str] = ()
 ) -> KindDocument:
     """Build a document of kind streams from the subscriptions and assignments of the threads.
 

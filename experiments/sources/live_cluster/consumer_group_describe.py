@@ -43,11 +43,7 @@ _TYPES_OF_CONSUMERS = ("consumer", "")
 
 
 def describe_consumer_groups(
-    bootstrap_servers: str,
-    settings: Mapping[str, str],
-    names: Sequence[str],
-    *,
-    timeout: float,
+    bootstrap_servers: str, settings: Mapping[str, str], names: Sequence[str], *, timeout: float
 ) -> dict[str, LiveGroup]:
     """Request the descriptions of groups of the consumer protocol from their coordinators.
 

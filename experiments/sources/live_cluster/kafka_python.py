@@ -68,10 +68,7 @@ def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     if properties.get("enable.ssl.certificate.verification") == "false":
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    with (
-        _file(properties, "ssl.certificate") as certificate,
-        _file(properties, "ssl.key") as key,
-    ):
+    with _file(properties, "ssl.certificate") as certificate, _file(properties, "ssl.key") as key:
         if certificate is not None:
             context.load_cert_chain(certificate, key, properties.get("ssl.key.password"))
     return context

@@ -7,11 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from kassay.experiments.sources.build_group import build_group
-from kassay.experiments.sources.capture_files import (
-    EmptyGroups,
-    ImportedGroup,
-    imported_group,
-)
+from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, imported_group
 from kassay.experiments.sources.import_options import ImportOptions, measured_speeds
 from kassay.experiments.sources.live_cluster.classic_streams_groups import STREAMS_ASSIGNOR
 from kassay.experiments.sources.live_cluster.cluster_interface import (

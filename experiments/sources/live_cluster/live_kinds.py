@@ -3,19 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kassay.experiments.sources.kind_texts import (
-    ROLES,
-    checked_document,
-    most_copies,
-    standby_note,
-)
+from kassay.experiments.sources.kind_texts import ROLES, checked_document, most_copies, standby_note
 from kassay.experiments.sources.live_cluster.classic_streams_groups import (
     streams_application_document,
 )
 from kassay.experiments.sources.live_cluster.cluster_interface import Cluster, LiveTopic
-from kassay.experiments.sources.live_cluster.kafka_python import (
-    UnreadableDescriptionError,
-)
+from kassay.experiments.sources.live_cluster.kafka_python import UnreadableDescriptionError
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.errors import InputError
 

@@ -532,10 +532,7 @@ RACKS: tuple[RackFamily, ...] = tuple(
     RackFamily(
         name=f"racks-{kind}{past}",
         base=SeededFamily(
-            name=f"racks-{kind}",
-            mixed=kind == "mixed",
-            own_history=bool(past),
-            topics=Range(2, 6),
+            name=f"racks-{kind}", mixed=kind == "mixed", own_history=bool(past), topics=Range(2, 6)
         ),
     )
     for past in ("", "-own-past")

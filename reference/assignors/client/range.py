@@ -91,9 +91,7 @@ class _TopicAssignmentState:
 
 
 def _assign_ranges(
-    state: _TopicAssignmentState,
-    may_assign: Callable[[str, int], bool] | None,
-    assignment: _Lists,
+    state: _TopicAssignmentState, may_assign: Callable[[str, int], bool] | None, assignment: _Lists
 ) -> None:
     for consumer in state.consumers:
         if not state.unassigned_partitions:

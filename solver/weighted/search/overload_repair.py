@@ -134,11 +134,7 @@ class OverloadRepair:
         return np.array([1 / member.speed for member in members])
 
     def lower_squares(
-        self,
-        start: Placement,
-        costs: Ints,
-        max_cost: int | None,
-        may_continue: Callable[[], bool],
+        self, start: Placement, costs: Ints, max_cost: int | None, may_continue: Callable[[], bool]
     ) -> Placement:
         """Return a placement with a lower sum of squares within the limits.
 

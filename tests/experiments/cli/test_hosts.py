@@ -71,10 +71,7 @@ def test_speeds_are_integers_or_measured_rates_of_members_or_hosts(
         (("--hosts", "(node-.)"), "matches no host in 'pod-a-1'"),
         (("--hosts", "none.json"), "none.json"),
         (("--speeds", "rate"), "speeds can be measured only in a running cluster"),
-        (
-            ("--level", "hosts=many"),
-            "or an absolute value such as +3, got 'many'",
-        ),
+        (("--level", "hosts=many"), "or an absolute value such as +3, got 'many'"),
         (("--level", "colocation"), "--level colocation requires --colocate"),
     ],
 )

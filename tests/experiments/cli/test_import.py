@@ -62,10 +62,7 @@ def test_captures_taken_at_different_times_are_an_error(run, write):
         (["empty"], "the directory contains no captures"),
         (["prose.txt"], "prose.txt:1: the text contains no table and no notice"),
         (["latin.txt"], "latin.txt:2: the file must be text in UTF-8, got byte 0xe9"),
-        (
-            ["huge.txt"],
-            "orders-2000000000: partition numbers from 1000000 on require --metadata",
-        ),
+        (["huge.txt"], "orders-2000000000: partition numbers from 1000000 on require --metadata"),
         (["good.txt", "--weights", "lag"], "no lag is shown for orders-1"),
         (["good.txt", "--metadata", "few.txt"], "orders-1 is in a capture, but the metadata has 1"),
         (

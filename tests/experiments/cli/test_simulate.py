@@ -8,9 +8,7 @@ def test_the_default_output_is_a_timeline(kassay):
     assert "2 rebalances" in done.out
 
 
-def test_jsonl_output_has_the_group_of_each_rebalance(
-    kassay,
-):
+def test_jsonl_output_has_the_group_of_each_rebalance(kassay):
     policies = ("--policy", "range", "--policy", "uniform")
     lines = kassay("simulate", "crash", *policies, "--format", "jsonl").records
     assert [line["policy"] for line in lines] == ["range", "uniform"]

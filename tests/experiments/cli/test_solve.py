@@ -66,10 +66,7 @@ def test_an_infeasible_group_exits_with_1_and_names_the_conflict(run):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (
-            ("--imbalance", "leximax", "--tolerance", "0.1"),
-            "tolerance is not supported",
-        ),
+        (("--imbalance", "leximax", "--tolerance", "0.1"), "tolerance is not supported"),
         (("--colocate", "t,u"), "no topic 'u'"),
         (("--max-moves", "-1"), "--max-moves"),
         (("--level", "speed"), "unknown level 'speed'"),

@@ -9,13 +9,7 @@ WEIGHTS = (97, 89, 55, 13, 8, 8, 5, 3)
 OWNED = {"a": [0, 1, 2, 3], "b": [4, 5, 6, 7], "c": []}
 SPEEDS = {"a": 9973, "b": 8887, "c": 8353}
 LOWEST = 92 / 8887 * 9973  # of 102, 92 and 84 on a, b and c: 103.2
-COMMANDS = (
-    "solve",
-    "compare",
-    "survey",
-    "what-if",
-    "scale --like a --maximum-load 104",
-)
+COMMANDS = ("solve", "compare", "survey", "what-if", "scale --like a --maximum-load 104")
 
 
 @pytest.fixture

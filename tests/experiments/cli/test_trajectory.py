@@ -4,9 +4,7 @@ import pytest
 
 from kassay.reference.documents.json_codec import parse_assignment, parse_group
 from kassay.solver.certificate.check import trajectory_errors
-from kassay.solver.certificate.documents import (
-    parse_trajectory_certificate,
-)
+from kassay.solver.certificate.documents import parse_trajectory_certificate
 
 
 def group(*names, partitions=4):

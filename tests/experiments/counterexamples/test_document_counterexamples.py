@@ -13,11 +13,7 @@ from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import compare_answer, compare_assignor
-from kassay.reference.documents.kind_documents import (
-    Kind,
-    KindDocument,
-    parse_kind_document,
-)
+from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.solver.limits import SearchLimits
 from tests.tiers import short_and_long
 

@@ -6,10 +6,7 @@ import uuid
 
 import pytest
 
-from kassay.experiments.history.generations import (
-    generation_of,
-    reconstruct_generations,
-)
+from kassay.experiments.history.generations import generation_of, reconstruct_generations
 from kassay.experiments.history.group_records import GroupRecord
 from kassay.experiments.history.history_rows import generation_rows
 from kassay.experiments.history.rebalances import compare_rebalance, find_rebalances

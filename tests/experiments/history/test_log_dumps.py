@@ -91,12 +91,7 @@ def test_output_of_older_releases_is_read() -> None:
     assert [(m["member_id"], m["assignment"]) for m in result.record.value["members"]] == [
         (
             "a",
-            {
-                "assigned": [
-                    {"topic": "t", "partitions": [0]},
-                    {"topic": "u-x", "partitions": [1]},
-                ]
-            },
+            {"assigned": [{"topic": "t", "partitions": [0]}, {"topic": "u-x", "partitions": [1]}]},
         ),
         ("b", {"assigned": []}),
     ]

@@ -20,10 +20,7 @@ HANGS = (Ending.NONTERMINATING, "no assignment within 2 seconds")
 SEGFAULTS = (Ending.FAILED, "(signal SIGSEGV)")
 WORKS = (Ending.OK, "")
 UNASSIGNED = (Ending.INVALID, "u-0 is not assigned")
-WRONG_MEMBER = (
-    Ending.INVALID,
-    "member 'b' is assigned topic 'u', but does not subscribe to it",
-)
+WRONG_MEMBER = (Ending.INVALID, "member 'b' is assigned topic 'u', but does not subscribe to it")
 
 
 @pytest.mark.parametrize(

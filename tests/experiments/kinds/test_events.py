@@ -22,11 +22,7 @@ def application(processes, *, standbys=0, partitions=6, **config):
     document = {
         "kind": "streams",
         "subtopologies": {
-            "0": {
-                "partitions": partitions,
-                "stateful": True,
-                "end_offsets": [50_000] * partitions,
-            }
+            "0": {"partitions": partitions, "stateful": True, "end_offsets": [50_000] * partitions}
         },
         "config": {"num_standby_replicas": standbys, **config},
         "processes": [

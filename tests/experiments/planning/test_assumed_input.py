@@ -16,17 +16,11 @@ from kassay.experiments.planning.render_plan import (
     render_ticket,
 )
 from kassay.experiments.planning.survey_groups import survey_group
-from kassay.experiments.planning.survey_result import (
-    SurveyedGroup,
-)
+from kassay.experiments.planning.survey_result import SurveyedGroup
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group import GroupStatus
 from kassay.reference.model.group_annotations import Assumed
-from kassay.reference.model.group_remarks import (
-    AssumedSubscriptions,
-    condition,
-    with_assumption,
-)
+from kassay.reference.model.group_remarks import AssumedSubscriptions, condition, with_assumption
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve
 
@@ -71,9 +65,7 @@ def test_both_readings_are_solved_and_stated_with_their_conditions() -> None:
 
 
 @pytest.mark.parametrize("reading", AssumedSubscriptions)
-def test_no_sentence_claims_something_without_its_condition(
-    reading: AssumedSubscriptions,
-) -> None:
+def test_no_sentence_claims_something_without_its_condition(reading: AssumedSubscriptions) -> None:
     group = with_assumption(two_topics(Assumed.TOPICS), reading)
     result = plan(group, limits=SearchLimits(time=10))
     surveyed = survey_group(group)

@@ -5,11 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.configuration_forecast import (
-    Forecast,
-    RestartSettings,
-    forecast,
-)
+from kassay.experiments.planning.configuration_forecast import Forecast, RestartSettings, forecast
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.errors import InputError, UsageError

@@ -5,14 +5,9 @@ import pytest
 from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.runner import RunResult
 from kassay.experiments.planning import identify_assignor as identify_assignor_module
-from kassay.experiments.planning.identify_assignor import (
-    identify_assignor,
-)
+from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import (
-    plan_document,
-    render_summary,
-)
+from kassay.experiments.planning.render_plan import plan_document, render_summary
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, GroupStatus, Member, Topic
 from kassay.reference.model.group_annotations import Client

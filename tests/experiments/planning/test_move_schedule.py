@@ -55,11 +55,7 @@ def test_moves_go_from_the_highest_to_the_lowest_load():
         ),
     )
     plan = Assignment(
-        {
-            "a": [("t", 0)],
-            "b": [("t", 2), ("t", 4)],
-            "c": [("t", n) for n in (1, 3, 5, 6, 7)],
-        }
+        {"a": [("t", 0)], "b": [("t", 2), ("t", 4)], "c": [("t", n) for n in (1, 3, 5, 6, 7)]}
     )
     steps = [
         (str(move), batch.makespan) for batch in schedule_moves(group, plan) for move in batch.moves

@@ -11,10 +11,7 @@ from hypothesis import given, settings
 
 from kassay.experiments.planning import render_plan
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import (
-    render_html,
-    render_ticket,
-)
+from kassay.experiments.planning.render_plan import render_html, render_ticket
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import parse_group

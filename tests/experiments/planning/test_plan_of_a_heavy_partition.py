@@ -34,10 +34,7 @@ def test_the_options_are_points_of_the_frontier(final):
     options = {option.name: option for option in final.options}
     points = {point.movement.value: point.imbalance for point in final.frontier.points}
     assert points[1].value == 11_245
-    for name, moves, load in (
-        ("at most ten moves", 10, 9_938),
-        ("minimum imbalance", 32, 9_152),
-    ):
+    for name, moves, load in (("at most ten moves", 10, 9_938), ("minimum imbalance", 32, 9_152)):
         option = options[name]
         assert (option.movement.value, option.imbalance.value) == (moves, load)
         assert points[moves].value == load == points[moves].bound

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from kassay.experiments.planning import render_plan
 from kassay.experiments.planning.actions import cross_rack_partitions
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import (
-    plan_document,
-    render_html,
-    render_ticket,
-)
+from kassay.experiments.planning.render_plan import plan_document, render_html, render_ticket
 from kassay.experiments.study.families.random_groups import RACKS
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.metrics import has_racks

@@ -27,12 +27,7 @@ def test_member_counts_are_absolute_relative_or_ranges():
 def test_all_changes_apply_together(tmp_path):
     weights = tmp_path / "weights.json"
     weights.write_text(json.dumps({"t": [1, 1, 1, 1, 1, 1]}))
-    changes = named_changes(
-        partitions=("t=6",),
-        members="+2",
-        like="a",
-        weights=weights,
-    )
+    changes = named_changes(partitions=("t=6",), members="+2", like="a", weights=weights)
     [scenario] = scenarios(GROUP, changes)
     result = what_if(scenario, before=GROUP)
     record = result.record()

@@ -3,9 +3,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from kassay.experiments.report.event_stream_section import (
-    trajectory_sections,
-)
+from kassay.experiments.report.event_stream_section import trajectory_sections
 
 COUNTS = {
     "rebalances": 10,
@@ -40,10 +38,7 @@ def summary(rows):
         KEYS | {"assignor": name, "event": "loss", "period": 0} | counts
         for name, counts in rows.items()
     ]
-    return SimpleNamespace(
-        trajectories=pd.DataFrame(streams),
-        events=pd.DataFrame(events),
-    )
+    return SimpleNamespace(trajectories=pd.DataFrame(streams), events=pd.DataFrame(events))
 
 
 @pytest.fixture(scope="module")

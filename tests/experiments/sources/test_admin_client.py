@@ -25,9 +25,7 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveMember,
     LiveTopic,
 )
-from kassay.experiments.sources.live_cluster.kafka_python import (
-    UnreadableDescriptionError,
-)
+from kassay.experiments.sources.live_cluster.kafka_python import UnreadableDescriptionError
 from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group import GroupStatus
 from kassay.reference.model.group_annotations import Protocol

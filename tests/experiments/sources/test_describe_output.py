@@ -206,10 +206,7 @@ def rows(text):
         ("topic,partition,lag\nt,0,7\nt,1,8", "x.csv:3: the last line may be cut"),
         ("topic,partition,day\nt,0,7\n", "x.csv:1: unknown column 'DAY'"),
         ("topic,partition,topic\nt,0,t\n", "x.csv:1: column 'TOPIC' is repeated"),
-        (
-            "topic,lag\nt,0\n",
-            "x.csv:1: columns are missing from the table, expected TOPIC",
-        ),
+        ("topic,lag\nt,0\n", "x.csv:1: columns are missing from the table, expected TOPIC"),
         ("topic,partition\nt,zero\n", "x.csv:2: not a complete row of the offsets table"),
         ("topic,partition\nt,0\nt,0\n", "x.csv:3: t-0 has two rows"),
     ],

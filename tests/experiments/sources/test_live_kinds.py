@@ -175,10 +175,7 @@ def test_share_and_streams_groups_are_documents_of_their_kind() -> None:
 def test_an_application_has_the_processes_of_its_threads() -> None:
     tables = KindTables(
         {"app": [LiveGroup("app", "Stable", (member("x", ("t", 0)),), assignor="stream")]},
-        threads=[
-            thread("x", 0, offsets=[(0, -2)]),
-            thread("y", 1, offsets=[(1, -2), (2, 40)]),
-        ],
+        threads=[thread("x", 0, offsets=[(0, -2)]), thread("y", 1, offsets=[(1, -2), (2, 40)])],
     )
     content = content_of(read(tables)[0])
     assert content["subtopologies"]["0"]["partitions"] == 3

@@ -6,10 +6,7 @@ import pytest
 
 from kassay.experiments.sources.capture_files import import_groups, load_metadata, load_sizes
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.experiments.sources.tool_documents import (
-    UnknownFormatError,
-    recognise_tool,
-)
+from kassay.experiments.sources.tool_documents import UnknownFormatError, recognise_tool
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_annotations import WeightSource
 from tests.conftest import SHARED_FIXTURES

@@ -2,12 +2,7 @@ import subprocess
 
 import pytest
 
-from kassay.experiments.spark.session import (
-    REQUIRED_MODULES,
-    find_java,
-    make_java_home,
-    version_of,
-)
+from kassay.experiments.spark.session import REQUIRED_MODULES, find_java, make_java_home, version_of
 
 MODULES = " ".join(sorted(REQUIRED_MODULES))
 
@@ -46,12 +41,7 @@ def test_java_on_the_path_is_found_through_links(java_home, tmp_path):
 
 @pytest.mark.parametrize(
     "unsuitable",
-    [
-        release("11.0.2"),
-        release("1.8.0_392"),
-        release("17.0.1", "java.base java.sql"),
-        None,
-    ],
+    [release("11.0.2"), release("1.8.0_392"), release("17.0.1", "java.base java.sql"), None],
 )
 def test_an_unsuitable_java_is_replaced_by_the_bundled_one(java_home, tmp_path, unsuitable):
     home = java_home("unsuitable", unsuitable)

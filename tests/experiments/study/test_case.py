@@ -1,6 +1,4 @@
-from kassay.experiments.study.cases import (
-    cases_of,
-)
+from kassay.experiments.study.cases import cases_of
 
 CASES = cases_of(
     ["mixed-join", "mixed-churn", "named"], seeds=41, assignors=["range", "sticky"], first_seed=3

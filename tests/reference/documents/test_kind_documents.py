@@ -5,11 +5,7 @@ import json
 import pytest
 
 from kassay.reference.documents.json_codec import parse_group
-from kassay.reference.documents.kind_documents import (
-    Kind,
-    parse_kind_document,
-    read_kind_documents,
-)
+from kassay.reference.documents.kind_documents import Kind, parse_kind_document, read_kind_documents
 from kassay.reference.model.errors import InputError
 
 PROCESS = "00000000-0000-0000-0000-000000000001"

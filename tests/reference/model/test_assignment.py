@@ -39,10 +39,7 @@ def test_members_without_partitions_may_be_missing():
             {"a": [("t", 0), ("t", 1), ("gone", 0)]},
             "member 'a' is assigned topic 'gone', which has no metadata",
         ),
-        (
-            {"a": [("t", 0), ("t", 1), ("t", 2)]},
-            "member 'a' is assigned t-2, which does not exist",
-        ),
+        ({"a": [("t", 0), ("t", 1), ("t", 2)]}, "member 'a' is assigned t-2, which does not exist"),
     ],
 )
 def test_each_violation_of_an_assignment_is_reported(by_member, violation):

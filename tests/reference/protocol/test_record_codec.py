@@ -184,11 +184,7 @@ def test_records_of_the_simulated_coordinator_are_decoded() -> None:
     assert record.key == {"group": "g", "member_id": "m"}
     assert record.value["assigned"] == [{"topic_id": topic, "partitions": [2, 0]}]
     epoch = group_epoch("g", 3, 17)
-    assert decode(epoch.key, epoch.value).value == {
-        "epoch": 3,
-        "metadata_hash": 17,
-        "version": 0,
-    }
+    assert decode(epoch.key, epoch.value).value == {"epoch": 3, "metadata_hash": 17, "version": 0}
 
 
 def test_metadata_of_groups_with_other_protocol_types_stay_encoded() -> None:

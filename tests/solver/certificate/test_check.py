@@ -122,10 +122,7 @@ def test_the_example_is_proven_by_these_prices():
         (
             6,
             1,
-            [
-                "sum_of_squares is 5, not 6",
-                "the bound 6 on sum_of_squares is above the value 5",
-            ],
+            ["sum_of_squares is 5, not 6", "the bound 6 on sum_of_squares is above the value 5"],
         ),
         (
             5,

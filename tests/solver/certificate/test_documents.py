@@ -100,10 +100,7 @@ def test_all_levels_and_constraints_are_equal_after_json():
         ({"claims": [CLAIM | {"tolerance": [-1, 0, 1]}]}, "tolerance must be at least 0"),
         ({"claims": [CLAIM | {"level": "movement", "cost": "gold"}]}, "gold"),
         ({"claims": [CLAIM | {"level": "movement", "cost": [[1]]}]}, "expected .partition, cost"),
-        (
-            {"chain": [{"partition": ["t"], "from": "a", "to": "b"}]},
-            "expected .topic, partition",
-        ),
+        ({"chain": [{"partition": ["t"], "from": "a", "to": "b"}]}, "expected .topic, partition"),
         ({"chain": [{"partition": ["t", 0], "from": "a", "via": "b"}]}, "via"),
         ({"constraints": [{"constraint": "speed"}]}, "unknown constraint 'speed'"),
         ({"constraints": [{"constraint": "max_moves", "member": "a"}]}, "member"),

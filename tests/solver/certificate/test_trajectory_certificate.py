@@ -12,10 +12,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.certificate import (
-    RebalanceEvidence,
-    TrajectoryCertificate,
-)
+from kassay.solver.certificate.certificate import RebalanceEvidence, TrajectoryCertificate
 from kassay.solver.certificate.check import trajectory_errors
 from kassay.solver.certificate.documents import (
     parse_trajectory_certificate,
@@ -169,11 +166,7 @@ def test_a_tolerance_requires_an_assignment_with_the_minimum_maximum() -> None:
 
 def test_an_assignment_above_a_capacity_proves_no_makespan():
     own, alone = [("t", at) for at in range(4)], [("u", 0)]
-    members = (
-        Member("a", ("t",), capacity=1),
-        Member("b", ("t",), owned=own),
-        Member("c", ("u",)),
-    )
+    members = (Member("a", ("t",), capacity=1), Member("b", ("t",), owned=own), Member("c", ("u",)))
     group = Group((Topic("t", 4), Topic("u", 1)), members)
     levels = (Imbalance("makespan", Tolerance(absolute=1)), Movement())
     best = Assignment({"a": own[:2], "b": own[2:], "c": alone})

@@ -38,8 +38,7 @@ def by_counting_up(resizing: Resizing, target: int) -> int | None:
 
 
 @pytest.mark.parametrize(
-    ("options", "largest_target"),
-    [({"max_total": 5}, 5), ({"max_total": 4, "weighted": True}, 12)],
+    ("options", "largest_target"), [({"max_total": 5}, 5), ({"max_total": 4, "weighted": True}, 12)]
 )
 @given(data=st.data())
 @settings(deadline=None, max_examples=30)

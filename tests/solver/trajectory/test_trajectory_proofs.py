@@ -128,10 +128,7 @@ def test_three_rebalances_of_three_members_and_partitions_can_need_twice_the_mov
         assert {pair for pair in ratios if pair[0] > pair[1]} == {(2, 1), (3, 2)}
 
 
-@pytest.mark.parametrize(
-    ("members", "partitions", "rebalances", "streams"),
-    SOLVED_SIZES,
-)
+@pytest.mark.parametrize(("members", "partitions", "rebalances", "streams"), SOLVED_SIZES)
 def test_the_search_finds_the_fewest_moves_of_all_small_streams(
     members: int, partitions: int, rebalances: int, streams: int
 ) -> None:

@@ -50,10 +50,7 @@ def test_only_static_members_return_from_a_restart_with_their_name(is_static):
         if (found[0].members[0].instance_id is not None) != is_static:
             continue
         for start, left, back in zip(found, found[1:], found[2:], strict=False):
-            if (left.event, back.event) == (
-                StreamEvent.RESTART_LEAVE,
-                StreamEvent.RESTART_RETURN,
-            ):
+            if (left.event, back.event) == (StreamEvent.RESTART_LEAVE, StreamEvent.RESTART_RETURN):
                 ids = [{member.id for member in step.members} for step in (start, left, back)]
                 assert len(ids[1]) == len(ids[0]) - 1
                 returned.append(ids[0] == ids[2])

@@ -4,13 +4,7 @@ import pandas as pd
 import pytest
 
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.script import (
-    Action,
-    MemberPlan,
-    Script,
-    ScriptEvent,
-    TopicPlan,
-)
+from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.study.result_statistics import RATES, Rate, StreamTotals
 from kassay.experiments.study.unowned_time import UNOWNED_SECONDS
