@@ -56,6 +56,15 @@ class Site:
         live = import_live(LiveCluster(self.bootstrap, timeout=20), (), ImportOptions())
         return {one.id: one.group for one in live if one.group is not None and one.id is not None}
 
+    def imported_when_stable(self) -> dict[str, Group]:
+        """Import all groups, and repeat this while a group of a busy machine rebalances."""
+        for _ in range(10):
+            groups = self.imported()
+            if not any(str(one.status.state).endswith("Rebalance") for one in groups.values()):
+                break
+            _await_agreement(self, without="reconciling")
+        return groups
+
 
 def _java(stack: ExitStack, site: Site, name: str, *profiles: Profile) -> RunningGroup:
     group = RunningGroup(name, site.bootstrap, site.admin, TOPICS)

@@ -52,7 +52,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def groups(site: Site) -> Mapping[str, Group]:
-    return site.imported()
+    return site.imported_when_stable()
 
 
 def test_members_are_as_the_clients_report_them(site: Site, groups: Mapping[str, Group]) -> None:
