@@ -126,6 +126,9 @@ def _simple(site: Site, name: str) -> None:
 
 def _await_agreement(site: Site, *, without: str = "") -> None:
     """Wait until the brokers report the partitions that the clients report."""
+    for name, clients in site.groups.items():
+        if clients:  # the coordinator may not know the group of new clients yet
+            site.admin.await_group(name, lambda view: bool(view.members))
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         reported = {
