@@ -231,7 +231,7 @@ def _by_enumeration(request: _Request) -> LexicographicResult | None:
 _MIN_WORK = 0.1
 """Least work of a search that adds a constraint."""
 _MERGED_SHARE, _MERGED_SHARE_WITH_EQUAL_OWNERS = 0.5, 0.9
-"""Shares of the time left for the group in which colocated partitions are one partition."""
+"""Shares of the work left for the group in which colocated partitions are one partition."""
 
 
 def _merged_starts(request: _Request) -> tuple[RelaxedStart, ...]:

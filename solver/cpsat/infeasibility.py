@@ -49,7 +49,7 @@ def find_conflict(
     """Return a small subset of the constraints that cannot be met together.
 
     CP-SAT returns a set of assumptions that cannot hold together. Each assumption is then
-    removed if the others are still infeasible. The result is minimal unless time runs out.
+    removed if the others are still infeasible. The result is minimal if the work suffices.
     """
     budget = budget.for_first_result(_SHRINKING_WORK)
     core = _sufficient_assumptions(problem, constraints, budget)

@@ -61,7 +61,7 @@ def _is_leximax(level: Level) -> bool:
 def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> AssignmentModel | None:
     """Build the CP-SAT model of all constraints and limits.
 
-    Return None if it is too large, or too large for the remaining time.
+    Return None if it is too large, or too large for the remaining work.
 
     The weights are scaled so that the model can also express ``level``.
     """
@@ -116,7 +116,7 @@ def _search_leximax(
         reached = _sums_of_greatest(problem, level, pool.incumbent(level))[index]
         if reached > bound:
             model.hint(pool.incumbent(level))
-            # The greatest load needs most of the time.
+            # The greatest load needs most of the work.
             part = budget.part(1 / min(members - index, 2))
             bound = max(_minimise(pool, model, term, bound, part) or 0, bound)
             reached = _sums_of_greatest(problem, level, pool.incumbent(level))[index]

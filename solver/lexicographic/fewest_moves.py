@@ -29,13 +29,13 @@ _FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES, _FIRST_LIMIT_OF_CPSAT = 0.6, 6.0, 12.0
 constraints, prices prove weaker bounds; with hosts, speeds or several sets of consumers, the other
 searches find worse placements."""
 _SHARE, _SHARE_OF_CPSAT = 0.5, 0.9
-"""Shares of the time left for all these searches, before other searches for few moves."""
+"""Shares of the work left for all these searches, before other searches for few moves."""
 _LONG_LIMIT = 4.8
 """Work from which searches at the bound alternate with searches among all moves."""
 _MANY_MEMBERS, _MANY_CHOICES = 8, 3_000
 """Numbers of members, and of partitions and their consumers, from which prices come first."""
 _PRICE_SHARE = 0.5
-"""Share of the time left for the column generation."""
+"""Share of the work left for the column generation."""
 
 LevelLimit = tuple[Level, int]
 
@@ -95,7 +95,7 @@ class FewestMoves:
         return None if best is None else level_value(self.pool.problem, self.level, best)
 
     def run(self, budget: SearchBudget) -> None:
-        """Search placements and bounds until the fewest moves are proven, or the time is up."""
+        """Search placements and bounds until the fewest moves are proven, or no work is left."""
         if self.is_proven:
             return
         if self.priced is None and not self.prices_first and not self.has_failed:
@@ -114,7 +114,7 @@ class FewestMoves:
 
     @property
     def prices_first(self) -> bool:
-        """Return whether prices mostly need less time than a search without them."""
+        """Return whether prices mostly need less work than a search without them."""
         problem = self.pool.problem
         choices = int(problem.may_consume[problem.consumer_set].sum())
         is_large = problem.member_count >= _MANY_MEMBERS and choices >= _MANY_CHOICES
@@ -123,7 +123,7 @@ class FewestMoves:
 
     @property
     def first_share(self) -> float:
-        """Return the share of the time left for this search, before other searches."""
+        """Return the share of the work left for this search, before other searches."""
         return _SHARE_OF_CPSAT if self.cpsat_first else _SHARE
 
     @property
@@ -153,7 +153,7 @@ class FewestMoves:
         ) and all(isinstance(level, Imbalance | HostImbalance) for level, _ in self.limits)
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
-        """Search for placements with the bound as cost, with more and more time per search.
+        """Search for placements with the bound as cost, with more and more work per search.
 
         Long searches alternate with searches among all moves, which find better placements with
         higher costs, too. All searches do so if only the repair of overloads finds placements.

@@ -74,7 +74,7 @@ class LevelSolver:
     def solve_level(self, index: int, budget: SearchBudget) -> None:
         """Minimise one level within the limits of the finished levels.
 
-        The level has a share of the remaining time. A level with an upper limit is minimised
+        The level has a share of the remaining work. A level with an upper limit is minimised
         only until its value is within the limit.
         """
         pool, level = self.pool, self.pool.levels[index]
@@ -123,30 +123,30 @@ class LevelSolver:
         """Return the searches of a level in the order in which they run.
 
         A search that does not apply to the group returns the bound 0. With hosts, the search for
-        the fewest moves uses ``whole``, the time left for all levels.
+        the fewest moves uses ``whole``, the work left for all levels.
         """
         pool, level = self.pool, self.pool.levels[index]
-        later = sum(map(self._needs_time, pool.levels[index + 1 :]))
+        later = sum(map(self._needs_search, pool.levels[index + 1 :]))
         budget = whole.part(1 / (1 + later))
         search_by_cpsat = partial(self._search_by_cpsat, level, budget=budget)
         repair = partial(repair_overloads, pool, level, budget=budget)
         search_moves_first = partial(self._search_moves_first, index, budget=budget)
-        timed: list[_Search]
-        untimed: list[_Search] = [search_by_cpsat]
+        searches: list[_Search]
+        always: list[_Search] = [search_by_cpsat]
         match level:
             case Imbalance() if self._is_after_moves():
                 brief = budget.until(_EVEN_LOADS_WORK)
                 search_by_cpsat = partial(self._search_by_cpsat, level, budget=brief)
-                timed, untimed = [lambda _: spread_loads(pool, level, budget)], [search_by_cpsat]
+                searches, always = [lambda _: spread_loads(pool, level, budget)], [search_by_cpsat]
             case Imbalance() if limits_moves(pool):
                 # Searches for lower loads with any number of moves find nothing.
-                timed = [
+                searches = [
                     lambda _: fill_members(pool, level),
                     lambda _: limit_moves(pool, level, budget),
                     repair,
                 ]
             case Imbalance():
-                timed = [
+                searches = [
                     lambda _: fill_members(pool, level),
                     repair,
                     # Lower loads help only if the fewest moves depend on the minimum.
@@ -157,25 +157,26 @@ class LevelSolver:
                     lambda _: pack_identical(pool, level, budget),
                 ]
             case Movement() if pool.limits_squares():
-                timed, untimed = [lambda _: move_greedily(pool, budget)], [search_by_cpsat]
+                searches, always = [lambda _: move_greedily(pool, budget)], [search_by_cpsat]
             case Movement():
-                timed = [
+                searches = [
                     lambda _: move_greedily(pool, budget),
                     lambda bound: self._search_few_choices(level, bound, budget),
                     repair,
                 ]
                 search = MovementSearch(pool, level, budget, self.progress)
-                untimed = [search.run, search_by_cpsat]
+                always = [search.run, search_by_cpsat]
             case HostImbalance():
                 search_moves = partial(self._search_moves_first, index, budget=whole)
-                timed = [repair, search_moves]
+                searches = [repair, search_moves]
             case CrossRack() | TopicSpread() | MembersUsed() | Colocation():
-                timed = []
+                searches = []
             case FlowLevel():
                 raise only_by_flows(level)
             case _:
                 assert_never(level)
-        return [*timed, *untimed] if budget.has_work else untimed
+        # Without work, the last searches still add placements that need no search.
+        return [*searches, *always] if budget.has_work else always
 
     def _search_moves_first(
         self, index: int, bound: int, budget: SearchBudget, *, is_last: bool = True
@@ -271,8 +272,8 @@ class LevelSolver:
 
         return ProvenBound(search_level(self.pool, level, bound, budget), Origin.CP_SAT)
 
-    def _needs_time(self, level: Level) -> bool:
-        """Return whether a level may need time for search.
+    def _needs_search(self, level: Level) -> bool:
+        """Return whether a level may need a search.
 
         Movement needs none if no partition is owned.
         """

@@ -28,7 +28,7 @@ from kassay.solver.problem import Placement, Problem
 # CP-SAT solves smaller groups faster than any other method starts.
 MIN_PARTITIONS = 12
 _BALANCING_SHARE, _BALANCING_SHARE_BEFORE_PACKING = 1 / 2, 1 / 10
-"""Shares of the local search in the time of a level: in general, and of identical members."""
+"""Shares of the local search in the work of a level: in general, and of identical members."""
 _MAX_BALANCING_STEPS, _BALANCING_STEP = 5_000, 1e-4
 """Maximum number of steps of the local search, and the work of one step."""
 
@@ -132,7 +132,7 @@ def _may_pack(pool: IncumbentPool, level: Imbalance) -> bool:
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
     """Improve the best placement on the first level by local search, which proves no bound.
 
-    The time is short before `pack_identical`, which also searches for lower loads.
+    It has little work before `pack_identical`, which also searches for lower loads.
     """
     problem, unproven = pool.problem, ProvenBound(0, Origin.COUNTING)
     is_makespan = level.measure is Measure.MAKESPAN

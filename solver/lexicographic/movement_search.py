@@ -121,7 +121,7 @@ class MovementSearch:
     def _initial_placement(self, search: "FewMovesSearch") -> Placement:
         """Return the first placement, which the search continues from.
 
-        It is found without search, and added to the pool in case that no time is left.
+        It is found without search, and added to the pool in case that no work is left.
         """
         soon = self.budget.part(_INITIAL_SHARE).for_first_result(_WORK_FOR_FEW_MOVES / 2)
         start = search.initial_solution(keep_owned(self.pool.problem), soon.counted(_MOVE_STEP))

@@ -35,7 +35,7 @@ _PARTS_OF_TOLERANCE, _FINE_STEPS = 16, 300
 """Part of the tolerance from which a reduction of the load is small, and the maximum number of
 transfers and exchanges of a search for a small reduction."""
 _LOAD_SHARE, _HARD_LOAD_SHARE, _MOVES_SHARE = 0.08, 0.2, 0.5
-"""Share of the time left for one load limit: in general, and with a limit on moves or colocated
+"""Share of the work left for one load limit: in general, and with a limit on moves or colocated
 partitions; and for fewer moves."""
 _SQUARES_STARTS, _NOISE = 30, 0.3
 """Number of starts of the search for lower sums of squares, and random change of weights."""

@@ -56,7 +56,7 @@ _WORK_PER_CHOICE = 1e-5
 class LexicographicResult:
     """Best placement with claims per level, or the conflicting constraints."""
 
-    placement: Placement | None  # None if there is none, or none was found in time
+    placement: Placement | None  # None if there is none, or none was found within the limits
     claims: tuple[LevelClaim, ...] = ()
     node_prices: tuple[int, ...] = ()
     conflict: tuple[Constraint, ...] = ()
@@ -199,7 +199,7 @@ def _initial_placements(
     """Return the initial placements: flows, greedy rules and the given placements.
 
     They may violate constraints. Greedy rules are not necessary if flows solve all levels. The
-    greedy rule for constraints is slow, so that it needs time left or the lack of a placement.
+    greedy rule for constraints is slow, so that it needs work left or the lack of a placement.
     """
     if flows.is_complete:
         return [*flows.placements, *given]

@@ -16,7 +16,7 @@ from kassay.solver.solution import LevelValue, value_and_bound
 from kassay.solver.solve import solve
 
 _SPLIT_WORK = 2.0
-"""Maximum time to solve the group with split partitions."""
+"""Maximum work to solve the group with split partitions."""
 _NOUNS = {WeightSource.RATE: "traffic", WeightSource.LAG: "lag", WeightSource.SIZE: "data"}
 
 

@@ -72,7 +72,7 @@ def member_loss(
         The assignment before the loss. By default the current ownership; partitions without
         an owner are then reassigned with those of the lost member.
     limits, seed
-        As in `solve`. The time limit applies to all members together. If the search is stopped,
+        As in `solve`. The limit applies to all members together. If the search is stopped,
         further members have no result.
 
     Raises

@@ -89,7 +89,7 @@ class _WeightedStep:
             if solution.status is Status.INFEASIBLE:
                 reason = "no assignment meets the capacities of the members"
             else:
-                reason = "no assignment within the capacities was found; raise the time limit"
+                reason = "no assignment within the capacities was found; raise the work limit"
             raise InputError(f"groups[{number}]: {reason}")
         return cls(group, level, solution, solution.assignment)
 

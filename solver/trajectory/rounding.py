@@ -116,7 +116,7 @@ class RoundedProgram:
         return np.array([one.solution_value() for one in self.variables[: self.program.counts]])
 
     def round(self, budget: SearchBudget) -> list[Ints] | None:
-        """Fix all counts to integers. The result is None if the time is over."""
+        """Fix all counts to integers. The result is None if no work is left."""
         counts = self.counts()
         for table in self.program.nodes:
             columns = table[table >= 0]

@@ -60,7 +60,7 @@ class TrajectorySearch:
         self.bound = 0
 
     def run(self) -> None:
-        """Search until the value is proven the lowest, or the time is over."""
+        """Search until the value is proven the lowest, or no work is left."""
         if self._is_over():
             return
         whole = Window(0, len(self.counts), self.stream.start)
@@ -133,7 +133,7 @@ def _improved_counts(
 ) -> list[Ints]:
     """Optimise overlapping windows of the counts, and then windows of twice the length.
 
-    The search ends if a window contains all rebalances, or the bound or the time limit is reached.
+    The search ends if a window contains all rebalances, or the bound or the limit is reached.
     """
     best, moves, size = list(counts), total_moves(stream, counts), _WINDOW_SIZE
     while objective.of(moves) > bound:
