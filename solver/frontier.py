@@ -4,8 +4,9 @@ The epsilon-constraint method solves the group for several limits on the number 
 equal weights, network flows give the points on the convex hull without further searches.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.display import first_items
@@ -19,6 +20,7 @@ from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, g
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.flow.convex_hull import ConvexHull, FlowPoint
 from kassay.solver.initial_solutions import keep_owned, within_pins
+from kassay.solver.lexicographic.load_searches import heaviest_moved
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.number_ranges import Arithmetic
@@ -32,7 +34,10 @@ _MAX_ARCS = 40_000
 _OPTIMUM_SHARE = 0.4
 """Share of the work left for each end of the frontier."""
 _FIRST_MOVES, _FIRST_SHARE = 500, 0.15
-"""Maximum number of single moves for first points, and their share of the work left."""
+"""Maximum number of moves for first points, and the share of the work left for each search."""
+_BEAMS = ((8, _FIRST_MOVES), (50, 40))
+"""Width and maximum number of moves of each beam search. A wide beam finds lower loads for few
+moves."""
 _MAX_SHARE = 0.5
 """Maximum share of the work left for one number of moves."""
 
@@ -257,21 +262,27 @@ class _FrontierSearch:
         self._raise_bound(fewer, top.imbalance.value + self._step)
 
     def _add_single_moves(self) -> None:
-        """Add the assignments that result from one move after the other, without a search."""
-        problem, rules = self.problem, self._rules
-        if self.level.measure is Measure.LEXIMAX or problem.has_big_loads:
+        """Add the assignments that result from one move after the other."""
+        if self.level.measure is Measure.LEXIMAX or self.problem.has_big_loads:
             return
-        from kassay.solver.weighted.search.single_moves import move_work, single_moves  # noqa: PLC0415
-
-        within, start = within_pins(problem, rules), keep_owned(problem)
-        for by_squares in (False, True):
-            may_continue = self.budget.part(_FIRST_SHARE).counted(move_work(problem))
-            for found in single_moves(
-                within, start, _FIRST_MOVES, may_continue, by_squares=by_squares
-            ):
+        for search in self._single_moves():
+            for found in search:
                 self._add_placement(found)
-                if level_value(problem, self.level, found) <= self.lowest:
+                if level_value(self.problem, self.level, found) <= self.lowest:
                     break
+
+    def _single_moves(self) -> Iterator[Iterator[Placement]]:
+        """Yield the searches by single moves, each with a share of the work that is then left."""
+        from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+        from kassay.solver.weighted.search.single_moves import lower_squares, move_work  # noqa: PLC0415
+
+        within, start = within_pins(self.problem, self._rules), keep_owned(self.problem)
+        for (width, most), heaviest in product(_BEAMS, heaviest_moved(self.problem)):
+            beam = MovesBeam(within, width, heaviest)
+            may_continue = self.budget.part(_FIRST_SHARE).counted(beam.step)
+            yield beam.search(start, most, may_continue)
+        may_continue = self.budget.part(_FIRST_SHARE).counted(move_work(self.problem))
+        yield lower_squares(within, start, _FIRST_MOVES, may_continue)
 
     @property
     def _rules(self) -> tuple[Constraint, ...]:

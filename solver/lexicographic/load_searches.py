@@ -4,7 +4,6 @@ Most searches add placements to the pool. Some prove a lower bound on the level.
 """
 
 from collections.abc import Sequence
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +31,10 @@ _BALANCING_SHARE, _BALANCING_SHARE_BEFORE_PACKING = 1 / 2, 1 / 10
 _MAX_BALANCING_STEPS, _BALANCING_STEP = 5_000, 1e-4
 """Maximum number of steps of the local search, and the work of one step."""
 
-_SINGLE_MOVES_SHARE = 0.2
-"""Share of the work of a level for one move after the other within a limit on moves."""
+_WIDE_BEAM, _FEW_MOVES, _BEAM_WIDTH = 50, 40, 8
+"""Width of the beam search for few moves, their maximum number, and the width for more moves."""
+_BEAM_SHARE, _SQUARES_SHARE = 0.2, 0.1
+"""Shares of the work left for beam searches, and for moves that lower the sum of squares."""
 
 _SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
 """Targets of the local search within capacities: excess over the bound as shares of the bound."""
@@ -179,6 +180,15 @@ def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
     )
 
 
+def heaviest_moved(problem: Problem) -> tuple[int | None, int]:
+    """Return limits on the weights of moved partitions: none, and half of the lowest load.
+
+    Few moves of heavy partitions and several moves of light ones can each lead to lower loads.
+    """
+    fastest = min(problem.member_units.factors, default=1)
+    return None, makespan_bound(problem) // (2 * fastest)
+
+
 def limits_moves(pool: IncumbentPool) -> bool:
     """Return whether a constraint limits the number of moves."""
     return any(isinstance(rule, MaxMoves) for rule in pool.constraints)
@@ -187,26 +197,33 @@ def limits_moves(pool: IncumbentPool) -> bool:
 def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
     """Lower the loads within the maximum number of moves, and bound the makespan.
 
-    One move after the other is added to the assignment with the fewest moves and to the incumbent.
+    Beam searches, and moves that lower the sum of squares, start from the assignment with the
+    fewest moves and from the incumbent.
     """
     problem = pool.problem
     limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
     is_leximax = level.measure is Measure.LEXIMAX
     if not limits or problem.has_big_loads or is_leximax or problem.partition_count == 0:
         return ProvenBound(0, Origin.EXCHANGE)
-    from kassay.solver.weighted.search.single_moves import move_work, single_moves  # noqa: PLC0415
+    from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
+    from kassay.solver.weighted.search.single_moves import lower_squares, move_work  # noqa: PLC0415
 
     most, within = min(limits), within_pins(problem, pool.constraints)
-    first, moves = budget.part(_SINGLE_MOVES_SHARE), Movement()
+    for_beams, for_squares = budget.part(_BEAM_SHARE), budget.part(_SQUARES_SHARE)
+    moves = Movement()
     fewest = min(pool.placements, key=lambda one: level_value(problem, moves, one))
     incumbent = pool.incumbent(level)
     has_moves = level_value(problem, moves, incumbent) >= most - 1
     starts = [incumbent] if has_moves else [fewest, incumbent]
-    for by_squares, start in product((True, False), starts):
+    for start in starts:
         left = most - level_value(problem, moves, start)
-        may_continue = first.counted(move_work(problem))
-        for placement in single_moves(within, start, left, may_continue, by_squares=by_squares):
+        may_continue = for_squares.counted(move_work(problem))
+        for placement in lower_squares(within, start, left, may_continue):
             pool.add(placement)
+        for heaviest in heaviest_moved(problem):
+            beam = MovesBeam(within, _WIDE_BEAM if left <= _FEW_MOVES else _BEAM_WIDTH, heaviest)
+            for placement in beam.search(start, left, for_beams.counted(beam.step)):
+                pool.add(placement)
     if level.measure is not Measure.MAKESPAN:
         return ProvenBound(0, Origin.EXCHANGE)
     bound = makespan_bound_within(problem, most, high=pool.value(level))
@@ -224,11 +241,11 @@ def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> ProvenBound:
     has_other_measure = bool(measures) and measures[0] not in (Measure.MAKESPAN, Measure.LEXIMAX)
     if not has_other_measure or problem.has_big_loads or problem.partition_count == 0:
         return unproven
-    from kassay.solver.weighted.search.single_moves import move_work, single_moves  # noqa: PLC0415
+    from kassay.solver.weighted.search.single_moves import lower_squares, move_work  # noqa: PLC0415
 
     within, start = within_pins(problem, pool.constraints), keep_owned(problem)
     most, may_continue = problem.partition_count, budget.counted(move_work(problem))
-    for placement in single_moves(within, start, most, may_continue, by_squares=True):
+    for placement in lower_squares(within, start, most, may_continue):
         if all(level_value(problem, level, placement) <= limit for level, limit in pool.limits()):
             pool.add(placement)
             break

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _WORK_FOR_FEW_MOVES, _MOVE_STEP = 1.0, 1e-4
 """Work for the first placement with few moves, whatever the limit, and of one move."""
+_EXCHANGE_STEP = 5e-4
+"""Measured work of one exchange of a beam search."""
 _MIN_PARTITIONS = 60
 _MANY_CHOICES = 3_000
 """Number of partitions times members from which CP-SAT, which runs later, improves little."""
@@ -134,7 +136,7 @@ class MovementSearch:
     def _improve(
         self, search: "FewMovesSearch", start: Placement, bound: int, within: SearchBudget
     ) -> None:
-        self.pool.add(search.improve(start, bound, within.counted(_MOVE_STEP)))
+        self.pool.add(search.improve(start, bound, within.counted(_EXCHANGE_STEP)))
         self.progress.extend(ProgressPoint(at, cost, bound) for at, cost in search.found)
         search.found.clear()
 

@@ -30,6 +30,7 @@ from tests.log_normal_groups import log_normal_group
 from tests.solver.move_judges import (
     PlainModel,
     badly_received,
+    beam,
     by_maximum,
     by_squares,
     greedy_within,
@@ -111,6 +112,18 @@ def test_no_simple_search_finds_a_lower_maximum_load(groups, partitions, numbers
             solution = solve(group, levels="makespan", constraints=[MaxMoves(moves)], limits=limits)
             assert solution.imbalance.value <= min(values[moves] for values in judges)
             assert movement(group, solution.assignment) <= moves
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", [400, 403, 406])
+def test_no_beam_search_finds_a_lower_point_of_the_frontier(first):
+    for group in seeded_groups(1, first=first, size=(27, 1500)):
+        lowest = beam(build_problem(group), 12)
+        points = frontier(group, max_points=40, limits=SearchLimits(work=6)).points
+        few = [one for one in points if one.movement.value < len(lowest)]
+        assert len(few) > 6
+        for point in few:
+            assert point.imbalance.value <= lowest[point.movement.value]
 
 
 @pytest.mark.parametrize("count", short_and_long(1, 20))

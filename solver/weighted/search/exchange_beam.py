@@ -102,9 +102,9 @@ class ExchangeBeam:
         for _ in self.members:
             following: dict[tuple[frozenset[int], frozenset[int], tuple[int, ...]], _BeamState] = {}
             for state in states:
-                if not may_continue():
-                    return None
                 for child in self._next_states(state, budget):
+                    if not may_continue():
+                        return None
                     key = child.left, frozenset(child.loose), child.open
                     if key not in following or child.slack > following[key].slack:
                         following[key] = child

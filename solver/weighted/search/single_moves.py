@@ -1,4 +1,4 @@
-"""Lower loads by one move after the other, without search."""
+"""Lower sums of squared loads by one move after the other, without search."""
 
 from collections.abc import Callable, Iterator
 
@@ -55,48 +55,25 @@ class _Loads:
         self.placement[partition] = target
 
 
-def single_moves(
-    problem: Problem,
-    start: Placement,
-    most: int,
-    may_continue: Callable[[], bool],
-    *,
-    by_squares: bool,
+def lower_squares(
+    problem: Problem, start: Placement, most: int, may_continue: Callable[[], bool]
 ) -> Iterator[Placement]:
     """Yield the placement after each of at most ``most`` moves; no partition moves twice.
 
-    With ``by_squares``, each move lowers the sum of load times relative load most, and the moves
-    end if none lowers it. Otherwise, each move leaves the lowest maximum relative load; it takes a
-    partition from the member with the maximum.
+    Each move lowers the sum of load times relative load most. The moves end if none lowers it.
     """
-    if problem.member_count < 2:
-        return
     state = _Loads(problem, start)
     for _ in range(most):
         is_open = (state.placement == problem.owner) | (problem.owner == NO_OWNER)
-        if not by_squares:
-            is_open &= state.placement == state.loads.argmax()
         partitions = np.flatnonzero(is_open & (problem.weight > 0))
         if not len(partitions) or not may_continue():
             return
         drop = state.drops(partitions)
-        if not by_squares:
-            highest = _highest_after(state, partitions)
-            drop[highest > np.where(np.isfinite(drop), highest, np.inf).min()] = -np.inf
         row, target = divmod(int(drop.argmax()), problem.member_count)
-        if drop[row, target] <= (0 if by_squares else -np.inf):
+        if drop[row, target] <= 0:
             return
         state.move(int(partitions[row]), target)
         yield state.placement.copy()
-
-
-def _highest_after(state: _Loads, partitions: Ints) -> Floats:
-    """Return the maximum load after moves from its member: per partition (row) and member."""
-    source = int(state.loads.argmax())
-    others = float(np.delete(state.loads, source).max())
-    left = state.loads[source] - state.weight[partitions][:, None] * state.scale[source]
-    highest: Floats = np.maximum(np.maximum(state.received(partitions), others), left)
-    return highest
 
 
 def spread_moved(problem: Problem, start: Placement, may_continue: Callable[[], bool]) -> Placement:
