@@ -19,8 +19,8 @@ from kassay.experiments.study.families.event_streams import EVENT_STREAMS
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.ownership import rejoin
-from kassay.solver.flow.optimal_flow import level_sets, optimal_counts
 from kassay.solver.limits import SearchLimits
+from kassay.solver.network.optimal_flow import level_sets, optimal_counts
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, build_problem
 from kassay.solver.trajectory.trajectory import optimal_trajectory

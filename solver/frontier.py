@@ -18,10 +18,10 @@ from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.flow.convex_hull import ConvexHull, FlowPoint
 from kassay.solver.initial_solutions import keep_owned, within_pins
 from kassay.solver.lexicographic.load_searches import heaviest_moved
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.network.convex_hull import ConvexHull, FlowPoint
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.objective import Imbalance, Movement, default_levels

@@ -14,9 +14,8 @@ from kassay.solver.certificate.certificate import Certificate, Conflict, LevelCl
 from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
-from kassay.solver.flow.level_flows import solve_levels_by_flow
-from kassay.solver.flow.optimal_flow import flow_work, solve_flow
 from kassay.solver.incumbent_pool import FlowLevels
+from kassay.solver.lexicographic.level_flows import solve_levels_by_flow
 from kassay.solver.lexicographic.solve_levels import (
     LexicographicResult,
     RelaxedStart,
@@ -30,6 +29,7 @@ from kassay.solver.network.level_network import (
     is_optimal_by_squares_and_moves,
     placement_prices,
 )
+from kassay.solver.network.optimal_flow import flow_work, solve_flow
 from kassay.solver.objective import FLOW_LEVELS, FlowLevel, Level, TopicSpread, requested_levels
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import Solution, UsedMethod, level_values

@@ -16,9 +16,9 @@ from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.metrics import Measure, load_vector, makespan, sum_of_squares
 from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.solver.flow.optimal_flow import optimal_counts
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.level_network import SQUARES_AND_MOVES, placement_prices
+from kassay.solver.network.optimal_flow import optimal_counts
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import Ints, build_problem

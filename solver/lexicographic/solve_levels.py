@@ -25,10 +25,12 @@ from kassay.solver.initial_solutions import (
     place_within,
     within_racks,
 )
+from kassay.solver.lexicographic.level_flows import find_conflict_by_flow, is_infeasible
 from kassay.solver.lexicographic.level_solver import LevelSolver
 from kassay.solver.lexicographic.movement_search import add_few_moves
 from kassay.solver.lexicographic.overload_searches import add_any_repaired, add_repaired
 from kassay.solver.limits import SearchBudget
+from kassay.solver.network.optimal_flow import flow_work
 from kassay.solver.number_ranges import Arithmetic, Scale, scale_to_fit
 from kassay.solver.objective import (
     CrossRack,
@@ -176,9 +178,6 @@ def _conflict_of_numbers(
     problem: Problem, constraints: Sequence[Constraint], budget: SearchBudget
 ) -> tuple[Constraint, ...]:
     """Return constraints that conflict whatever the weights, if flows of numbers prove it."""
-    from kassay.solver.flow.level_flows import find_conflict_by_flow, is_infeasible  # noqa: PLC0415
-    from kassay.solver.flow.optimal_flow import flow_work  # noqa: PLC0415
-
     rules = [rule for rule in constraints if not isinstance(rule, Capacity)]
     may_start = partial(budget.may_start, flow_work(problem))
     is_counted = any(isinstance(rule, MaxPartitions | Pinned | Forbidden) for rule in rules)

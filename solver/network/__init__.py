@@ -1,1 +1,1 @@
-"""Flow networks of partitions and members, node prices, and chains of transfers."""
+"""Flow networks of partitions and members: optimal flow, node prices, chains of transfers."""

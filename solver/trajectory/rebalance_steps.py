@@ -11,8 +11,8 @@ from kassay.reference.model.ownership import rejoin
 from kassay.solver.certificate.certificate import RebalanceEvidence
 from kassay.solver.certify import certify
 from kassay.solver.constraints import group_constraints
-from kassay.solver.flow.optimal_flow import is_feasible, level_sets, optimal_counts
 from kassay.solver.limits import SearchBudget
+from kassay.solver.network.optimal_flow import is_feasible, level_sets, optimal_counts
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import Ints, build_problem

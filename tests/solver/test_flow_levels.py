@@ -18,7 +18,7 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
-from kassay.solver.flow.level_flows import (
+from kassay.solver.lexicographic.level_flows import (
     find_conflict_by_flow,
     is_infeasible,
     solve_levels_by_flow,

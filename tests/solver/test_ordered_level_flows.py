@@ -11,7 +11,7 @@ from kassay.reference.model.group_annotations import Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver import HostImbalance, Imbalance, MaxMoves, Movement, Tolerance, solve
 from kassay.solver.evaluation import violated
-from kassay.solver.flow.level_flows import solve_levels_by_flow
+from kassay.solver.lexicographic.level_flows import solve_levels_by_flow
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from tests import brute_force

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.flow.optimal_flow import ConvexFlow, optimal_counts
 from kassay.solver.network.level_network import SQUARES_AND_MOVES, LevelNetwork, level_network
+from kassay.solver.network.optimal_flow import ConvexFlow, optimal_counts
 from kassay.solver.network.subscription_network import SubscriptionNetwork
 from kassay.solver.problem import Ints
 

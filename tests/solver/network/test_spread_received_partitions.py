@@ -11,7 +11,7 @@ from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import movement
 from kassay.solver import TopicSpread, certificate_errors, certify, solve
 from kassay.solver.evaluation import level_value
-from kassay.solver.flow import optimal_flow
+from kassay.solver.network import optimal_flow
 from kassay.solver.problem import build_problem
 from tests.strategies import groups
 

@@ -20,19 +20,19 @@ from kassay.solver.bounds.counting import level_bound, load_window
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import level_value, load_units, violated
-from kassay.solver.flow.convex_hull import ConvexHull, fewest_moves_point
-from kassay.solver.flow.optimal_flow import (
-    ConvexFlow,
-    is_feasible,
-    optimal_counts,
-    spread_received_partitions,
-)
 from kassay.solver.incumbent_pool import FlowLevels
+from kassay.solver.network.convex_hull import ConvexHull, fewest_moves_point
 from kassay.solver.network.level_network import (
     LevelNetwork,
     WeightedLevels,
     level_network,
     placement_prices,
+)
+from kassay.solver.network.optimal_flow import (
+    ConvexFlow,
+    is_feasible,
+    optimal_counts,
+    spread_received_partitions,
 )
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.objective import (

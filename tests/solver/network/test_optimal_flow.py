@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kassay.reference import Group, Member, Topic, imbalance, loads, movement, violations
 from kassay.reference.model.metrics import MEASURES, leximax
 from kassay.solver import Imbalance, Measure, Method, Movement, solve
-from kassay.solver.flow.optimal_flow import level_sets, optimal_counts
+from kassay.solver.network.optimal_flow import level_sets, optimal_counts
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem
 from tests import brute_force

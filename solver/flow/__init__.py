@@ -1,1 +1,0 @@
-"""Exact solver for equal weights, based on network flows."""
