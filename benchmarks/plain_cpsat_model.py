@@ -10,9 +10,9 @@ from itertools import product
 
 from ortools.sat.python import cp_model
 
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.constraints import (
     Capacity,

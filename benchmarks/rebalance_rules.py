@@ -16,9 +16,8 @@ from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import Assignment, movement, rejoin
 from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import rejoin
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.optimal_flow import level_sets, optimal_counts
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.weighted_groups import weighted_group
 from kassay.reference.documents.json_codec import parse_group
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client, Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.solver.constraints import (

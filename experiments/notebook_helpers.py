@@ -13,12 +13,11 @@ from kassay.experiments.planning.render_plan import frontier_curve
 from kassay.experiments.plotting.svg_drawings import FrontierCurve
 from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import NO_OWNER, Assignment, ownership
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import loads
-from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.frontier import Frontier
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem

@@ -16,7 +16,9 @@ from kassay.reference.documents.json_codec import load_assignment as load_assign
 from kassay.reference.documents.json_codec import load_group as load_group
 from kassay.reference.documents.json_codec import load_groups as load_groups
 from kassay.reference.model.assignment import Assignment as Assignment
+from kassay.reference.model.assignment import Ownership as Ownership
 from kassay.reference.model.assignment import movement as movement
+from kassay.reference.model.assignment import ownership as ownership
 from kassay.reference.model.assignment import violations as violations
 from kassay.reference.model.errors import InputError as InputError
 from kassay.reference.model.errors import UsageError as UsageError
@@ -26,8 +28,6 @@ from kassay.reference.model.group import Topic as Topic
 from kassay.reference.model.metrics import Measure as Measure
 from kassay.reference.model.metrics import imbalance as imbalance
 from kassay.reference.model.metrics import loads as loads
-from kassay.reference.model.ownership import Ownership as Ownership
-from kassay.reference.model.ownership import ownership as ownership
 from kassay.reference.model.topic_partitions import Partitions as Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as TopicPartition
 from kassay.solver.certificate.certificate import Certificate as Certificate

@@ -4,13 +4,14 @@ from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import (
     Assignment,
     InvalidAssignmentError,
+    Ownership,
     movement,
+    ownership,
     violations,
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.metrics import Measure, imbalance, loads
-from kassay.reference.model.ownership import Ownership, ownership
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
 __all__ = [

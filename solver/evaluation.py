@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model import metrics
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import LoadUnits, Measure
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column, TopicPartition
 from kassay.solver import constraints, objective
 from kassay.solver.number_ranges import Weights, exact_integers

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.reference.model.display import first_items
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
 from kassay.solver.evaluation import level_value, violated

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import LoadUnits
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
 from kassay.solver.evaluation import RackTable, topic_partitions
 from kassay.solver.number_ranges import Arithmetic

@@ -8,11 +8,17 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.assignment import Assignment, assignee_column, copy_limits, violations
+from kassay.reference.model.assignment import (
+    NO_OWNER,
+    Assignment,
+    assignee_column,
+    copy_limits,
+    ownership,
+    violations,
+)
 from kassay.reference.model.errors import InputError, InternalError, UsageError
 from kassay.reference.model.group import Group, Topic, cached, topic_starts
 from kassay.reference.model.metrics import LoadUnits, host_units, member_units
-from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import (
     NO_PARTITIONS,
     Column,

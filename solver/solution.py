@@ -6,12 +6,11 @@ from enum import StrEnum
 from typing import Self
 
 from kassay.reference.model import display
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import NO_OWNER, Assignment, ownership
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition
 from kassay.reference.model.metrics import Measure, loads, shown
-from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.certificate.certificate import (
     Certificate,

@@ -16,8 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from benchmarks.few_moves.instances import Instance
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_assignment
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.constraints import Capacity
 from kassay.solver.cpsat.constraint_expressions import add_constraint

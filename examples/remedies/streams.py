@@ -18,7 +18,7 @@ from kassay.reference.assignors.streams import (
     is_caught_up,
 )
 from kassay.reference.documents.kind_documents import KindDocument, TaskId
-from kassay.reference.java.hash_codes import uuid_key
+from kassay.reference.java_collections import uuid_key
 from kassay.reference.protocol.streams_messages import RUNNING
 
 _Tasks = Callable[[ClientState], set[TaskId]]

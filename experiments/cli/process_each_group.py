@@ -36,13 +36,13 @@ from kassay.experiments.cli.source_options import (
     read_source,
 )
 from kassay.experiments.sources.import_options import ImportOptions
+from kassay.reference.documents.input_files import STDIN, name_of, open_text
 from kassay.reference.documents.kind_documents import (
     Kind,
     KindDocument,
     OtherKindError,
     read_kind_documents,
 )
-from kassay.reference.documents.text_files import STDIN, name_of, open_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (

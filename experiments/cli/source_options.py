@@ -26,12 +26,11 @@ from kassay.experiments.sources.import_options import (
     parse_hosts,
 )
 from kassay.experiments.sources.live_cluster import client_properties
+from kassay.reference.documents.input_files import STDIN
 from kassay.reference.documents.json_codec import group_document, load_weights
 from kassay.reference.documents.kind_documents import OtherKindError
-from kassay.reference.documents.text_files import STDIN
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group import Group, WeightSource
 
 ParsedGroup = tuple[str | None, Group | InputError]
 """Pair of a group id, and the parsed group or the error in its document."""

@@ -14,11 +14,10 @@ from kassay.experiments.comparison.optimum import (
     without_racks,
 )
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import Assignment, movement, ownership
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition, require_group
 from kassay.reference.model.metrics import MEASURES, Measure, has_racks, measures, off_rack
-from kassay.reference.model.ownership import ownership
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.limits import SearchLimits

@@ -16,10 +16,9 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, ownership
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, leximax, load_vector
-from kassay.reference.model.ownership import ownership
 
 
 class Agreement(StrEnum):

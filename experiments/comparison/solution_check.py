@@ -4,9 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kassay.reference.documents.input_files import (
+    LocatedDocument,
+    name_of,
+    open_text,
+    read_json_documents,
+)
 from kassay.reference.documents.json_codec import document_id, group_fingerprint, parse_assignment
-from kassay.reference.documents.json_values import LocatedDocument, read_json_documents
-from kassay.reference.documents.text_files import name_of, open_text
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group

@@ -16,10 +16,10 @@ from kassay.experiments.implementations.runner import Ending, StableResult, run,
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.families.fixed_groups import exhaustive_groups_up_to
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model.assignment import ownership
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import ownership
 from kassay.solver.solution import Solution
 
 MAX_ATTEMPTS = 4_000

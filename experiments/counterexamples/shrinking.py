@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from kassay.reference.model.assignment import ownership
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
 _Item = TypeVar("_Item")

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 from kassay.experiments.history.group_records import GroupRecord
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import Protocol
 from kassay.reference.protocol.record_codec import Fields
 from kassay.reference.protocol.record_schemas import RecordType
 

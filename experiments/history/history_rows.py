@@ -31,10 +31,9 @@ from kassay.reference.documents.json_codec import (
     parse_assignment,
     parse_group,
 )
-from kassay.reference.model.assignment import Assignment, movement, violations
+from kassay.reference.model.assignment import Assignment, movement, rejoin, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import rejoin
 from kassay.solver.limits import SearchLimits
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 

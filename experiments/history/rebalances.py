@@ -23,8 +23,15 @@ from kassay.experiments.implementations.runner import (
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import NO_GENERATION, Group, GroupStatus, Member, Topic
-from kassay.reference.model.group_annotations import Client, Protocol
+from kassay.reference.model.group import (
+    NO_GENERATION,
+    Client,
+    Group,
+    GroupStatus,
+    Member,
+    Protocol,
+    Topic,
+)
 from kassay.reference.model.topic_partitions import Partitions
 
 _Pairs = tuple[tuple[str, int], ...]

@@ -20,8 +20,7 @@ from kassay.reference.assignors.streams import AssignmentConfigs
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_task
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client, Group, Member, Topic
 from kassay.reference.model.metrics import spread
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as Task

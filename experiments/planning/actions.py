@@ -20,8 +20,7 @@ from kassay.experiments.planning.identify_assignor import (
 from kassay.experiments.planning.plan_verdict import count_of
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.model.assignment import Assignment, movement
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import Group, Protocol
 from kassay.reference.model.metrics import (
     Measure,
     has_racks,

@@ -30,9 +30,9 @@ from kassay.experiments.simulation.simulation import (
 )
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
 from kassay.reference.coordinator.runtime import CoordinatorConfig
+from kassay.reference.model.assignment import current_partitions
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import current_partitions
 from kassay.reference.model.topic_partitions import Partitions
 
 CONSUMER_PROTOCOL = "uniform"

@@ -11,8 +11,7 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import Group, Protocol
 
 _JAVA = "java"
 _BROKER_ASSIGNORS = frozenset(
@@ -202,7 +201,7 @@ def identify_assignor(group: Group, *, client: str | None = None) -> IdentifiedA
 
     Examples
     --------
-    >>> from kassay.reference.model.group_annotations import Client
+    >>> from kassay.reference.model.group import Client
     >>> from kassay.reference.model.group import Member
     >>> from kassay.reference.model.group import GroupStatus
     >>> member = Member(id="a", subscription=(), client=Client(library="sarama"))

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from kassay.reference.model import metrics
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import NO_OWNER, Assignment, current_partitions, ownership
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import LoadUnits, Measure, member_units, relative_loads
-from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.initial_solutions import keep_owned
 from kassay.solver.problem import build_problem

@@ -35,8 +35,7 @@ from kassay.experiments.planning.plan_verdict import (
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group import Group, WeightSource
 from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import (
     Measure,

@@ -15,8 +15,7 @@ from kassay.experiments.planning.plan import (
     PlanOption,
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import Assumed, WeightSource
+from kassay.reference.model.group import Assumed, Group, WeightSource
 from kassay.reference.model.group_remarks import rebalance_caveat, target_assignment
 from kassay.reference.model.metrics import Measure, host_units, shown
 from kassay.solver.constraints import MaxMoves

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.comparison.optimum import keep_owners
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
 from kassay.reference.model.errors import KassayError
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import Group, Protocol
 from kassay.reference.model.group_remarks import (
     condition,
     is_rebalancing,
@@ -15,7 +14,6 @@ from kassay.reference.model.group_remarks import (
     streams_caveat,
 )
 from kassay.reference.model.metrics import Measure, measures, member_units
-from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import (
     Capacity,

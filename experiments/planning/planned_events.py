@@ -23,14 +23,13 @@ from kassay.experiments.simulation.script import (
 from kassay.experiments.study.unowned_time import UNOWNED_SECONDS, unowned_seconds
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
 from kassay.reference.documents.csv_writer import write_csv
+from kassay.reference.documents.input_files import read_text
 from kassay.reference.documents.json_codec import assignment_document
-from kassay.reference.documents.text_files import read_text
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import Assignment, movement, rejoin, rejoin_each
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_remarks import condition
 from kassay.reference.model.metrics import loads as member_loads
-from kassay.reference.model.ownership import rejoin, rejoin_each
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, default_tolerance

@@ -30,11 +30,11 @@ from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment, frontier_svg
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
+from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.display import shorten_middle
 from kassay.reference.model.group import Member
 from kassay.reference.model.group_remarks import target_assignment
 from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown
-from kassay.reference.model.ownership import rejoin
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue, value_and_bound
 

@@ -15,8 +15,7 @@ from kassay.experiments.planning.plan_verdict import makespan_of
 from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group import Group, Member, Topic, WeightSource
 from kassay.reference.model.metrics import (
     load_vector,
     loads,

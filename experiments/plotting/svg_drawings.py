@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector, loads, participants
-from kassay.reference.model.ownership import NO_OWNER, ownership
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.frontier import Frontier
 

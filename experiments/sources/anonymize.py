@@ -6,9 +6,8 @@ from functools import partial
 
 from kassay.experiments.sources.recognise_library import LIBRARIES
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.java.hash_codes import utf16_key
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.java_collections import utf16_key
+from kassay.reference.model.group import Client, Group, Member, Topic
 
 PUBLIC_NAMES = LIBRARIES | frozenset(ASSIGNORS)
 """Names of client libraries and assignors that stay."""

@@ -18,8 +18,7 @@ from kassay.experiments.sources.import_options import (
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Assumed, Client, Protocol
+from kassay.reference.model.group import Assumed, Client, Group, Member, Protocol, Topic
 from kassay.reference.model.group_remarks import AssumedSubscriptions, with_assumption
 from kassay.reference.model.topic_partitions import Partitions
 

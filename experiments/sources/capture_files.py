@@ -32,9 +32,9 @@ from kassay.experiments.sources.tool_documents import (
     parse_log_dirs,
     recognise_tool,
 )
+from kassay.reference.documents.input_files import SourceText, read_text, source_texts
 from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
-from kassay.reference.documents.text_files import SourceText, read_text, source_texts
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.joined_groups import join_groups

@@ -29,7 +29,7 @@ from kassay.experiments.sources.describe_rows import (
     split_row,
 )
 from kassay.experiments.sources.recognise_library import client_id_of
-from kassay.reference.documents.text_files import error_at
+from kassay.reference.documents.input_files import error_at
 
 _SEPARATORS = ",;\t"
 _KEYS = {

@@ -13,17 +13,17 @@ from kassay.experiments.sources.describe_rows import (
     StateRow,
     TableKind,
 )
-from kassay.reference.documents.json_values import (
+from kassay.reference.documents.input_files import (
     as_array,
     as_integer,
     as_object,
     as_optional_integer,
     as_optional_text,
     as_text,
+    error_at,
     format_value,
     parse_json,
 )
-from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
 
 _MAX_COUNT = 2**31

@@ -13,11 +13,15 @@ from typing import TypeVar
 
 from kassay.experiments.sources.document_rows import Counts
 from kassay.experiments.sources.merge_captures import ObservedGroup, PartitionKey
-from kassay.reference.documents.json_values import as_object, as_text, as_texts, format_value
-from kassay.reference.documents.text_files import read_json_object
+from kassay.reference.documents.input_files import (
+    as_object,
+    as_text,
+    as_texts,
+    format_value,
+    read_json_object,
+)
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import MAX_SPEED, Group, Member
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group import MAX_SPEED, Group, Member, WeightSource
 from kassay.reference.model.group_remarks import AssumedSubscriptions
 
 HostRule = Callable[[Member], str]

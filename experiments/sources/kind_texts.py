@@ -13,7 +13,7 @@ from typing import Any
 
 from kassay.experiments.sources.connect_rest import connect_document, is_connect_status
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.reference.documents.json_values import read_json_documents
+from kassay.reference.documents.input_files import error_at, read_json_documents
 from kassay.reference.documents.kind_documents import (
     ASSUMED,
     Kind,
@@ -21,7 +21,6 @@ from kassay.reference.documents.kind_documents import (
     parse_kind_document,
     read_kind_documents,
 )
-from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_remarks import AssumedSubscriptions
 

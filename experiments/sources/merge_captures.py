@@ -13,10 +13,15 @@ from kassay.experiments.sources.describe_rows import (
     StateRow,
 )
 from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows
-from kassay.reference.documents.text_files import error_at
+from kassay.reference.documents.input_files import error_at
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import LATEST_PROTOCOL_VERSION, GroupStatus
-from kassay.reference.model.group_annotations import REBALANCING, REBALANCING_STATES, Protocol
+from kassay.reference.model.group import (
+    LATEST_PROTOCOL_VERSION,
+    REBALANCING,
+    REBALANCING_STATES,
+    GroupStatus,
+    Protocol,
+)
 
 PartitionKey = tuple[str, int]
 Racks = tuple[tuple[str | None, ...], ...]

@@ -12,8 +12,8 @@ from typing import Any
 
 from kassay.experiments.sources.describe_rows import MemberRow, OffsetRow, StateRow
 from kassay.experiments.sources.document_rows import DocumentRows, JsonFields
+from kassay.reference.documents.input_files import error_at
 from kassay.reference.documents.kind_documents import Kind, wrong_kind_error
-from kassay.reference.documents.text_files import error_at
 from kassay.reference.model.errors import InputError
 
 _CONSUMER_URL = re.compile(r"/consumer/(?P<group>[^/?]+)")

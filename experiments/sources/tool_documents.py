@@ -25,15 +25,15 @@ from kassay.experiments.sources.monitoring_tools import (
     read_metricbeat_event,
     read_rest_resource,
 )
-from kassay.reference.documents.json_codec import parse_topic_id
-from kassay.reference.documents.json_values import (
+from kassay.reference.documents.input_files import (
     as_array,
     as_integer,
     as_object,
     as_text,
+    error_at,
     read_json_documents,
 )
-from kassay.reference.documents.text_files import error_at
+from kassay.reference.documents.json_codec import parse_topic_id
 from kassay.reference.model.errors import InputError
 
 _TOPIC = re.compile(

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 from kassay.experiments.sources.capture_files import ImportedGroup, import_groups, load_metadata
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.study.tables import schema_of
+from kassay.reference.documents.input_files import is_capture
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.documents.text_files import is_capture
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group_remarks import AssumedSubscriptions
 

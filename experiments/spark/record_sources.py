@@ -23,7 +23,7 @@ from kassay.experiments.spark.arrow_map import map_rows, record_batches
 from kassay.experiments.spark.history_pipeline import RAW, RECORDS, decode_records
 from kassay.experiments.spark.output_files import uri_of
 from kassay.experiments.study.output_reader import location
-from kassay.reference.documents.text_files import open_text, without_gzip
+from kassay.reference.documents.input_files import open_text, without_gzip
 from kassay.reference.model.errors import InputError
 
 DUMP_SUFFIXES = (".txt", ".log", ".out")

@@ -47,11 +47,15 @@ from kassay.experiments.study.tables import (
     front_distance_row,
 )
 from kassay.reference.documents.json_codec import assignment_document, group_document
-from kassay.reference.model.assignment import Assignment, cached_per_group, movement_count
+from kassay.reference.model.assignment import (
+    Assignment,
+    cached_per_group,
+    movement_count,
+    ownership,
+)
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import has_racks, leximax, load_vector, measures, off_rack
-from kassay.reference.model.ownership import ownership
 from kassay.solver.solution import Solution
 
 DRAWN_PARTITIONS = 60

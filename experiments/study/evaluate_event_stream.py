@@ -10,11 +10,10 @@ from kassay.experiments.implementations.runner import Ending, StableResult, run_
 from kassay.experiments.study.families.event_streams import EventStreamFamily, StreamStep
 from kassay.experiments.study.families.random_groups import random_even_assignment
 from kassay.experiments.study.tables import RebalanceRow
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import Assignment, movement, ownership
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.metrics import Measure, load_vector, makespan, sum_of_squares
-from kassay.reference.model.ownership import ownership
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.level_network import SQUARES_AND_MOVES, placement_prices

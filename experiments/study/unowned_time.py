@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from kassay.reference.assignors import RebalanceProtocol
+from kassay.reference.model.assignment import ownership
 from kassay.reference.model.group import Group
-from kassay.reference.model.ownership import ownership
 
 UNOWNED_SECONDS: Mapping[RebalanceProtocol, float] = MappingProxyType(
     {

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from itertools import cycle, islice
 from typing import Self, TypeVar
 
-from kassay.reference.java.hash_codes import utf16_key
-from kassay.reference.java.hash_map import string_order
+from kassay.reference.java_collections import string_order, utf16_key
 from kassay.reference.model.assignor_result import UpstreamError
 
 Task = tuple[str, int]

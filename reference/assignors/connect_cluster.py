@@ -15,8 +15,7 @@ from kassay.reference.assignors.connect import (
     assign_in_a_circle,
 )
 from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.java.hash_codes import utf16_key
-from kassay.reference.java.hash_map import set_capacity, string_order
+from kassay.reference.java_collections import set_capacity, string_order, utf16_key
 from kassay.reference.model.assignor_result import UpstreamError
 
 DEFAULT_MAX_DELAY = 300_000

@@ -10,13 +10,14 @@ from itertools import pairwise
 from typing import Any
 
 from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.java.hash_codes import name_uuid, uuid_hash
-from kassay.reference.java.hash_map import (
+from kassay.reference.java_collections import (
     HashMap,
     IntegerSet,
     capacity_for,
+    name_uuid,
     set_capacity,
     string_order,
+    uuid_hash,
     uuid_map,
 )
 from kassay.reference.model.assignor_result import UpstreamError

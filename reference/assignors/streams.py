@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kassay.reference.documents.kind_documents import KindDocument, TaskId, parse_task
-from kassay.reference.java.hash_codes import uuid_key
-from kassay.reference.java.hash_map import HashMap
-from kassay.reference.java.priority_queue import poll_order
+from kassay.reference.java_collections import HashMap, poll_order, uuid_key
 from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.errors import InputError
 from kassay.reference.protocol.streams_messages import RUNNING

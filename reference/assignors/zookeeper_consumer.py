@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import cycle
 from typing import NamedTuple
 
-from kassay.reference.java.hash_codes import string_hash, utf16_key
+from kassay.reference.java_collections import string_hash, utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.group import Group

@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from kassay.reference.coordinator.runtime import Timer
-from kassay.reference.java.hash_map import first_in_map
+from kassay.reference.java_collections import first_in_map
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol.member_messages import (

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kassay.reference.documents.json_values import (
+from kassay.reference.documents.input_files import (
     LocatedDocument,
     as_array,
     as_integer,
@@ -31,21 +31,24 @@ from kassay.reference.documents.json_values import (
     has_only,
     parse_json,
     read_json_documents,
+    read_json_object,
 )
 from kassay.reference.documents.kind_documents import wrong_kind_error
-from kassay.reference.documents.text_files import read_json_object
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import (
     MAX_PARTITIONS,
+    NO_CLIENT,
     NO_GENERATION,
     NO_STATUS,
+    Assumed,
+    Client,
     Group,
     GroupStatus,
     Member,
     Topic,
+    WeightSource,
 )
-from kassay.reference.model.group_annotations import NO_CLIENT, Assumed, Client, WeightSource
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, NoReturn
 
-from kassay.reference.documents.json_values import (
+from kassay.reference.documents.input_files import (
     as_array,
     as_integer,
     as_object,

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import Assignment, movement, ownership, rejoin
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group, Member
-from kassay.reference.model.group_annotations import Assumed
+from kassay.reference.model.group import Assumed, Group, Member
 from kassay.reference.model.joined_groups import SEPARATOR
 from kassay.reference.model.metrics import Measure, measures, member_units
-from kassay.reference.model.ownership import ownership, rejoin
 
 _STREAMS_ASSIGNOR = "stream"
 _STREAMS_LIBRARY = "kafka-streams"

@@ -11,8 +11,8 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import LoadUnits, Measure
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver import objective
 from kassay.solver.evaluation import (

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kassay.reference.model.assignment import Assignment, movement, violations
+from kassay.reference.model.assignment import Assignment, movement, rejoin, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import rejoin
 from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import (
     Certificate,

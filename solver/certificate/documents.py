@@ -7,8 +7,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from kassay.reference.documents.json_codec import assignment_document, parse_assignment
-from kassay.reference.documents.json_values import (
+from kassay.reference.documents.input_files import (
     as_array,
     as_integer,
     as_integers,
@@ -19,6 +18,7 @@ from kassay.reference.documents.json_values import (
     as_texts,
     check_keys,
 )
+from kassay.reference.documents.json_codec import assignment_document, parse_assignment
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.metrics import Measure

@@ -15,12 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.assignment import Assignment, violations
+from kassay.reference.model.assignment import NO_OWNER, Assignment, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.group_remarks import require_single_copies
 from kassay.reference.model.metrics import Measure, load_vector, member_units
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.constraints import group_constraints, mean_load
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.number_ranges import UNREACHABLE, Arithmetic

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver import constraints, objective
 from kassay.solver.bounds.counting import level_bound, max_loads_within
 from kassay.solver.evaluation import (

@@ -7,9 +7,9 @@ from functools import cached_property, partial
 import numpy as np
 from ortools.sat.python import cp_model
 
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.metrics import LoadUnits, Measure
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.cpsat.model_ranges import MAX_CHORDS
 from kassay.solver.cpsat.partition_classes import SymmetryClasses
 from kassay.solver.limits import SearchBudget, call_until_stopped

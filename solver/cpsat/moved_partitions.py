@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.constraints import Constraint
 from kassay.solver.cpsat.constraint_expressions import add_constraint
 from kassay.solver.cpsat.level_expressions import level_terms

@@ -8,7 +8,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver import constraints, objective
 from kassay.solver.evaluation import (

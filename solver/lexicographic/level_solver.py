@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import assert_never
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.evaluation import level_value

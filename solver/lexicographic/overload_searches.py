@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.colocated_groups import merge_colocated

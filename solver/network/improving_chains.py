@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import NO_OWNER, Assignment, movement
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import sum_of_squares
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.level_network import SQUARES_AND_MOVES, LevelNetwork

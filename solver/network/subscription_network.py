@@ -14,7 +14,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver.constraints import (
     Capacity,

@@ -3,11 +3,9 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group, Topic
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.assignment import Assignment, rejoin
+from kassay.reference.model.group import Group, Topic, WeightSource
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import rejoin
 from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance

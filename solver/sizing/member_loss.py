@@ -5,11 +5,10 @@ from math import lcm
 
 import numpy as np
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
 from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.number_ranges import exact_column
 from kassay.solver.objective import Imbalance

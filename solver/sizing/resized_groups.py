@@ -4,13 +4,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, current_partitions, rejoin
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, Member
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group import Group, Member, WeightSource
 from kassay.reference.model.group_remarks import require_single_copies
 from kassay.reference.model.metrics import LoadUnits, loads
-from kassay.reference.model.ownership import current_partitions, rejoin
 from kassay.reference.model.topic_partitions import Partitions
 
 

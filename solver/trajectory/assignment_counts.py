@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.ownership import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver.certificate.rebalance_sequence import Block, Mask, Stream
 from kassay.solver.problem import Ints, Placement, Problem, first_partitions

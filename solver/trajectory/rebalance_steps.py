@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import rejoin
 from kassay.solver.certificate.certificate import RebalanceEvidence
 from kassay.solver.certify import certify
 from kassay.solver.constraints import group_constraints

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.ownership import rejoin
 from kassay.reference.model.topic_partitions import Partitions
 from tests.conformance.generated_names import new_name
 

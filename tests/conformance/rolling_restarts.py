@@ -24,7 +24,7 @@ from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.documents.json_codec import group_document, parse_group
-from kassay.reference.java.hash_map import string_order
+from kassay.reference.java_collections import string_order
 from tests.conformance.admin import Administrator, GroupView, cluster_with_topics
 from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup

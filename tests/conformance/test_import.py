@@ -14,8 +14,7 @@ from kassay.experiments.cli import main
 from kassay.experiments.sources.capture_files import import_groups, load_sizes
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.reference.model.group import NO_STATUS, Group
-from kassay.reference.model.group_annotations import NO_CLIENT, WeightSource
+from kassay.reference.model.group import NO_CLIENT, NO_STATUS, Group, WeightSource
 from kassay.reference.model.topic_partitions import Partitions
 from tests.conformance.admin import Administrator
 from tests.conformance.captures import GROUP_TOOL, LOG_DIRS_TOOL, VIEWS, run_tool

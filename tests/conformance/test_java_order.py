@@ -8,8 +8,7 @@ from typing import Any
 import jpype
 import pytest
 
-from kassay.reference.java.hash_codes import string_hash, utf16_key
-from kassay.reference.java.hash_map import HashMap, uuid_map
+from kassay.reference.java_collections import HashMap, string_hash, utf16_key, uuid_map
 from tests.conformance.generated_names import NAMINGS, new_name
 from tests.conformance.jvm import driver
 

@@ -28,8 +28,7 @@ from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import Protocol, WeightSource
+from kassay.reference.model.group import Group, Protocol, WeightSource
 from kassay.solver.limits import SearchLimits
 from tests.conformance.live_site import PATTERN, READER, SECONDS, Site, running_site
 

@@ -14,7 +14,7 @@ import pytest
 from kassay.experiments.cli.commands.solve import solution_record
 from kassay.experiments.comparison.solution_check import Question, check_solution, parse_solution
 from kassay.reference import InputError
-from kassay.reference.documents.json_values import LocatedDocument
+from kassay.reference.documents.input_files import LocatedDocument
 from kassay.solver import Certificate, certificate_errors, solve
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.check import conflict_errors

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from kassay import solver
 from kassay.reference import Assignment, Group, Topic, violations
-from kassay.reference.model.group_annotations import NO_CLIENT, Client
+from kassay.reference.model.group import NO_CLIENT, Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from kassay import solver
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.group_annotations import NO_CLIENT, Client
+from kassay.reference.model.group import NO_CLIENT, Client
 from kassay.reference.model.joined_groups import join_groups
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint

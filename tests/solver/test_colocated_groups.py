@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from kassay.reference import Group, Member, Topic, loads, violations
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client
 from kassay.solver import (
     Capacity,
     Colocated,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kassay.reference import Group, Member, Topic, violations
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client
 from kassay.solver import (
     Capacity,
     HostImbalance,

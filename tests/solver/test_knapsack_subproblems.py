@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.solver import Movement
 from kassay.solver.bounds.counting import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.cpsat import moved_partitions
 from kassay.solver.cpsat.model import SearchResult
 from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel

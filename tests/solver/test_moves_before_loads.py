@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client
 from kassay.solver import (
     Capacity,
     HostImbalance,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver import HostImbalance, Imbalance, MaxMoves, Movement, Tolerance, solve
 from kassay.solver.evaluation import violated

@@ -9,8 +9,7 @@ from itertools import combinations, combinations_with_replacement, product
 import pytest
 
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client, Group, Member, Topic
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.solve import solve

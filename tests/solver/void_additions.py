@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from kassay import solver
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.group_annotations import NO_CLIENT, Client
+from kassay.reference.model.group import NO_CLIENT, Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits

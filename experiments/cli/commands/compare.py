@@ -52,8 +52,8 @@ from kassay.experiments.implementations.library_catalogue import (
 from kassay.experiments.planning.plan_verdict import level_words
 from kassay.experiments.study.cases import cases_of
 from kassay.experiments.study.families.all_families import USUAL
+from kassay.reference.documents.input_files import STDIN
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.documents.text_files import STDIN
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group

@@ -36,9 +36,9 @@ from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.cases import Cases, JoinedCases, ListedCases, cases_of, imported_cases
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.output_reader import check_writable
+from kassay.reference.documents.input_files import name_of, open_text
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
-from kassay.reference.documents.text_files import name_of, open_text
 from kassay.reference.model.errors import InputError, UsageError
 
 _FAMILIES = (EXHAUSTIVE, *FAMILIES)

@@ -45,11 +45,11 @@ from kassay.experiments.planning.render_plan import (
     steps_record,
     write_plan,
 )
+from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
 from kassay.reference.model.metrics import Measure, shown
-from kassay.reference.model.ownership import rejoin
 
 
 class SummaryFormat(StrEnum):

@@ -35,7 +35,7 @@ from kassay.experiments.study.output_reader import (
     location,
     read_manifest,
 )
-from kassay.reference.documents.text_files import name_of, open_text
+from kassay.reference.documents.input_files import name_of, open_text
 from kassay.reference.model.errors import InputError, UsageError
 
 

@@ -54,8 +54,8 @@ from kassay.experiments.planning.survey_result import (
     render_survey,
 )
 from kassay.experiments.sources.capture_files import EmptyGroups
+from kassay.reference.documents.input_files import name_of
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
-from kassay.reference.documents.text_files import name_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits

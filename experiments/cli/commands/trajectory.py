@@ -17,14 +17,13 @@ from kassay.experiments.cli.run_control import (
     stop_on_interrupt,
 )
 from kassay.experiments.study.unowned_time import unowned_seconds
+from kassay.reference.documents.input_files import STDIN, as_array, name_of, parse_json, read_text
 from kassay.reference.documents.json_codec import assignment_document, parse_group, read_groups
-from kassay.reference.documents.json_values import as_array, parse_json
-from kassay.reference.documents.text_files import STDIN, name_of, read_text
+from kassay.reference.model.assignment import rejoin_each
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.ownership import rejoin_each
 from kassay.solver.certificate.certificate import TrajectoryObjective
 from kassay.solver.certificate.documents import trajectory_certificate_document
 from kassay.solver.limits import SearchLimits

@@ -11,7 +11,7 @@ from kassay.experiments.cli.process_each_group import GroupResult, process_each_
 from kassay.experiments.cli.search_options import ObjectiveOptions
 from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.comparison.solution_check import Question, SolutionFile, check_solution
-from kassay.reference.documents.text_files import STDIN
+from kassay.reference.documents.input_files import STDIN
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 

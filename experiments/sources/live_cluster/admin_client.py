@@ -42,7 +42,7 @@ from kassay.experiments.sources.live_cluster.kafka_python import (
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, RunError
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import Protocol
 
 _STATES: Mapping[ConsumerGroupState, str] = {
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",

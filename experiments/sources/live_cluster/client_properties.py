@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.reference.documents.text_files import error_at
+from kassay.reference.documents.input_files import error_at
 from kassay.reference.model.errors import InputError
 
 Settings = Mapping[str, str]

@@ -12,8 +12,7 @@ from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.recognise_library import library_of_subscription
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import GroupStatus
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import GroupStatus, Protocol
 from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
 from kassay.reference.protocol.record_schemas import SUBSCRIPTION
 

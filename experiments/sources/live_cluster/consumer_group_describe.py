@@ -21,8 +21,7 @@ from kassay.experiments.sources.live_cluster.kafka_python import (
     groups_by_coordinator,
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
-from kassay.reference.model.group import LATEST_PROTOCOL_VERSION
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import LATEST_PROTOCOL_VERSION, Protocol
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.

@@ -25,8 +25,7 @@ from kassay.experiments.sources.live_cluster.live_kinds import KIND_TYPES, read_
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group import Group, WeightSource
 
 _SPEED_NOTE = (
     "speeds are numbers of messages consumed between two samples, in per cent of the fastest "

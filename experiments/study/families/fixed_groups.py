@@ -12,9 +12,9 @@ from typing import NamedTuple
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.families.random_groups import Family, random_even_assignment
 from kassay.reference.documents.json_codec import parse_group
+from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.ownership import rejoin
 from kassay.reference.model.topic_partitions import Partitions
 
 _Owned = dict[str, list[int]]

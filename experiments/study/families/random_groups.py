@@ -9,9 +9,8 @@ from random import Random
 from typing import NamedTuple
 
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.ownership import rejoin
 
 
 class Range(NamedTuple):

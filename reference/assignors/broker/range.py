@@ -15,7 +15,7 @@ from kassay.reference.assignors.broker.rebalance_input import (
     group_spec,
     hash_order,
 )
-from kassay.reference.java.hash_map import capacity_for
+from kassay.reference.java_collections import capacity_for
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Column, Partitions

@@ -11,8 +11,15 @@ from itertools import chain
 
 import numpy as np
 
-from kassay.reference.java.hash_codes import name_uuid, utf16_key
-from kassay.reference.java.hash_map import HashMap, IntegerSet, set_capacity, string_order, uuid_map
+from kassay.reference.java_collections import (
+    HashMap,
+    IntegerSet,
+    name_uuid,
+    set_capacity,
+    string_order,
+    utf16_key,
+    uuid_map,
+)
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic, cached, topic_starts
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions, select

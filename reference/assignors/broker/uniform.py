@@ -20,8 +20,7 @@ from kassay.reference.assignors.broker.rebalance_input import (
     mutable_numbers,
     remove_partition,
 )
-from kassay.reference.java.hash_codes import uuid_key
-from kassay.reference.java.hash_map import capacity_for, set_capacity, uuid_map
+from kassay.reference.java_collections import capacity_for, set_capacity, uuid_key, uuid_map
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.group import Group, cached

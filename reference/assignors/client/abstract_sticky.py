@@ -19,8 +19,7 @@ from kassay.reference.assignors.client.rebalance_input import (
     PartitionTable,
     RackInfo,
 )
-from kassay.reference.java.hash_codes import utf16_key
-from kassay.reference.java.hash_map import string_order
+from kassay.reference.java_collections import string_order, utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group

@@ -8,7 +8,7 @@ import numpy as np
 
 from kassay.reference.assignors.client.abstract_sticky import MemberData, Result, assign_partitions
 from kassay.reference.assignors.client.rebalance_input import MemberSubscription, subscriptions
-from kassay.reference.java.hash_codes import utf16_key
+from kassay.reference.java_collections import utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.topic_partitions import Partitions

@@ -9,8 +9,7 @@ from heapq import heapify, heapreplace
 
 from kassay.reference.assignors.client.reassignment import Reassignment, ReassignmentWithDuplicates
 from kassay.reference.assignors.client.rebalance_input import PartitionTable, RackInfo
-from kassay.reference.java.hash_codes import string_hash
-from kassay.reference.java.hash_map import HashMap
+from kassay.reference.java_collections import HashMap, string_hash
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.metrics import balance_score
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.assignors.client.rebalance_input import PartitionTable
-from kassay.reference.java.hash_map import HashMap
+from kassay.reference.java_collections import HashMap
 from kassay.reference.model.assignor_result import UpstreamError
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.java.hash_codes import topic_partition_hash, utf16_key
-from kassay.reference.java.hash_map import string_order
+from kassay.reference.java_collections import string_order, topic_partition_hash, utf16_key
 from kassay.reference.model.group import (
     NO_GENERATION,
     USER_DATA_WITHOUT_GENERATION,

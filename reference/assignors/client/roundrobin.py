@@ -9,7 +9,7 @@ from itertools import cycle
 
 from kassay.reference.assignors.client import rebalance_input
 from kassay.reference.assignors.client.rebalance_input import MemberSubscription
-from kassay.reference.java.hash_codes import utf16_key
+from kassay.reference.java_collections import utf16_key
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.group import Group, Topic

@@ -6,7 +6,7 @@ partitions and their generation are in the assignor's user data.
 
 from kassay.reference.assignors.client.abstract_sticky import MemberData, assign_partitions
 from kassay.reference.assignors.client.rebalance_input import MemberSubscription
-from kassay.reference.java.hash_map import computed_order
+from kassay.reference.java_collections import computed_order
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.topic_partitions import Partitions

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.bounds.counting import owned_partitions
 from kassay.solver.problem import Ints, Placement, Problem
 

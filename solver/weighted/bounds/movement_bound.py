@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.bounds.counting import owned_partitions
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.limits import SearchBudget, limited_steps

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.problem import Ints
 from kassay.solver.weighted.bounds.knapsack_subproblems import (
     INFEASIBLE,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.evaluation import moves_cost
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints, Placement, Problem

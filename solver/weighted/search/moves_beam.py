@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.problem import Placement, Problem
 
 Loads = NDArray[np.int64] | NDArray[np.float64]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.ownership import NO_OWNER
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.problem import Ints, Placement, Problem
 
 _STEP, _STEP_PER_CHOICE = 5e-5, 1e-8

@@ -18,7 +18,7 @@ from kassay.experiments.history.history_rows import (
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import assignment_document, group_document
-from kassay.reference.model.ownership import rejoin
+from kassay.reference.model.assignment import rejoin
 from kassay.solver.limits import SearchLimits
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
 

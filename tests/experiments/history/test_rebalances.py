@@ -11,7 +11,7 @@ from kassay.experiments.history.generations import (
     reconstruct_generations,
 )
 from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import Protocol
 from kassay.reference.model.metrics import Measure
 from kassay.reference.protocol.offsets_topic import GroupMetadata
 from tests.experiments.history.sample_records import (

@@ -7,8 +7,7 @@ from itertools import product
 from threading import Event
 
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.group import GroupStatus
-from kassay.reference.model.group_annotations import Assumed, Client, Protocol, WeightSource
+from kassay.reference.model.group import Assumed, Client, GroupStatus, Protocol, WeightSource
 from kassay.solver import MaxMoves, SearchLimits
 from kassay.solver.constraints import Forbidden, Pinned
 

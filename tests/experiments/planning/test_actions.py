@@ -6,8 +6,7 @@ from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.what_if import repartition
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import movement
-from kassay.reference.model.group import Group, GroupStatus, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
 from kassay.reference.model.metrics import loads
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver import HostImbalance, Imbalance, Movement

@@ -18,8 +18,7 @@ from kassay.experiments.planning.render_plan import (
 from kassay.experiments.planning.survey_groups import survey_group
 from kassay.experiments.planning.survey_result import SurveyedGroup
 from kassay.reference import Group, Member, Topic
-from kassay.reference.model.group import GroupStatus
-from kassay.reference.model.group_annotations import Assumed
+from kassay.reference.model.group import Assumed, GroupStatus
 from kassay.reference.model.group_remarks import AssumedSubscriptions, condition, with_assumption
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve

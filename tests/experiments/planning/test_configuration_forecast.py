@@ -8,10 +8,9 @@ import pytest
 from kassay.experiments.planning.configuration_forecast import Forecast, RestartSettings, forecast
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
+from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group import GroupStatus
-from kassay.reference.model.group_annotations import Protocol
-from kassay.reference.model.ownership import rejoin
+from kassay.reference.model.group import GroupStatus, Protocol
 
 
 def running_group(assignor: str, members: int = 6, partitions: int = 24) -> Group:

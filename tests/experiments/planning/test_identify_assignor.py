@@ -9,8 +9,7 @@ from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import plan_document, render_summary
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group, GroupStatus, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
 
 JAVA_RESULTS = "The results of range in this output are those of the Java client"
 

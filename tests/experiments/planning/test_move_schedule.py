@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from kassay.experiments.planning.moves import schedule_moves
 from kassay.reference import Assignment, Group, Member, Topic
+from kassay.reference.model.assignment import NO_OWNER, ownership
 from kassay.reference.model.metrics import loads
-from kassay.reference.model.ownership import NO_OWNER, ownership
 from tests.strategies import groups, valid_assignments
 
 

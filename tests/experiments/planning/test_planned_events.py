@@ -16,8 +16,8 @@ from kassay.experiments.simulation.script import parse_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
+from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.ownership import rejoin
 
 
 def running_group(partitions: int = 12, members: int = 4, *, static: bool = False) -> Group:

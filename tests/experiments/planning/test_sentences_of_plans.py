@@ -11,7 +11,7 @@ import pytest
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group import WeightSource
 from kassay.solver import MaxMoves, SearchLimits
 from tests.experiments.planning.enumerated_groups import CASES, Case
 

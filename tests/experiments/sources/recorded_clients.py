@@ -15,7 +15,7 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import Protocol
 
 DATA = Path(__file__).parents[2] / "data" / "clients"
 EXPECTED: Mapping[str, Mapping[str, Any]] = json.loads((DATA / "expected.json").read_text())

@@ -27,8 +27,7 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
 )
 from kassay.experiments.sources.live_cluster.kafka_python import UnreadableDescriptionError
 from kassay.reference.model.errors import InputError, RunError
-from kassay.reference.model.group import GroupStatus
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import GroupStatus, Protocol
 
 HOST = "/10.0.0.1"
 ID = uuid.UUID("8f000000-0000-4000-a000-000000000009")

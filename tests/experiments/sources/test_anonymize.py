@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from kassay.experiments.sources.anonymize import anonymize
 from kassay.reference.assignors import ASSIGNORS, assign
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.group import Group, GroupStatus, Member, Topic
-from kassay.reference.model.group_annotations import Client
+from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
 
 SECRET = "Zürich-cards"
 

@@ -7,7 +7,7 @@ import pytest
 
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.import_options import ImportOptions, load_subscriptions
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group import WeightSource
 from tests.experiments.sources.capture_texts import CAPTURES
 
 MANIFEST = json.loads((CAPTURES / "manifest.json").read_text())

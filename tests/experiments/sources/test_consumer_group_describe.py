@@ -16,8 +16,7 @@ from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic
 from kassay.experiments.sources.live_cluster.consumer_group_describe import decode_description
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import Protocol
+from kassay.reference.model.group import Group, Protocol
 from tests.conftest import ROOT
 from tests.experiments.sources.test_live_groups import Tables
 

@@ -23,8 +23,7 @@ from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
-from kassay.reference.model.group_annotations import Assumed, WeightSource
+from kassay.reference.model.group import Assumed, Group, WeightSource
 from kassay.reference.model.group_remarks import AssumedSubscriptions
 
 ID = uuid.UUID(int=7)

@@ -8,7 +8,7 @@ from kassay.experiments.sources.capture_files import import_groups, load_metadat
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.tool_documents import UnknownFormatError, recognise_tool
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group_annotations import WeightSource
+from kassay.reference.model.group import WeightSource
 from tests.conftest import SHARED_FIXTURES
 
 SAMPLES = SHARED_FIXTURES / "json"

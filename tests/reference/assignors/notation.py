@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
-from kassay.reference.model.ownership import rejoin
+from kassay.reference.model.assignment import rejoin
 
 
 def group(topics: str, **members: str) -> Group:

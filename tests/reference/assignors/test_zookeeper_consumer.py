@@ -7,7 +7,7 @@ import pytest
 from kassay.reference import Group
 from kassay.reference.assignors import assign
 from kassay.reference.assignors.zookeeper_consumer import range_threads, roundrobin_threads
-from kassay.reference.java.hash_codes import string_hash
+from kassay.reference.java_collections import string_hash
 from kassay.reference.model.assignor_result import UpstreamError
 from tests.reference.assignors.notation import group, lists
 

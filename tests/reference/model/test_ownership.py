@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 
 from kassay.reference import Assignment, Group, Member, Topic
-from kassay.reference.model.ownership import NO_OWNER, current_partitions, ownership, rejoin
+from kassay.reference.model.assignment import NO_OWNER, current_partitions, ownership, rejoin
 from tests.strategies import groups
 
 

@@ -10,9 +10,8 @@ from itertools import combinations, pairwise, product
 import pytest
 
 from kassay.reference.assignors import assign
-from kassay.reference.model.assignment import movement
+from kassay.reference.model.assignment import movement, rejoin
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.ownership import rejoin
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 from tests.solver.trajectory.all_streams import StreamSearch
 

@@ -13,7 +13,7 @@ from kassay.experiments.study.families.random_groups import MembershipEvent, Ran
 from kassay.reference import InputError, violations
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
-from kassay.reference.model.ownership import ownership, rejoin
+from kassay.reference.model.assignment import ownership, rejoin
 from kassay.reference.model.topic_partitions import Partitions
 from tests import brute_force
 

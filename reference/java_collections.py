@@ -1,18 +1,85 @@
-"""Java's ``HashMap`` and ``HashSet`` with their exact iteration order.
+"""Java's string order, hash codes, and iteration orders of collections, for Kafka's tie-breaks.
 
 Kafka iterates over hash maps, and some of its results depend on the order: the order of the
 table's bins, and within a bin the order of insertion. A crowded bin doubles a table of fewer than
-64 bins.
+64 bins. Hash codes are signed 32-bit integers like Java's ``int``.
 
-Upstream: java.util.HashMap and java.util.HashSet, OpenJDK 8 to 25. Methods keep upstream's names.
+Upstream: java.util.HashMap, HashSet and PriorityQueue, OpenJDK 8 to 25. Methods keep upstream's
+names.
 Deviation: a bin of more than eight keys in a table of at least 64 bins stays a list, where Java
 makes it a tree and moves the root of the tree to the front.
 """
 
+import hashlib
+import struct
+import uuid
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from kassay.reference.java.hash_codes import spread, string_hash, uuid_hash
+_BITS = 0xFFFFFFFF
+_SIGN = 0x80000000
+_CACHED_NAMES = 1 << 16
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def string_hash(text: str) -> int:
+    """Return Java's ``String.hashCode()``, computed from the UTF-16 code units."""
+    result = 0
+    for unit in _code_units(text):
+        result = (31 * result + unit) & _BITS
+    return _signed(result)
+
+
+@lru_cache(maxsize=_CACHED_NAMES)
+def utf16_key(text: str) -> bytes:
+    """Return a sort key that orders strings like ``String.compareTo``, by UTF-16 code units.
+
+    Python compares code points; the orders differ between characters beyond U+FFFF and those
+    from U+E000 to U+FFFF.
+    """
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def topic_partition_hash(topic: str, partition: int) -> int:
+    """Return Java's hash code of a Kafka ``TopicPartition``."""
+    return _signed((31 * (31 + partition) + string_hash(topic)) & _BITS)
+
+
+def name_uuid(name: bytes) -> uuid.UUID:
+    """Return Java's ``UUID.nameUUIDFromBytes``, a version 3 UUID without a namespace."""
+    return uuid.UUID(bytes=hashlib.md5(name, usedforsecurity=False).digest(), version=3)
+
+
+@lru_cache(maxsize=2**14)
+def uuid_hash(bits: int) -> int:
+    """Return Java's ``UUID.hashCode()`` for the 128 bits of a UUID, as Kafka's ``Uuid``."""
+    folded = (bits >> 64) ^ (bits & 0xFFFFFFFFFFFFFFFF)
+    return _signed((folded >> 32) ^ (folded & _BITS))
+
+
+def uuid_key(bits: int) -> tuple[int, int]:
+    """Return a sort key that orders ids like ``UUID.compareTo``: as two signed longs."""
+    high, low = struct.unpack(">qq", bits.to_bytes(16, "big"))
+    return high, low
+
+
+def spread(hash_code: int) -> int:
+    """Combine a hash code with its upper half by XOR, as Java's ``HashMap.hash`` does."""
+    unsigned = hash_code & _BITS
+    return _signed(unsigned ^ (unsigned >> 16))
+
+
+def _code_units(text: str) -> Iterable[int]:
+    if text.isascii():
+        return text.encode("ascii")
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    return [high << 8 | low for high, low in zip(encoded[::2], encoded[1::2], strict=True)]
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value & _SIGN else value
+
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -192,3 +259,50 @@ def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
     while largest_size > capacity * 3 // 4:
         capacity *= 2
     return min(keys, key=lambda key: spread(string_hash(key)) & (capacity - 1), default=None)
+
+
+T = TypeVar("T")
+
+
+def poll_order(elements: Iterable[T], key: Callable[[T], Any]) -> list[T]:
+    """Return elements in the order of ``poll``, after ``add`` in the given order.
+
+    Examples
+    --------
+    >>> poll_order(["1a", "1b", "1c", "0"], key=lambda text: text[0])
+    ['0', '1b', '1c', '1a']
+    """
+    heap: list[tuple[Any, T]] = []
+    for element in elements:
+        heap.append((key(element), element))
+        _sift_up(heap)
+    order = []
+    while heap:
+        order.append(heap[0][1])
+        last = heap.pop()
+        if heap:
+            heap[0] = last
+            _sift_down(heap)
+    return order
+
+
+def _sift_up(heap: list[tuple[Any, T]]) -> None:
+    index = len(heap) - 1
+    while index > 0:
+        parent = (index - 1) // 2
+        if heap[index][0] >= heap[parent][0]:
+            return
+        heap[index], heap[parent] = heap[parent], heap[index]
+        index = parent
+
+
+def _sift_down(heap: list[tuple[Any, T]]) -> None:
+    index = 0
+    while 2 * index + 1 < len(heap):
+        child = 2 * index + 1
+        if child + 1 < len(heap) and heap[child][0] > heap[child + 1][0]:
+            child += 1
+        if heap[index][0] <= heap[child][0]:
+            return
+        heap[index], heap[child] = heap[child], heap[index]
+        index = child

@@ -1,1 +1,0 @@
-"""Emulation of Java: string hashes and the iteration order of hash maps."""
