@@ -18,9 +18,9 @@ from benchmarks.timing import Timing, run_alone
 from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import log_normal
 from kassay.experiments.comparison.compare import compare
+from kassay.experiments.planning.group_changes import predict
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.survey_groups import survey_group
-from kassay.experiments.planning.what_if import Scenario, what_if
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves
@@ -75,7 +75,7 @@ FUNCTIONS: dict[str, _Call] = {
     "plan": lambda group, limits: plan(group, limits=limits),
     "compare": lambda group, limits: compare(group, "range", limits=limits),
     "survey": lambda group, limits: survey_group(group, limits=limits),
-    "what_if": lambda group, limits: what_if(Scenario(name="as it is", group=group), limits=limits),
+    "predict": lambda group, limits: predict(group, limits=limits),
     "load_by_member_count": lambda group, limits: load_by_member_count(
         Resizing.of(group), range(1, 2 * len(group.members)), limits=limits
     ),

@@ -54,9 +54,9 @@ COMMANDS = {
         lambda group: ("--maximum-load", str(_target(group))),
         lambda record: record["needed"]["bound"] == record["needed"]["optimum"],
     ),
-    "what-if": _Command(
+    "forecast": _Command(
         lambda _: ("--members", "+0..+2"),
-        lambda record: all(one["status"] == "optimal" for one in record["scenarios"][1:]),
+        lambda record: all(one["status"] == "optimal" for one in record["forecasts"][1:]),
     ),
     "compare": _Command(lambda _: ("--assignor", "range"), _is_compared),
     "survey": _Command(

@@ -20,21 +20,19 @@ COMMAND_GROUPS = {
     },
     "Plan": {
         "plan": "Plan the moves from the current to the optimal assignment of each group.",
-        "what-if": "Find the optimal assignment of a group after changes to the group.",
+        "forecast": "Predict the effect of changes of a group, and compare it with the optimum.",
         "scale": "Find the maximum load by number of members, and the members for a load.",
         "solve": "Find the assignment with the fewest moves among those with minimum imbalance.",
         "verify": "Check assignments and their certificates without a solver.",
     },
     "Watch": {
         "history": "Reconstruct past rebalances from __consumer_offsets, with Spark.",
-        "forecast": "Forecast the rebalances that a change of a group causes.",
         "simulate": "Simulate the rebalances of consumer groups over time.",
     },
     "Research": {
         "study": "Compare assignors with the proven optimum on many groups, with Spark.",
         "report": "Write a report of the output of kassay study or kassay history.",
         "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
-        "trajectory": "Find the fewest moves over a sequence of rebalances.",
         "libraries": "List and install client libraries, to run their own assignors.",
     },
 }

@@ -195,17 +195,15 @@ def _events(
     return page_table, {k: forecast[k] for k in ("settings", "recommendation")}, kind.assumption
 
 
-def forecasts_of_documents(
-    command: str, request: ForecastRequest, output_format: Format
-) -> OtherKinds:
-    """Forecast the events of each document, for ``kassay forecast`` or ``kassay what-if``."""
+def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> OtherKinds:
+    """Forecast the events of each document."""
     key = "recommendation" if request.changes is None else "difference"
 
     def process(document: KindDocument) -> GroupResult:
         kind = KINDS[document.kind]
         if kind.forecast is None:
             raise InputError(
-                f"kassay {command} does not apply to documents of kind {str(kind.kind)!r}: "
+                f"kassay forecast does not apply to documents of kind {str(kind.kind)!r}: "
                 f"{kind.no_forecast}"
             )
         _check_settings(request, document.kind)
@@ -233,10 +231,6 @@ def _check_settings(request: ForecastRequest, kind: Kind) -> None:
         return
     known = KINDS[kind].settings
     names = ", ".join(known)
-    if not request.changes:
-        raise typer.BadParameter(
-            f"documents of kind {str(kind)!r} need --set with a change of {names}"
-        )
     for key in request.changes:
         if key not in known:
             raise typer.BadParameter(

@@ -8,9 +8,8 @@ import typer
 
 from kassay.experiments.cli.option_groups import check_name, option, parse_share
 from kassay.experiments.cli.run_control import STOP
-from kassay.experiments.planning.what_if import find_member
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import (
     Colocated,
@@ -211,7 +210,7 @@ def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | N
     if not separator or not name or not member_name:
         form = "TOPIC-N=MEMBER" if option == "--pin" else "TOPIC-N=MEMBER or TOPIC=MEMBER"
         raise UsageError(f"{option} must be {form}, got {text!r}")
-    member = find_member(group, member_name).id
+    member = _find_member(group, member_name).id
     topics = group.topic_table()
     topic, _, number = name.rpartition("-")
     if topic in topics and number.isdecimal():
@@ -219,6 +218,29 @@ def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | N
     if name in topics:
         return name, None, member
     raise InputError(f"{option}: group {group.id!r} has no topic {name!r}")
+
+
+def _find_member(group: Group, name: str) -> Member:
+    """Find a member by its id, instance id, client id or host, or by a unique prefix."""
+    exact = group.member_table().get(name)
+    if exact is not None:
+        return exact
+    keys = [
+        (key, member)
+        for member in group.members
+        for key in (member.id, member.instance_id, member.client.id, member.client.host)
+        if key
+    ]
+    hosts = [(key, member) for key, member in keys if key.lstrip("/") == name.lstrip("/")]
+    found = {m.id: m for _, m in hosts or [pair for pair in keys if pair[0].startswith(name)]}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if not found:
+        raise InputError(f"group {group.id!r} has no member {name!r}")
+    raise InputError(
+        f"group {group.id!r} has {len(found)} members that match {name!r}: "
+        f"{', '.join(list(found)[:4])}; give a longer prefix or the member id"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

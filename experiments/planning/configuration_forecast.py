@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kassay.experiments.planning.identify_assignor import (
@@ -30,9 +30,10 @@ from kassay.experiments.simulation.simulation import (
 )
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
 from kassay.reference.coordinator.runtime import CoordinatorConfig
-from kassay.reference.model.assignment import current_partitions
+from kassay.reference.model.assignment import Assignment, current_partitions
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import loads, member_units, relative_loads
 from kassay.reference.model.topic_partitions import Partitions
 
 CONSUMER_PROTOCOL = "uniform"
@@ -54,14 +55,6 @@ class RestartSettings:
     pause: int = 30_000
     session: int = 45_000  # session.timeout.ms, group.consumer.session.timeout.ms
     seed: int = 0
-
-    @classmethod
-    def of_seconds(
-        cls, *, downtime: float, pause: float, session: float, seed: int
-    ) -> "RestartSettings":
-        """Convert times in seconds."""
-        downtime, pause, session = (round(1000 * one) for one in (downtime, pause, session))
-        return cls(downtime=downtime, pause=pause, session=session, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +82,9 @@ class Configuration:
 class Forecast:
     """Simulated cost of one configuration, if ``batch_size`` members restart at a time.
 
-    ``change`` is None for the current configuration. ``makespan`` is the maximum number of
-    partitions per member at the end.
+    ``change`` is None for the current configuration. At the end, ``makespan`` is the maximum
+    number of partitions per member, and ``maximum_load`` the maximum load in the unit of the
+    fastest member.
     """
 
     configuration: Configuration
@@ -98,6 +92,7 @@ class Forecast:
     change: SegmentCost | None
     restart: SegmentCost
     makespan: int
+    maximum_load: int | float
 
     def record(self) -> dict[str, object]:
         """Return the forecast as a JSON object."""
@@ -108,10 +103,11 @@ class Forecast:
             "change": None if self.change is None else self.change.record(),
             "restart": self.restart.record(),
             "maximum_partitions": self.makespan,
+            "maximum_load": self.maximum_load,
         }
 
 
-def forecast(
+def simulate_configurations(
     group: Group,
     *,
     assignors: Sequence[str] | None = None,
@@ -247,12 +243,16 @@ def simulate_configuration(
     simulation.clock.run(change_at - 1)
     change = simulation.run_segment(changed_at - 1)
     restart = simulation.run_segment(end - 1)
+    owned = Assignment({one.id: simulation.consumers[one.client].owned for one in initial.members})
     return Forecast(
         configuration=configuration,
         batch_size=batch_size,
         change=change if configuration.steps else None,
         restart=restart,
-        makespan=max(len(consumer.owned) for consumer in simulation.consumers.values()),
+        makespan=max(owned.counts().values()),
+        maximum_load=member_units(group).shown(
+            max(relative_loads(group, loads(group, owned)).values(), default=0)
+        ),
     )
 
 
@@ -312,28 +312,6 @@ class Recommendation:
     configuration: str
     at_once: int
     reason: str
-
-
-def forecast_record(
-    group: Group,
-    *,
-    assignors: Sequence[str] | None,
-    current: str | None,
-    batch_sizes: Sequence[int],
-    settings: RestartSettings,
-    criterion: Criterion,
-) -> dict[str, object]:
-    """Return the forecasts of a group and the recommended configuration as a JSON object."""
-    found = forecast(
-        group, assignors=assignors, current=current, batch_sizes=batch_sizes, settings=settings
-    )
-    return {
-        "id": group.id,
-        "current": current_assignor(group, current),
-        "own_assignor": identify_assignor(group).record(),
-        "forecasts": [one.record() for one in found],
-        "recommendation": asdict(recommend(found, criterion)),
-    }
 
 
 def recommend(

@@ -261,7 +261,7 @@ def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -
         yield f"kassay forecast {shlex.join(group)}{current} --format table"
     if plan.group.weight_source is not WeightSource.LAG:
         like = "" if plan.group.has_equal_speeds else " --like MEMBER"
-        yield f"kassay what-if {arguments} --members +0..+2{like} --format table"
+        yield f"kassay forecast {arguments} --members +0..+2{like} --format table"
 
 
 def _has_forecast(plan: Plan) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.configuration_forecast import planned_members
+from kassay.experiments.planning.group_changes import grown_topic
 from kassay.experiments.planning.moves import moves_between
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.simulation.script import (
@@ -29,10 +30,11 @@ from kassay.reference.model.assignment import Assignment, movement, rejoin, rejo
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.group_remarks import condition
+from kassay.reference.model.metrics import Measure
 from kassay.reference.model.metrics import loads as member_loads
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Level, default_tolerance
+from kassay.solver.objective import Level, Tolerance, default_tolerance
 from kassay.solver.trajectory.trajectory import (
     Trajectory,
     default_trajectory_levels,
@@ -49,14 +51,14 @@ class PlannedRebalance:
     Parameters
     ----------
     at
-        Time in ms.
+        Time in ms; None if it is not known.
     group
         Members and topics. Owned partitions matter in the first rebalance only.
     clients
         Client id of each member, by member id.
     """
 
-    at: int
+    at: int | None
     events: tuple[str, ...]
     group: Group
     clients: Mapping[str, str]
@@ -96,7 +98,7 @@ def planned_rebalances(
     events: list[str] = []
     before = state.consumed()
     for at, batch in groupby(changes, key=attrgetter("at")):
-        events += [text for change in batch for text in state.apply(change)]
+        events += filter(None, map(state.apply, batch))
         if state.consumed() != before:
             if not state.members:
                 raise InputError(f"{script.name}: at {at} ms, the group has no members")
@@ -108,6 +110,19 @@ def planned_rebalances(
             "changes members, subscriptions or partitions"
         )
     return rebalances
+
+
+def successive_rebalances(groups: Sequence[Group]) -> list[PlannedRebalance]:
+    """Return one rebalance per group; the groups are one group at different times."""
+    return [
+        PlannedRebalance(
+            None,
+            (group.id or "",),
+            group,
+            {one.id: one.client for one in planned_members(group)[1].members},
+        )
+        for group in groups
+    ]
 
 
 def _changes(script: Script) -> Iterator[ScriptEvent]:
@@ -156,43 +171,42 @@ class _State:
     plans: dict[str, Member] = field(init=False)  # members that may return, by client id
 
     def __post_init__(self) -> None:
-        plans, initial = planned_members(self.group)
-        table = self.group.member_table()
-        known = self.group.topic_table()
-        self.topics = {
-            plan.name: known.get(plan.name) or self._new_topic(plan) for plan in self.script.topics
-        }
+        _, initial = planned_members(self.group)
+        table, known = self.group.member_table(), self.group.topic_table()
         self.members = {one.client: table[one.id] for one in initial.members}
-        self.plans = {plan.id: _not_joined(self.members[plan.id]) for plan in plans}
-
-    def _new_topic(self, plan: TopicPlan) -> Topic:
-        """Return a new topic, with the mean weight of the group's partitions if weights differ."""
-        if not self.group.is_weighted:
-            return Topic(plan.name, plan.partitions)
+        self.plans = {client: _not_joined(member) for client, member in self.members.items()}
+        # A new topic has the mean weight of the group's partitions if weights differ.
         total = sum(topic.total_weight for topic in self.group.topics)
-        weight = round(Fraction(total, self.group.partition_count))
-        return Topic(plan.name, plan.partitions, weights=(weight,) * plan.partitions)
+        mean = round(Fraction(total, self.group.partition_count or 1))
+        self.topics = {}
+        for plan in self.script.topics:
+            weights = (mean,) * plan.partitions if self.group.is_weighted else None
+            new = Topic(plan.name, plan.partitions, weights=weights)
+            self.topics[plan.name] = known.get(plan.name, new)
 
-    def apply(self, change: ScriptEvent) -> Sequence[str]:
-        """Apply a join, leave, subscription or growth, and return its description."""
+    def apply(self, change: ScriptEvent) -> str | None:
+        """Apply a join, leave, subscription or growth, and return its description, if any."""
         client = change.member
         match change.action:
             case Action.LEAVE:
-                return [f"{client} leaves"] if self.members.pop(client, None) else []
+                return f"{client} leaves" if self.members.pop(client, None) else None
             case Action.JOIN:
-                return self._join(change)
+                return None if client in self.members else self._join(change)
             case Action.SUBSCRIBE:
                 for members in (self.plans, self.members):
                     if client in members:
                         members[client] = replace(members[client], subscription=change.topics)
-                return [f"{client} subscribes to {', '.join(change.topics)}"]
-            case _:
-                return self._grow(change)
+                return f"{client} subscribes to {', '.join(change.topics)}"
+        try:
+            grown = grown_topic(self.topics[change.topic], change.partitions)
+        except InputError as error:
+            raise InputError(f"{self.script.name}: {error}") from None
+        # The racks of the new partitions are not known.
+        self.topics[grown.name] = replace(grown, racks=None)
+        return f"{grown.name} grows to {grown.partitions} partitions"
 
-    def _join(self, change: ScriptEvent) -> Sequence[str]:
+    def _join(self, change: ScriptEvent) -> str:
         client, plan = change.member, change.new_member
-        if client in self.members:
-            return []
         if plan is not None:
             if not self.group.has_equal_speeds:
                 raise InputError(
@@ -208,22 +222,7 @@ class _State:
                 speed=next((one.speed for one in self.group.members), 1),
             )
         self.members[client] = replace(self.plans[client], id=self.new_id(client))
-        return [f"{client} joins"]
-
-    def _grow(self, change: ScriptEvent) -> Sequence[str]:
-        topic = self.topics[change.topic]
-        if change.partitions < topic.partitions:
-            raise InputError(
-                f"{self.script.name}: topic {topic.name!r} has {topic.partitions} partitions; it "
-                f"cannot shrink to {change.partitions}"
-            )
-        weights = topic.weights
-        if weights is not None:
-            mean = round(Fraction(topic.total_weight, topic.partitions)) if topic.partitions else 1
-            weights = (*weights, *(mean,) * (change.partitions - topic.partitions))
-        grown = Topic(topic.name, change.partitions, id=topic.id, weights=weights)
-        self.topics[topic.name] = grown
-        return [f"{topic.name} grows to {grown.partitions} partitions"]
+        return f"{client} joins"
 
     def consumed(self) -> object:
         """Return the parts of the state whose changes cause a rebalance."""
@@ -330,6 +329,7 @@ class EventForecast:
             "current": current,
             "moves": {"value": fewest.moves, "bound": fewest.bound},
             "partition_seconds_without_owner": self.unowned_seconds(hindsight),
+            "proof": str(fewest.proof),
             "rule": self.rule,
             "one_after_the_other": sum(fewest.one_after_the_other),
             "assignors": {
@@ -343,7 +343,7 @@ class EventForecast:
             },
             "rebalances": [
                 {
-                    "at": one.at / 1000,
+                    "at": None if one.at is None else one.at / 1000,
                     "events": list(one.events),
                     "members": len(one.clients),
                     "partitions": one.group.partition_count,
@@ -370,15 +370,19 @@ def forecast_events(
     rebalances: Sequence[PlannedRebalance],
     *,
     assignors: Sequence[str] = NEWEST_ASSIGNORS,
+    measure: Measure | None = None,
+    tolerance: Tolerance | None = None,
     limits: SearchLimits = SearchLimits(),
 ) -> EventForecast:
-    """Find the fewest moves over planned rebalances, and run each assignor on them.
+    """Find the fewest moves over rebalances, and run each assignor on them.
 
-    If weights differ, the maximum load may exceed its minimum by `default_tolerance`.
+    The imbalance at each rebalance is minimum, or within the tolerance. The default of the
+    tolerance is `default_tolerance`, and that of the measure `default_trajectory_levels`.
     """
     groups = [one.group for one in rebalances]
-    tolerance = max((default_tolerance(group) for group in groups), key=bool)
-    levels = default_trajectory_levels(groups, tolerance=tolerance)
+    if tolerance is None:
+        tolerance = max((default_tolerance(group) for group in groups), key=bool)
+    levels = default_trajectory_levels(groups, measure=measure, tolerance=tolerance)
     fewest = optimal_trajectory(groups, levels=levels, limits=limits)
     most = [one.value for one in fewest.load_limits] or [
         value_of(group, assignment, levels[0])
@@ -470,7 +474,10 @@ def render_events(forecast: EventForecast, group: Group, *, current: str | None)
         one_by_one=sum(forecast.fewest.one_after_the_other),
         current=next((one for one in forecast.courses if one.name == current), None),
         courses=courses,
-        minutes=[f"{one.at / 60_000:.1f}" for one in forecast.rebalances],
+        minutes=[
+            str(number) if one.at is None else f"{one.at / 60_000:.1f}"
+            for number, one in enumerate(forecast.rebalances)
+        ],
         csv=_csv(forecast),
     )
 
@@ -480,7 +487,7 @@ def _csv(forecast: EventForecast) -> str:
     courses = list(forecast.all_courses())
     rows = (
         (
-            one.at / 1000,
+            None if one.at is None else one.at / 1000,
             "; ".join(one.events),
             len(one.clients),
             forecast.fewest.one_after_the_other[number],

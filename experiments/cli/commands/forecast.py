@@ -1,20 +1,22 @@
-"""``kassay forecast``: forecast the rebalances that a change of a group causes."""
+"""``kassay forecast``: predict the effect of changes of a group and of a sequence of events."""
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import typer
 
-from kassay.experiments.cli.kind_results import forecasts_of_documents
+from kassay.experiments.cli.assignor_options import known_assignor
+from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
 from kassay.experiments.cli.option_groups import check_name, given_options, option
 from kassay.experiments.cli.output import (
     Format,
     Record,
     TableLayout,
     directory_option,
+    error_record,
     format_option,
     write_text,
 )
@@ -23,44 +25,81 @@ from kassay.experiments.cli.process_each_group import (
     consumer_groups,
     process_each_group,
 )
-from kassay.experiments.cli.run_control import print_note
-from kassay.experiments.cli.search_options import LimitOptions, downtime_option, pause_option
+from kassay.experiments.cli.run_control import PROGRESS, print_note
+from kassay.experiments.cli.search_options import (
+    AddedMembers,
+    ObjectiveOptions,
+    SearchOptions,
+    downtime_option,
+    pause_option,
+)
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.configuration_forecast import (
     DEFAULT_CHANGES,
     Criterion,
     RestartSettings,
-    forecast_record,
+    current_assignor,
+    recommend,
+    simulate_configurations,
+)
+from kassay.experiments.planning.group_changes import (
+    OPTIMUM,
+    Prediction,
+    changed_groups,
+    current_record,
+    mean_weight,
+    predict,
 )
 from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
 from kassay.experiments.planning.planned_events import (
     forecast_events,
     load_planned_events,
     planned_rebalances,
     render_events,
+    successive_rebalances,
 )
 from kassay.experiments.planning.render_plan import directory_names
-from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, RebalanceProtocol
+from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-
-_BROKER_ASSIGNORS = [
-    name for name in NEWEST_ASSIGNORS if ASSIGNORS[name].protocol is RebalanceProtocol.CONSUMER
-]
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Tolerance
+from kassay.solver.sizing.resized_groups import with_valid_ownership
+from kassay.solver.solution import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastOptions:
     """Command-line options of ``kassay forecast``."""
 
+    members: str | None = option(
+        None,
+        "Number of members: a number (8), a difference (+2, -1), a range (5..50, +0..+10), a "
+        "range with a step (5..50:5) or a list (8,12).",
+        metavar="COUNT",
+    )
+    partitions: list[str] | None = option(
+        None, "Set the partition count of a topic; repeatable.", metavar="TOPIC=N"
+    )
     assignor: list[str] | None = option(
         None,
-        f"Assignor to change to, repeatable. {' and '.join(_BROKER_ASSIGNORS)} run on the broker "
-        "and require the consumer protocol.",
-        show_default=", ".join(DEFAULT_CHANGES),
+        "Assignor to change to, or to compare after other changes and over events; repeatable. "
+        f"{', '.join(ASSIGNORS)}. After --members and --partitions also an assignor of an "
+        "installed library, such as kafka-clients@2.4.0:sticky (see `kassay libraries`).",
+        show_default=f"{', '.join(DEFAULT_CHANGES)}; after other changes, that of the group",
     )
     current: str | None = option(
         None, "Current assignor of groups for which the source does not show it."
+    )
+    settings: list[str] | None = option(
+        None,
+        "Setting of Kafka Streams (max.warmup.replicas, probing.rebalance.interval.ms, "
+        "num.standby.replicas, task.assignor.class) or Kafka Connect "
+        "(scheduled.rebalance.max.delay.ms), with one or several values; repeatable.",
+        "--set",
+        metavar="KEY=VALUE,...",
     )
     at_once: list[int] | None = option(
         None,
@@ -77,15 +116,20 @@ class ForecastOptions:
         "unowned (partition-seconds without an owner).",
         "--minimise",
     )
-    seed: int = option(0, "Random seed of the delays of heartbeats.")
     output_format: Format = format_option(Format.JSONL)
+
+    def restarts(self, seed: int) -> RestartSettings:
+        """Return the timing of rolling restarts in milliseconds."""
+        times = (self.downtime, self.pause, self.session_timeout)
+        downtime, pause, session = (round(1000 * one) for one in times)
+        return RestartSettings(downtime=downtime, pause=pause, session=session, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventOptions(LimitOptions):
-    """Command-line options for planned events."""
+class EventOptions:
+    """Command-line options for sequences of rebalances."""
 
-    panel: ClassVar[str] = "Options for planned events"
+    panel: ClassVar[str] = "Options for sequences of rebalances"
 
     events: Path | None = option(
         None,
@@ -94,78 +138,212 @@ class EventOptions(LimitOptions):
         "rebalances of the events, and the moves of each assignor.",
         metavar="FILE",
     )
+    hindsight: bool = option(
+        False,
+        "The groups of SOURCE are one group at successive rebalances. kassay finds the fewest "
+        "moves over all of them, and the moves of each assignor. Owned partitions matter in the "
+        "first group only.",
+    )
     output: Path | None = directory_option(
         "Directory to write events.html to, or GROUP/events.html if the source has several groups.",
         default=None,
     )
 
 
-def forecast(options: ForecastOptions, planned: EventOptions, source: SelectedGroups) -> None:
-    """Forecast the rebalances that a change of a group causes.
+def forecast(
+    *,
+    options: ForecastOptions,
+    added: AddedMembers,
+    planned: EventOptions,
+    source: SelectedGroups,
+    objective: ObjectiveOptions,
+    search: SearchOptions,
+) -> None:
+    """Predict the effect of changes of a group, and compare it with the optimum.
 
-    kassay simulates each configuration from the current owners: the current one, static
-    members, other assignors, and the consumer protocol. The result of a configuration has the
-    cost of the change, by rolling restarts, and the cost of a later rolling restart, such as an
+    By default, kassay simulates each configuration from the current owners: the current one,
+    static members, other assignors, and the consumer protocol. The result of a configuration has
+    the cost of the change, by rolling restarts, and the cost of a later rolling restart, such as an
     upgrade of the client: rebalances, moves, and partition-seconds without an owner. The
     recommendation is the configuration with the lowest cost of a later restart, see --minimise.
-    `kassay plan` shows the loads after a change. All times are in seconds.
+    All times are in seconds.
+
+    With --members and --partitions, kassay finds the optimal assignment of the changed group, and
+    the result of one rebalance by --assignor, or by the port with the name of the group's assignor.
+    All changes apply together; each number of members is one row. Exits with 1 if no assignment of
+    a changed group is found within the constraints and the time limit.
+
+    With --events or --hindsight, kassay compares the moves of each assignor over a sequence of
+    rebalances with the fewest possible moves over all of them. Of the options of the objective,
+    only --imbalance (sum_of_squares, leximax or makespan) and --tolerance apply.
 
     For a Connect cluster, kassay simulates a restart, a rolling restart, a new worker and the loss
     of a worker per setting of scheduled.rebalance.max.delay.ms, and recommends a setting. For a
-    Streams application, it compares task assignors and settings.
-
-    With --events, kassay compares the moves of each assignor over a planned sequence of events
-    with the fewest possible moves over all rebalances of the sequence.
+    Streams application, it compares task assignors and settings. --set selects the settings.
 
     Example: `kassay forecast captures/ --at-once 1 --at-once 2 --format table`
 
+    Example: `kassay forecast groups.jsonl --members +0..+5 --partitions orders=12 --format table`
+
     Example: `kassay forecast connect-status.json --downtime 30 --format table`
+
+    Example: `kassay forecast rebalances.jsonl --hindsight --format table`
     """
-    if planned.events is not None:
-        _print_events(planned.events, planned, options, source)
+    if planned.events is not None or planned.hindsight:
+        _forecast_sequences(planned, options, source, objective, search)
         return
     if planned.output is not None:
-        raise typer.BadParameter("--output requires --events")
-    settings = RestartSettings.of_seconds(
-        downtime=options.downtime,
-        pause=options.pause,
-        session=options.session_timeout,
-        seed=options.seed,
-    )
+        raise typer.BadParameter("--output requires --events or --hindsight")
+    timing = options.restarts(search.seed)
     request = ForecastRequest(
-        downtime_ms=settings.downtime,
-        pause_ms=settings.pause,
+        downtime_ms=timing.downtime,
+        pause_ms=timing.pause,
         assignors=options.assignor or (),
-        limits=planned.interruptible_limits(),
+        changes=parse_settings(options.settings) if options.settings else None,
+        limits=search.limits(),
     )
-    others = forecasts_of_documents("forecast", request, options.output_format)
+    others = forecasts_of_documents(request, options.output_format)
+    printed: set[str] = set()
 
     def process(group: Group) -> GroupResult:
-        record = forecast_record(
-            group,
-            assignors=options.assignor,
-            current=options.current,
-            batch_sizes=options.at_once or [1],
-            settings=settings,
-            criterion=options.criterion,
+        if options.settings:
+            raise typer.BadParameter("--set requires documents of Kafka Streams or Kafka Connect")
+        try:
+            check_planning_start(group)
+        except UnplannableGroupError as error:
+            return GroupResult(error_record(group.id, error, options.output_format), reached=False)
+        result = (
+            _forecast_changes(group, options, added, objective, search)
+            if options.members is not None or options.partitions
+            else _forecast_configurations(group, options, objective, search)
         )
+        # A group with assumed subscriptions is processed twice.
+        for note in _notes(group, result.record, options, source):
+            if note not in printed:
+                print_note(note)
+                printed.add(note)
+        return result
+
+    process_each_group(source, process, options.output_format, _LAYOUT, others=others)
+
+
+def _forecast_configurations(
+    group: Group, options: ForecastOptions, objective: ObjectiveOptions, search: SearchOptions
+) -> GroupResult:
+    """Simulate changes of the configuration of a group."""
+    simulated = simulate_configurations(
+        group,
+        assignors=options.assignor,
+        current=options.current,
+        batch_sizes=options.at_once or [1],
+        settings=options.restarts(search.seed),
+    )
+    [(_, optimum)] = _predictions(group, {OPTIMUM: group}, [], objective, search)
+    own = current_assignor(group, options.current)
+    best = recommend(simulated, options.criterion)
+    entries = [*(one.record() for one in simulated), optimum]
+    return GroupResult(_record(group, own, entries, asdict(best)))
+
+
+def _forecast_changes(
+    group: Group,
+    options: ForecastOptions,
+    added: AddedMembers,
+    objective: ObjectiveOptions,
+    search: SearchOptions,
+) -> GroupResult:
+    """Find the optimum of a group and of each changed group, and the results of assignors."""
+    changed = changed_groups(
+        group,
+        members=options.members,
+        partitions=options.partitions or (),
+        like=added.like,
+        allow_lag=added.allow_lag,
+    )
+    names = [known_assignor(name) for name in options.assignor or ()]
+    unchanged = with_valid_ownership(group)
+    found = list(_predictions(group, {OPTIMUM: unchanged, **changed}, names, objective, search))
+    own = identify_assignor(group).name or options.current
+    nothing = {"configuration": None, "at_once": None, "reason": "no restart is simulated"}
+    entries = [current_record(group), *(record for _, record in found)]
+    return GroupResult(
+        _record(group, own, entries, nothing),
+        reached=all(status in (Status.OPTIMAL, Status.FEASIBLE) for status, _ in found),
+    )
+
+
+def _predictions(
+    group: Group,
+    changed: Mapping[str, Group],
+    assignors: Sequence[str],
+    objective: ObjectiveOptions,
+    search: SearchOptions,
+) -> Iterator[tuple[Status, Record]]:
+    """Yield the status and the prediction of each changed group, until the search is stopped."""
+    limits = search.limits()
+    budget = SearchBudget.start(limits, search.seed)
+    known: dict[Group, Prediction] = {}
+    for index, (name, one) in enumerate(changed.items()):
+        if limits.is_stopped:
+            return
+        PROGRESS(name)
+        if one not in known:
+            known[one] = predict(
+                one,
+                before=group,
+                levels=objective.levels(one),
+                constraints=objective.constraints(one),
+                assignors=assignors,
+                limits=budget.part(1 / (len(changed) - index)).rest(),
+                seed=search.seed,
+            )
+        yield known[one].solution.status, known[one].record(name)
+
+
+def _record(
+    group: Group, own: str | None, entries: Sequence[Record], best: Record
+) -> dict[str, object]:
+    return {
+        "id": group.id,
+        "current": own,
+        "own_assignor": identify_assignor(group).record(),
+        "forecasts": entries,
+        "recommendation": best,
+    }
+
+
+def _notes(
+    group: Group, record: Record, options: ForecastOptions, source: SelectedGroups
+) -> Iterator[str]:
+    """Yield notes on the recommendation, on added partitions and members, and on the library."""
+    best = record["recommendation"]
+    if best["configuration"] is not None:
         if options.output_format is Format.TABLE:
-            print_note(f"{group.id}: {_text(record)}")
-            print_note(
+            name, size, reason = best.values()
+            yield f"{group.id}: recommended: {name}, {size} at once: {reason}"
+            yield (
                 f"{group.id}: loads and moves per assignor in one rebalance: "
                 f"{_plan_command(group, source)}"
             )
-        return GroupResult(record)
-
-    layout = TableLayout(
-        first=("configuration",),
-        numbers=(
-            *("at\nonce", "rolling\nrestarts", "change", "moves", "unowned\ns"),
-            *("later\nrestart", "later\nmoves", "later\nunowned s", "max\nload"),
-        ),
-        rows=_rows,
-    )
-    process_each_group(source, process, options.output_format, layout, others=others)
+        return
+    for text in options.partitions or ():
+        topic = group.topic_table()[text.rpartition("=")[0]]
+        if topic.weights is not None:
+            yield (
+                f"{group.id}: added partitions of {topic.name} have weight {mean_weight(topic)}, "
+                "the mean of the topic"
+            )
+    entries = record["forecasts"]
+    rebalanced = [one["members"] for one in entries if one.get("assignors")]
+    if max(rebalanced, default=0) > entries[0]["members"]:
+        yield (
+            f"{group.id}: added members have the ids new-1, new-2, ...; the result of an assignor "
+            "can depend on the order of the ids (range sorts members by id), and its moves can "
+            "differ with other ids"
+        )
+    own = identify_assignor(group)
+    if options.assignor is None and own.port is not None and not own.is_ported:
+        yield f"group {group.id!r}: {own}"
 
 
 def _plan_command(group: Group, source: SelectedGroups) -> str:
@@ -176,44 +354,111 @@ def _plan_command(group: Group, source: SelectedGroups) -> str:
     return shlex.join(["kassay", "plan", str(source.file), *given, *selected])
 
 
+_COSTS = ("rebalances", "moves", "partition_seconds_without_owner")
+
+
 def _rows(record: Record) -> Iterator[Sequence[object]]:
+    is_simulated = any(one["restart"] for one in record["forecasts"])
     for one in record["forecasts"]:
-        yield (
-            one["configuration"],
-            one["at_once"],
-            one["rolling_restarts"],
-            *_cells(one["change"]),
-            *_cells(one["restart"]),
-            one["maximum_partitions"],
-        )
+        if one["restart"] is not None:
+            change = one["change"] or dict.fromkeys(_COSTS, "–")
+            costs = [part[key] for part in (change, one["restart"]) for key in _COSTS]
+            sizes = (None, None, one["at_once"], one["rolling_restarts"])
+            yield (one["configuration"], *sizes, *costs, one["maximum_load"])
+            continue
+        makespan, movement = one["makespan"] or {}, one["movement"] or {}
+        load, moves, status = makespan.get("value"), movement.get("value"), _status(one)
+        if is_simulated:
+            status = "" if status == Status.OPTIMAL else status
+            columns = (*[None] * 5, moves, *[None] * 4, load, *[None] * 4, status)
+        else:
+            idle = f" ({one['idle']} idle)" if one["idle"] else ""
+            columns = (
+                *(f"{one['members']}{idle}", one["partitions"], None, None, None, moves),
+                *[None] * 4,
+                *(load, makespan.get("bound"), movement.get("bound"), one["placed"]),
+                "; ".join(map(_outcome, one.get("assignors", ()))),
+                status,
+            )
+        yield (one["configuration"], *columns)
 
 
-def _text(record: Record) -> str:
-    best = record["recommendation"]
-    return f"recommended: {best['configuration']}, {best['at_once']} at once: {best['reason']}"
+def _status(one: Record) -> str:
+    status = str(one["status"])
+    if status == Status.OPTIMAL and any(
+        level["value"] != level["bound"] for level in one["levels"].values()
+    ):
+        status += " within the tolerance"
+    if one.get("topics_without_subscribers"):
+        status += f"; no subscriber of {', '.join(one['topics_without_subscribers'])}"
+    return status
 
 
-def _cells(cost: Record | None) -> Sequence[object]:
-    keys = ("rebalances", "moves", "partition_seconds_without_owner")
-    return ["–"] * 3 if cost is None else [cost[key] for key in keys]
+def _outcome(result: Record) -> str:
+    if result["makespan"] is None:
+        return f"{result['assignor']}: {result['ending']}"
+    text = f"{result['assignor']}: {result['makespan']}, {result['movement']} moves"
+    return f"{text}, {result['idle']} idle" if result["idle"] else text
 
 
-def _print_events(
-    events: Path, planned: EventOptions, options: ForecastOptions, source: SelectedGroups
+_SIZES = ("members", "partitions")
+_SIMULATED = ("at\nonce", "rolling\nrestarts", "change")
+_LATER = ("unowned\ns", "later\nrestart", "later\nmoves", "later\nunowned s")
+_BOUNDS = ("load\nbound", "moves\nbound", "no\nowner")
+_LAYOUT = TableLayout(
+    first=("configuration",),
+    numbers=(*_SIZES, *_SIMULATED, "moves", *_LATER, "max\nload", *_BOUNDS),
+    last=("assignor", "status"),
+    optional=("partitions", "no\nowner"),
+    not_empty=(*_SIZES, *_SIMULATED, *_LATER, *_BOUNDS, "assignor", "status"),
+    rows=_rows,
+)
+
+
+def _forecast_sequences(
+    planned: EventOptions,
+    options: ForecastOptions,
+    source: SelectedGroups,
+    objective: ObjectiveOptions,
+    search: SearchOptions,
 ) -> None:
-    """Print the moves of each assignor over planned events, and the fewest possible moves."""
+    """Print the moves of each assignor over rebalances, and the fewest possible moves."""
+    if planned.events is not None and planned.hindsight:
+        raise typer.BadParameter("--events and --hindsight cannot be combined")
+    if replace(objective, imbalance=None, tolerance=None) != ObjectiveOptions():
+        raise typer.BadParameter(
+            "--events and --hindsight have no other objective than --imbalance and --tolerance"
+        )
     names = tuple(options.assignor or NEWEST_ASSIGNORS)
     for name in names:
         check_name("assignor", list(ASSIGNORS), name)
     groups = list(consumer_groups(source, options.output_format))
+    sequence: list[Group] = []
+    if planned.hindsight:
+        for _, group in groups:
+            if isinstance(group, InputError):
+                raise group
+            sequence.append(group)
+        groups = groups[:1]
     ids = [id for id, _ in groups]
     places = directory_names(ids) if len(groups) > 1 else ["."]
     directories = dict(zip(ids, places, strict=True))
-    limits = planned.interruptible_limits()
+    share = objective.tolerance
+    tolerance = None if share is None else Tolerance(relative=share)
 
     def process(group: Group) -> GroupResult:
-        rebalances = planned_rebalances(group, load_planned_events(events, group))
-        found = forecast_events(rebalances, assignors=names, limits=limits)
+        rebalances = (
+            successive_rebalances(sequence)
+            if planned.events is None
+            else planned_rebalances(group, load_planned_events(planned.events, group))
+        )
+        found = forecast_events(
+            rebalances,
+            assignors=names,
+            measure=objective.imbalance,
+            tolerance=tolerance,
+            limits=search.limits(),
+        )
         own = identify_assignor(group).name or options.current
         if planned.output is not None:
             page = planned.output / directories[group.id] / "events.html"
@@ -222,9 +467,9 @@ def _print_events(
         return GroupResult(found.record(group, current=own))
 
     layout = TableLayout(
-        first=("minute", "events"),
+        first=("rebalance", "group at this time") if planned.hindsight else ("minute", "events"),
         numbers=("members", "fewest in total", "fewest at each", *names),
-        rows=_events_rows,
+        rows=_sequence_rows,
     )
     process_each_group(
         source,
@@ -232,16 +477,17 @@ def _print_events(
         options.output_format,
         layout,
         groups=groups,
-        both_readings=planned.output is None,
+        both_readings=planned.output is None and not planned.hindsight,
     )
 
 
-def _events_rows(record: Record) -> Iterator[Sequence[object]]:
+def _sequence_rows(record: Record) -> Iterator[Sequence[object]]:
     names = list(record["assignors"])
-    for one in record["rebalances"]:
+    for number, one in enumerate(record["rebalances"]):
+        more = len(one["events"]) - 1
         yield (
-            f"{one['at'] / 60:.1f}",
-            _events_text(one["events"]),
+            str(number) if one["at"] is None else f"{one['at'] / 60:.1f}",
+            f"{one['events'][0]}, {more} more" if more else one["events"][0],
             *(one["members"], one["moves"], one["one_after_the_other"]),
             *(one["assignors"].get(name, "–") for name in names),
         )
@@ -258,8 +504,3 @@ def _events_rows(record: Record) -> Iterator[Sequence[object]]:
         yield ("unowned s", text, "", seconds, "", *(one.get(protocol, "–") for one in own))
     uneven = [totals[name]["uneven_rebalances"] for name in names]
     yield ("uneven", f"rebalances without {record['rule']}", "", 0, 0, *uneven)
-
-
-def _events_text(events: Sequence[str]) -> str:
-    more = len(events) - 1
-    return events[0] if not more else f"{events[0]}, {more} more"

@@ -92,8 +92,8 @@ def test_a_full_device_is_one_error_line(write_groups, output_format):
         "survey",
         "survey --format table",
         "forecast --current range",
-        "trajectory",
-        "what-if --members +1",
+        "forecast --hindsight",
+        "forecast --members +1",
     ],
 )
 def test_commands_on_groups_fail_if_the_device_of_the_output_is_full(

@@ -142,14 +142,16 @@ def test_colocation_can_be_a_level(kassay, write_groups):
     assert (last["colocation"]["value"], last["movement"]["value"]) == (2, 0)
 
 
-def test_plan_and_what_if_show_all_levels_and_relative_loads(kassay, write_groups, tmp_path):
+def test_plan_and_forecast_show_all_levels_and_relative_loads(kassay, write_groups, tmp_path):
     group = json.loads(json.dumps(ORDERS))
     group["members"][2]["speed"] = 2
     file = write_groups(group)
     plan = kassay("plan", file, *PODS, "--by-host", "-o", tmp_path / "plan").record
     assert list(plan["proof"]) == ["host_makespan", "imbalance", "movement"]
     assert plan["makespan"] == {"current": 6, "planned": 4}
-    scenario = kassay("what-if", file, *PODS, "--by-host").records[0]["scenarios"][1]
+    scenario = kassay("forecast", file, *PODS, "--by-host", "--members", "+0").records[0][
+        "forecasts"
+    ][1]
     assert list(scenario["levels"]) == ["host_makespan", "imbalance", "movement"]
     assert scenario["makespan"] == {"value": 4, "bound": 4}
 
@@ -163,5 +165,5 @@ def test_further_commands_of_a_summary_have_the_same_options(kassay, groups):
     assert commands == [
         f"kassay plan {shared} -o plan",
         f"kassay forecast {groups} --hosts '(pod-[a-z])' {forecast}",
-        f"kassay what-if {shared} --members +0..+2 --format table",
+        f"kassay forecast {shared} --members +0..+2 --format table",
     ]

@@ -87,10 +87,10 @@ def test_a_plan_page_has_the_state_and_the_costs_of_events(kassay, tmp_path):
     assert {one["delay_ms"] for one in cluster["settings"]} == {0, 20_000, 40_000, 300_000}
 
 
-def test_what_if_compares_a_setting_of_connect(kassay):
+def test_a_forecast_compares_a_setting_of_connect(kassay):
     file = EXAMPLES / "connect-status.json"
     setting = "scheduled.rebalance.max.delay.ms=40000"
-    done = kassay("what-if", file, "--set", setting, "--downtime", "30")
+    done = kassay("forecast", file, "--set", setting, "--downtime", "30")
     record = json.loads(done.out)
     assert [one["delay_ms"] for one in record["settings"]] == [40_000, 300_000]
     assert record["difference"].endswith(
@@ -99,7 +99,7 @@ def test_what_if_compares_a_setting_of_connect(kassay):
     )
 
 
-def test_what_if_compares_each_combination_of_settings_of_streams(kassay, tmp_path):
+def test_a_forecast_compares_each_combination_of_settings_of_streams(kassay, tmp_path):
     topology = {"partitions": 6, "stateful": True, "end_offsets": [50_000] * 6}
     processes = [
         {"id": f"00000000-0000-0000-0000-00000000000{n}", "threads": 1, "active": active}
@@ -109,7 +109,7 @@ def test_what_if_compares_each_combination_of_settings_of_streams(kassay, tmp_pa
     file = tmp_path / "app.json"
     file.write_text(json.dumps({**document, "processes": processes}))
     options = ("--set", "max.warmup.replicas=4,6", "--set", "num.standby.replicas=1")
-    record = json.loads(kassay("what-if", file, *options).out)
+    record = json.loads(kassay("forecast", file, *options).out)
     chosen = [
         (one["settings"]["max_warmup_replicas"], one["settings"]["num_standby_replicas"])
         for one in record["settings"]
@@ -117,20 +117,19 @@ def test_what_if_compares_each_combination_of_settings_of_streams(kassay, tmp_pa
     assert chosen == [(2, 0), (4, 1), (6, 1)]
     assert "With max.warmup.replicas 4 and num.standby.replicas 1, " in record["difference"]
     name = "org.apache.kafka.streams.processor.internals.assignment.HighAvailabilityTaskAssignor"
-    same = json.loads(kassay("what-if", file, "--set", f"task.assignor.class={name}").out)
+    same = json.loads(kassay("forecast", file, "--set", f"task.assignor.class={name}").out)
     assert same["difference"] == "The settings are the current ones."
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "need --set with a change of scheduled.rebalance.max.delay.ms"),
         (("--set", "delay=1"), "unknown setting 'delay' of kind 'connect'"),
         (("--set", "scheduled.rebalance.max.delay.ms=-1"), "at least 0, got '-1'"),
         (("--set", "scheduled.rebalance.max.delay.ms"), "must be KEY=VALUE"),
     ],
 )
-def test_what_if_explains_invalid_settings(kassay, options, message):
-    done = kassay("what-if", EXAMPLES / "connect-status.json", *options)
+def test_a_forecast_explains_invalid_settings(kassay, options, message):
+    done = kassay("forecast", EXAMPLES / "connect-status.json", *options)
     assert done.code == 2
     assert message in " ".join(done.err.split())

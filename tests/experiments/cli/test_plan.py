@@ -75,7 +75,7 @@ def test_several_groups_get_one_directory_each(kassay, groups, tmp_path):
     assert kassay("plan", groups, "-o", tmp_path / "plan").code == 0
     assert sorted(file.name for file in (tmp_path / "plan").iterdir()) == ["g", "g-2"]
     ticket = (tmp_path / "plan" / "g-2" / "ticket.md").read_text()
-    assert f"kassay what-if {groups} --group g/ --members +0..+2" in ticket
+    assert f"kassay forecast {groups} --group g/ --members +0..+2" in ticket
     assert f"kassay forecast {groups} --group g/ --current ASSIGNOR" in ticket
 
 
@@ -88,9 +88,9 @@ def test_a_group_without_an_assignment_gives_exit_code_1(kassay, groups, tmp_pat
 
 
 def test_an_infeasible_scenario_gives_exit_code_1(kassay, groups):
-    done = kassay("what-if", groups, "--max-partitions", 3)
+    done = kassay("forecast", groups, "--members", "+0", "--max-partitions", 3)
     assert done.code == 1
-    assert done.record["scenarios"][1]["status"] == "infeasible"
+    assert done.record["forecasts"][1]["status"] == "infeasible"
 
 
 def test_the_plan_of_a_reconciling_group_starts_from_the_current_assignment(kassay, tmp_path):
@@ -121,7 +121,7 @@ def test_a_rebalancing_group_with_unknown_subscriptions_is_not_called_optimal(ka
     assert done.record["makespan"] == {"current": 5, "planned": 3}
 
 
-@pytest.mark.parametrize("command", ["plan", "what-if"])
+@pytest.mark.parametrize("command", ["plan", "forecast"])
 def test_a_rebalancing_group_without_owners_gives_exit_code_1(kassay, tmp_path, command):
     file = tmp_path / "offsets.txt"
     file.write_text(
@@ -141,7 +141,7 @@ def test_the_ticket_has_commands_for_the_source_and_the_files_of_the_plan(kassay
     for name in ("ticket.md", "report.html"):
         text = (folder / name).read_text()
         assert f"kassay compare {folder}/after.jsonl" in text
-        assert f"kassay what-if {groups} --forbid t-0=b" in text
+        assert f"kassay forecast {groups} --forbid t-0=b" in text
         assert "SOURCE" not in text
 
 

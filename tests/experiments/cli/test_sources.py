@@ -75,7 +75,7 @@ COMMANDS = {
     "solve": (),
     "scale": ("--maximum-load", "2"),
     "plan": ("-o", "out"),
-    "what-if": (),
+    "forecast": ("--members", "+0"),
     "verify": ("--assignment", "../assignment.json"),
 }
 

@@ -50,10 +50,10 @@ def test_the_option_of_each_command_replaces_the_assumption(kassay: Any, tmp_pat
         ("solve",),
         ("compare", "--assignor", "range"),
         ("scale", "--maximum-load", "80", "--from", "1", "--to", "2", "--allow-lag"),
-        ("what-if",),
+        ("forecast", "--members", "+0"),
         ("forecast", "--assignor", "range", "--current", "range"),
     ],
-    ids=lambda command: command[0],
+    ids=lambda command: " ".join(command[:2]),
 )
 def test_each_command_prints_both_readings_if_they_differ(
     kassay: Any, tmp_path: Path, command: tuple[str, ...]

@@ -16,7 +16,7 @@ MEMBERS = [
 COMMANDS = {
     "plan": ("--format", "jsonl"),
     "survey": (),
-    "what-if": ("--members", "+1"),
+    "forecast": ("--members", "+1"),
     "solve": (),
     "scale": ("--maximum-load", "2"),
 }

@@ -1,4 +1,4 @@
-"""Options for weights of import, plan and what-if."""
+"""Options for weights of import, plan and forecast."""
 
 import json
 
@@ -45,9 +45,8 @@ def test_all_commands_compute_the_same_weights_from_captures(run, tmp_path, opti
     makespan = sum(weights) if weights else 2
     _, (planned,), _ = run("plan", "offsets.txt", *options, "-o", "out")
     assert planned["makespan"] == {"current": makespan, "planned": makespan}
-    _, (answer,), _ = run("what-if", "offsets.txt", *options)
-    # A file of weights is a change: the first scenario is the current group without it.
-    assert answer["scenarios"][-1]["makespan"]["value"] == makespan
+    _, (answer,), _ = run("forecast", "offsets.txt", *options, "--members", "+0")
+    assert answer["forecasts"][0]["makespan"]["value"] == makespan
 
 
 def test_weights_none_removes_the_weights_of_a_document(run, tmp_path):
@@ -60,7 +59,7 @@ def test_weights_none_removes_the_weights_of_a_document(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", [("plan", "group.json", "-o", "out"), ("what-if", "group.json")]
+    "command", [("plan", "group.json", "-o", "out"), ("forecast", "group.json")]
 )
 @pytest.mark.parametrize("kind", ["lag", "rate"])
 def test_lag_and_rate_weights_are_rejected_for_group_documents(run, command, kind):
@@ -88,7 +87,7 @@ def test_invalid_weight_options_give_one_error_line(run, command, options, messa
 
 
 BY_LAG = ("offsets.txt", "--weights", "lag")
-SIZING = (("scale", "--maximum-load", "9"), ("what-if", "--members", "+1"))
+SIZING = (("scale", "--maximum-load", "9"), ("forecast", "--members", "+1"))
 
 
 @pytest.mark.parametrize(("command", "option", "value"), SIZING)

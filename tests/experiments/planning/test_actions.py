@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from kassay.experiments.planning.group_changes import changed_groups
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.what_if import repartition
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
@@ -52,7 +52,8 @@ def test_more_partitions_give_every_member_the_stated_number():
     group = sticky_group()
     text = "give topic t 2 more partitions: every member can then have 3 partitions"
     assert any(one.startswith(text) for one in texts(group))
-    assert set(solve(repartition(group, "t", 7)).assignment.counts().values()) == {3}
+    [grown] = changed_groups(group, partitions=["t=7"]).values()
+    assert set(solve(grown).assignment.counts().values()) == {3}
 
 
 def test_a_change_of_the_assignor_states_its_rolling_restarts():

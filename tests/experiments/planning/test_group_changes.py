@@ -1,7 +1,13 @@
 import pytest
 
-from kassay.experiments.planning import what_if as group_changes
+from kassay.experiments.planning.group_changes import (
+    add_members,
+    changed_groups,
+    grown_topic,
+    predict,
+)
 from kassay.reference import Group, InputError, Member, Topic
+from kassay.reference.model.errors import UsageError
 
 GROUP = Group(
     id="g",
@@ -17,29 +23,63 @@ GROUP = Group(
 
 
 def test_added_members_subscribe_to_all_consumed_topics():
-    members = group_changes.add_members(GROUP, 2).members
+    members = add_members(GROUP, 2).members
     assert [member.id for member in members] == ["a", "b", "new-1", "new-2"]
     assert [member.subscription for member in members[2:]] == [("t", "u"), ("t", "u")]
 
 
 def test_added_members_can_copy_an_existing_member():
-    new = group_changes.add_members(GROUP, 1, like="a").members[2]
+    new = add_members(GROUP, 1, like="a").members[2]
     assert (new.subscription, new.capacity, new.rack, len(new.owned)) == (("t",), 9, "r", 0)
 
 
 def test_a_negative_count_removes_the_last_members():
-    assert [member.id for member in group_changes.add_members(GROUP, -1).members] == ["a"]
+    assert [member.id for member in add_members(GROUP, -1).members] == ["a"]
 
 
 def test_new_partitions_get_the_mean_weight():
-    topic = group_changes.repartition(GROUP, "t", 5).topics[0]
-    assert topic.weights == (5, 0, 2, 3, 3)
-    assert topic.racks == (("r",), ("s",), ("r",), (), ())
-    assert group_changes.repartition(GROUP, "u", 4).topics[1] == Topic(name="u", partitions=4)
+    topic, other = GROUP.topics
+    grown = grown_topic(topic, 5)
+    assert grown.weights == (5, 0, 2, 3, 3)
+    assert grown.racks == (("r",), ("s",), ("r",), (), ())
+    assert grown_topic(other, 4) == Topic(name="u", partitions=4)
 
 
-def test_the_partition_count_cannot_decrease():
+def test_member_counts_are_absolute_relative_or_ranges():
+    assert [*changed_groups(GROUP, members="3")] == ["3 members"]
+    assert [*changed_groups(GROUP, members="+1,-1")] == ["members +1", "members -1"]
+    names = ["2 members", "5 members", "8 members"]
+    assert [*changed_groups(GROUP, members="2..8:3")] == names
+    assert [*changed_groups(GROUP, members="+0..+1")] == ["members +0", "members +1"]
+
+
+def test_all_changes_apply_together():
+    [(name, group)] = changed_groups(GROUP, partitions=["u=6"], members="+2", like="b").items()
+    record = predict(group, before=GROUP).record(name)
+    assert record["configuration"] == "u 6 partitions, members +2"
+    assert (record["members"], record["partitions"]) == (4, 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"partitions": ["t"]}, "--partitions must be TOPIC=COUNT, got 't'"),
+        ({"partitions": ["t=x"]}, "got 't=x'"),
+        ({"members": "few"}, "got 'few'"),
+        ({"members": "5..2"}, "must not be closer to 0 than the first, got '5..2'"),
+        ({"members": "2..9:0"}, "the step of a range must be above 0"),
+        ({"members": "+1..3"}, "got '\\+1..3'"),
+    ],
+)
+def test_invalid_options_are_quoted_in_the_error(options, message):
+    with pytest.raises(UsageError, match=message):
+        changed_groups(GROUP, **options)
+
+
+def test_impossible_changes_are_errors_of_the_group():
     with pytest.raises(InputError, match="has 3 partitions; Kafka cannot reduce them to 2"):
-        group_changes.repartition(GROUP, "t", 2)
+        changed_groups(GROUP, partitions=["t=2"])
     with pytest.raises(InputError, match="no topic 'v'"):
-        group_changes.repartition(GROUP, "v", 2)
+        changed_groups(GROUP, partitions=["v=2"])
+    with pytest.raises(InputError, match="cannot remove 3 members"):
+        changed_groups(GROUP, members="-3")
