@@ -48,7 +48,7 @@ def test_weights_limit_the_maximum_load_of_each_rebalance(run):
 
 
 def test_the_table_has_a_row_per_rebalance_and_the_page_the_same_moves(run, tmp_path):
-    done = run("--format", "table", "-o", tmp_path / "out")
+    done = run("--assignor", "range", "--format", "table", "-o", tmp_path / "out")
     assert "rebala" in done.out
     assert "at least 2" in done.out
     assert "events.html" in done.err
