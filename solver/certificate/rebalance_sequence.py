@@ -74,6 +74,8 @@ class PermittedAssignments:
 
     Parameters
     ----------
+    members
+        Number in the stream of each member of the problem.
     subscribed, permitted
         Tables of sets of consumers and members of the stream: whether the member subscribes, and
         whether the level of imbalance permits it to receive a partition. The last row, for
@@ -83,10 +85,16 @@ class PermittedAssignments:
     """
 
     problem: Problem
+    members: Ints
     subscribed: Mask
     permitted: Mask
     ranges: tuple[LoadRange, ...]
     least_makespan: int | None = None
+
+    @cached_property
+    def first_partitions(self) -> dict[str, int]:
+        """Index of the first partition of each topic of the problem."""
+        return first_partitions(self.problem)
 
     @cached_property
     def most(self) -> Ints:
@@ -128,7 +136,7 @@ def permitted_loads(
     if isinstance(evidence, Assignment):
         most = _load_limits(problem, level, evidence)
         whole = LoadRange(number, np.zeros_like(most), most, problem.total)
-        return PermittedAssignments(problem, subscribed, subscribed, (whole,))
+        return PermittedAssignments(problem, number, subscribed, subscribed, (whole,))
     capacity = build_network(problem, group_constraints(problem.group)).capacity
     if capacity is None:
         capacity = np.full(problem.member_count, problem.partition_count, dtype=np.int64)
@@ -149,7 +157,9 @@ def permitted_loads(
         limit = level.tolerance.limit(least_makespan * weight) // weight
         most = np.minimum(capacity, min(limit, problem.partition_count))
         whole = LoadRange(number, np.zeros_like(most), most, problem.partition_count)
-        return PermittedAssignments(problem, subscribed, subscribed, (whole,), least_makespan)
+        return PermittedAssignments(
+            problem, number, subscribed, subscribed, (whole,), least_makespan
+        )
     permitted = np.zeros_like(subscribed)
     for row, own in enumerate(problem.consumer_sets):
         permitted[row, number[own[rank[own] == first[row]]]] = True
@@ -162,7 +172,7 @@ def permitted_loads(
         )
         for at, (high, total) in enumerate(zip(limits, totals, strict=True))
     )
-    return PermittedAssignments(problem, subscribed, permitted, ranges, least_makespan)
+    return PermittedAssignments(problem, number, subscribed, permitted, ranges, least_makespan)
 
 
 def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
@@ -219,8 +229,6 @@ class Stream:
         Per class and rebalance, the row of the tables of the rebalance.
     weight
         Per class and rebalance, the load of a partition; 1 if weights and speeds are equal.
-    start
-        Per class and member, the number of partitions that the member owns at the start.
     """
 
     members: Mapping[str, int]
@@ -228,7 +236,24 @@ class Stream:
     blocks: tuple[tuple[Block, ...], ...]
     consumer_set: Ints
     weight: Ints
-    start: Ints
+
+    @cached_property
+    def start(self) -> Ints:
+        """Number of partitions that a member owns at the start, per class and member."""
+        start = np.zeros((len(self.blocks), len(self.members)), dtype=np.int64)
+        rebalance = self.rebalances[0]
+        for row in np.flatnonzero(self.assigned(0)).tolist():
+            owners = rebalance.problem.owner[self.partitions(row, 0)]
+            owned = rebalance.members[owners[owners != NO_OWNER]]
+            start[row] = np.bincount(owned, minlength=len(self.members))
+        return start
+
+    def partitions(self, row: int, rebalance: int) -> Ints:
+        """Return the partitions of a class in the problem of a rebalance that assigns them."""
+        first = self.rebalances[rebalance].first_partitions
+        return np.concatenate(
+            [first[block.topic] + np.arange(block.first, block.end) for block in self.blocks[row]]
+        )
 
     @cached_property
     def count(self) -> Ints:
@@ -292,8 +317,7 @@ def build_stream(
     histories = _histories(groups, rebalances)
     blocks = tuple(map(tuple, histories.values()))
     table = np.array(list(histories), dtype=np.int64).reshape(len(histories), len(groups), 2)
-    start = _start(rebalances[0], blocks, members)
-    return Stream(members, rebalances, blocks, table[:, :, 0], table[:, :, 1], start)
+    return Stream(members, rebalances, blocks, table[:, :, 0], table[:, :, 1])
 
 
 def is_weighted(groups: Sequence[Group]) -> bool:
@@ -345,23 +369,6 @@ def _histories(
                     history[at] = row, topic.weight(first) if weighted else 1
             histories.setdefault(tuple(history), []).append(Block(name, first, end))
     return histories
-
-
-def _start(
-    rebalance: PermittedAssignments, blocks: Sequence[Sequence[Block]], members: Mapping[str, int]
-) -> Ints:
-    problem = rebalance.problem
-    start = np.zeros((len(blocks), len(members)), dtype=np.int64)
-    number = np.array([members[name] for name in problem.member_index], dtype=np.int64)
-    first = first_partitions(problem)
-    counts = {name: problem.group.topic_table()[name].partitions for name in first}
-    for row, one in enumerate(blocks):
-        for topic, low, high in one:
-            if high <= counts.get(topic, 0):
-                owners = problem.owner[first[topic] + low : first[topic] + high]
-                owned = number[owners[owners != NO_OWNER]]
-                start[row] += np.bincount(owned, minlength=len(members))
-    return start
 
 
 _NOT_PERMITTED = UNREACHABLE // 2

@@ -13,6 +13,7 @@ linear programming using primal-dual hybrid gradient". NeurIPS 2021). Its prices
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 from typing import Self
 
@@ -75,8 +76,6 @@ class LinearProgram:
         Per rebalance, the row of the load of each member, or -1.
     move_rows
         Per rebalance, the row that limits its moves by the largest number of moves.
-    constant
-        Total of moves that each solution has, which the costs do not contain.
     """
 
     cost: Floats
@@ -88,7 +87,6 @@ class LinearProgram:
     nodes: tuple[Ints, ...]
     load_rows: tuple[Ints, ...]
     move_rows: Ints
-    constant: int
 
     @property
     def counts(self) -> int:
@@ -113,7 +111,7 @@ class _Builder:
         self.entries: tuple[list[tuple[Ints, Ints, Floats]], ...] = ([], [])
         self.limits: tuple[list[Floats], ...] = ([], [])
         self.rows = [0, 0]
-        self.moves: list[tuple[int, Ints, int]] = []  # rebalance, variables and constant
+        self.moves: dict[int, Ints] = {}  # variables with the sum of the moves, per rebalance
 
     def add_variables(self, lower: Floats, upper: Floats) -> Ints:
         self.lower.append(lower)
@@ -130,20 +128,21 @@ class _Builder:
         values = np.broadcast_to(np.asarray(value, dtype=np.float64), len(rows))
         self.entries[kind].append((rows, columns, values))
 
-    def add_moves(self, rebalance: int, columns: Ints, constant: int = 0) -> None:
-        """Count the sum of variables and a constant as moves of a rebalance."""
-        self.moves.append((rebalance, columns, constant))
+    def add_fixed_counts(self, counts: Ints) -> Ints:
+        """Add variables of given counts per class and member, and return their table."""
+        table = np.full(counts.shape, -1, dtype=np.int64)
+        fixed = counts[counts > 0].astype(np.float64)
+        table[counts > 0] = self.add_variables(fixed, fixed)
+        return table
 
     def add_objective(self, objective: TrajectoryObjective) -> tuple[Floats, Ints]:
         """Return the costs of the variables, and the rows that limit the moves per rebalance."""
-        columns = np.concatenate([np.zeros(0, dtype=np.int64), *(one[1] for one in self.moves)])
         if objective is TrajectoryObjective.TOTAL:
-            return np.bincount(columns, minlength=self.variables).astype(np.float64), columns[:0]
-        rebalances = sorted({at for at, _, _ in self.moves})
-        constants = [-sum(more for one, _, more in self.moves if one == at) for at in rebalances]
-        rows = self.add_rows(1, np.array(constants, dtype=np.float64))
-        for at, variables, _ in self.moves:
-            self.add_entries(1, np.full(len(variables), rows[rebalances.index(at)]), variables, 1.0)
+            moves = np.concatenate([np.zeros(0, dtype=np.int64), *self.moves.values()])
+            return np.bincount(moves, minlength=self.variables).astype(np.float64), moves[:0]
+        rows = self.add_rows(1, np.zeros(len(self.moves)))
+        for row, variables in zip(rows, self.moves.values(), strict=True):
+            self.add_entries(1, np.full(len(variables), row), variables, 1.0)
         largest = self.add_variables(np.zeros(1), np.full(1, np.inf))
         self.add_entries(1, rows, np.repeat(largest, len(rows)), -1.0)
         return (np.arange(self.variables) == largest).astype(np.float64), rows
@@ -156,19 +155,14 @@ def build_program(
     builder = _Builder()
     rebalances = range(window.first, window.end)
     nodes = tuple(_add_counts(builder, stream, at) for at in rebalances)
-    before: Ints | None = None
-    for table, at in zip(nodes, rebalances, strict=True):
-        if before is None:
-            _add_departures_from(builder, stream, at, counts=window.before, table=table)
-        else:
-            _add_departures(builder, stream, at, before, table)
-        before = table
+    tables = [builder.add_fixed_counts(window.before), *nodes]
+    if window.after is not None:
+        tables.append(builder.add_fixed_counts(window.after))
+    for at, (before, table) in enumerate(pairwise(tables), start=window.first):
+        _add_departures(builder, stream, at, before, table)
     load_rows = tuple(
         _add_loads(builder, stream, at, table) for table, at in zip(nodes, rebalances, strict=True)
     )
-    last = nodes[-1]
-    if window.after is not None:
-        _add_departures_to(builder, stream, window.end, last, window.after)
     cost, move_rows = builder.add_objective(objective)
     parts = [part for entries in builder.entries for part in entries]
     shift = [0] * len(builder.entries[0]) + [builder.rows[0]] * len(builder.entries[1])
@@ -188,7 +182,6 @@ def build_program(
         nodes=nodes,
         load_rows=load_rows,
         move_rows=move_rows + builder.rows[0],
-        constant=0 if len(move_rows) else sum(more for _, _, more in builder.moves),
     )
 
 
@@ -226,36 +219,10 @@ def _add_departures(builder: _Builder, stream: Stream, at: int, before: Ints, ta
     both = stays & (table >= 0)
     number = int(both.sum())
     departures = builder.add_variables(np.zeros(number), np.full(number, np.inf))
-    builder.add_moves(at, np.concatenate([before[stays & (table < 0)], departures]))
+    builder.moves[at] = np.concatenate([before[stays & (table < 0)], departures])
     rows = builder.add_rows(1, np.zeros(number))
     for columns, value in ((before[both], 1.0), (table[both], -1.0), (departures, -1.0)):
         builder.add_entries(1, rows, columns, value)
-
-
-def _add_departures_from(
-    builder: _Builder, stream: Stream, at: int, *, counts: Ints, table: Ints
-) -> None:
-    """Count the partitions that leave their owners at the first rebalance of a window."""
-    leaves = counts * (stream.subscribed(at) & (table < 0))
-    owned = (counts > 0) & stream.subscribed(at) & (table >= 0)
-    number = int(owned.sum())
-    departures = builder.add_variables(np.zeros(number), np.full(number, np.inf))
-    builder.add_moves(at, departures, int(leaves.sum()))
-    rows = builder.add_rows(1, -counts[owned].astype(np.float64))
-    builder.add_entries(1, rows, table[owned], -1.0)
-    builder.add_entries(1, rows, departures, -1.0)
-
-
-def _add_departures_to(builder: _Builder, stream: Stream, at: int, last: Ints, after: Ints) -> None:
-    """Count the partitions that leave their owners after the last rebalance of a window."""
-    stays = (last >= 0) & stream.subscribed(at)
-    some = stays & (after > 0)
-    number = int(some.sum())
-    departures = builder.add_variables(np.zeros(number), np.full(number, np.inf))
-    builder.add_moves(at, np.concatenate([last[stays & (after == 0)], departures]))
-    rows = builder.add_rows(1, after[some].astype(np.float64))
-    builder.add_entries(1, rows, last[some], 1.0)
-    builder.add_entries(1, rows, departures, -1.0)
 
 
 def total_moves(stream: Stream, counts: Sequence[Ints]) -> list[int]:
@@ -421,7 +388,7 @@ def _by_highs(program: LinearProgram, seconds: float) -> tuple[list[Ints] | None
     bound = getattr(result, "mip_dual_bound", None)
     proven = 0 if bound is None or not np.isfinite(bound) else int(np.ceil(bound - 1e-4))
     counts = None if result.x is None else program.read(result.x)
-    return counts, max(proven, 0) + program.constant
+    return counts, max(proven, 0)
 
 
 def _by_cpsat(program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] | None, int]:
@@ -443,7 +410,7 @@ def _by_cpsat(program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] 
     model.add(objective == cp_model.LinearExpr.weighted_sum(variables, cost))
     model.minimize(objective)
     solver, status = run_cpsat(model, budget)
-    bound = program.constant + max(0, int(solver.response_proto.inner_objective_lower_bound))
+    bound = max(0, int(solver.response_proto.inner_objective_lower_bound))
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None, bound
     values = np.array([solver.value(variable) for variable in variables], dtype=np.float64)

@@ -1,32 +1,40 @@
 """Find the assignments of a sequence of rebalances with the fewest moves in total."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kassay.reference.model.assignment import Assignment
+import numpy as np
+
+from kassay.reference.model.assignment import NO_OWNER, Assignment, rejoin
+from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import (
     Proof,
+    RebalanceEvidence,
     TrajectoryCertificate,
     TrajectoryObjective,
     weakest_proof,
 )
 from kassay.solver.certificate.rebalance_sequence import (
+    Mask,
     Stream,
     build_stream,
     check_groups,
     is_weighted,
     trajectory_imbalance,
 )
+from kassay.solver.certify import certify
+from kassay.solver.constraints import group_constraints
 from kassay.solver.limits import SearchBudget, SearchLimits, now
+from kassay.solver.network.optimal_flow import is_feasible, level_sets, optimal_counts
+from kassay.solver.network.subscription_network import build_network
 from kassay.solver.objective import EXACT, Imbalance, Level, Movement, Tolerance
-from kassay.solver.problem import Ints
-from kassay.solver.solution import LevelValue
-from kassay.solver.trajectory.assignment_counts import assignments_of, counts_of
+from kassay.solver.problem import Ints, Placement, build_problem
+from kassay.solver.solution import LevelValue, Solution, Status
+from kassay.solver.solve import solve
 from kassay.solver.trajectory.linear_program import total_moves
-from kassay.solver.trajectory.rebalance_steps import RebalanceStep, rebalance_steps
 from kassay.solver.trajectory.trajectory_search import TrajectorySearch
 
 
@@ -145,16 +153,18 @@ def optimal_trajectory(
     level, objective = trajectory_imbalance(levels), TrajectoryObjective(objective)
     check_groups(groups, level)
     budget = SearchBudget.start(limits)
-    steps = rebalance_steps(groups, level, budget, weighted=is_weighted(groups))
-    stream = build_stream(groups, levels, [step.loads() for step in steps])
+    steps = _steps(groups, level, budget)
+    stream = build_stream(
+        groups, levels, [step.best if step.solution else step.sets for step in steps]
+    )
     counts = _one_after_the_other(steps, stream, budget)
     search = TrajectorySearch(stream, objective, budget, counts)
     search.run()
-    assignments = assignments_of(stream, search.counts)
+    assignments = _assignments_of(stream, search.counts)
     moves = tuple(total_moves(stream, search.counts))
     prices = search.prices
     evidence = tuple(
-        step.evidence(dict(zip(stream.members, own, strict=True)), assignment, budget)
+        _evidence(step, dict(zip(stream.members, own, strict=True)), assignment, budget)
         for step, own, assignment in zip(steps, prices.loads.tolist(), assignments, strict=True)
     )
     certificate = TrajectoryCertificate(
@@ -172,7 +182,11 @@ def optimal_trajectory(
         per_rebalance=moves,
         one_after_the_other=tuple(total_moves(stream, counts)),
         certificate=certificate,
-        load_limits=tuple(step.limit for step in steps if step.limit is not None),
+        load_limits=tuple(
+            _load_limit(step.solution, level.tolerance)
+            for step in steps
+            if step.solution is not None
+        ),
         seconds=now() - start,
     )
 
@@ -190,8 +204,88 @@ def default_trajectory_levels(
     return (Imbalance(measure, tolerance), Movement())
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Group at one rebalance, and an assignment with permitted loads.
+
+    Parameters
+    ----------
+    level
+        Permitted imbalance.
+    sets
+        Level sets of the members, by descending load; empty if weights or speeds differ.
+    solution
+        Minimum makespan; None if weights and speeds are equal.
+    """
+
+    group: Group
+    level: Imbalance
+    best: Assignment
+    sets: tuple[tuple[str, ...], ...] = ()
+    solution: Solution | None = None
+
+
+def _steps(groups: Sequence[Group], level: Imbalance, budget: SearchBudget) -> list[_Step]:
+    """Find the permitted loads of each group.
+
+    Raise InputError if no assignment of a group meets the capacities of its members.
+    """
+    if not is_weighted(groups):
+        return [_equal_step(number, group, level) for number, group in enumerate(groups)]
+    return [
+        _weighted_step(number, group, level, budget.part(0.3 / (len(groups) - number)))
+        for number, group in enumerate(groups)
+    ]
+
+
+def _equal_step(number: int, group: Group, level: Imbalance) -> _Step:
+    network = build_network(build_problem(group), group_constraints(group))
+    if not is_feasible(network):
+        raise InputError(f"groups[{number}]: no assignment meets the capacities of the members")
+    counts = optimal_counts(network)
+    names = network.member_ids
+    sets = tuple(tuple(names[at] for at in one) for one in level_sets(network, counts))
+    return _Step(group, level, network.problem.to_assignment(network.place(counts)), sets)
+
+
+def _weighted_step(number: int, group: Group, level: Imbalance, budget: SearchBudget) -> _Step:
+    free = rejoin(group, Assignment({}))
+    solution = solve(free, levels=(Imbalance(Measure.MAKESPAN),), limits=budget.rest())
+    if solution.assignment is None:
+        if solution.status is Status.INFEASIBLE:
+            reason = "no assignment meets the capacities of the members"
+        else:
+            reason = "no assignment within the capacities was found; raise the work limit"
+        raise InputError(f"groups[{number}]: {reason}")
+    limit = level.tolerance.limit(solution.imbalance.value)
+    within = Imbalance(Measure.MAKESPAN, Tolerance(up_to=limit))
+    return _Step(group, within, solution.assignment, solution=solution)
+
+
+def _load_limit(solution: Solution, tolerance: Tolerance) -> LevelValue:
+    """Return the maximum load that a tolerance permits, and a lower bound on it."""
+    found = solution.imbalance
+    bound = tolerance.limit(found.bound)
+    return LevelValue("limit", tolerance.limit(found.value), bound, origin=found.origin)
+
+
+def _evidence(
+    step: _Step, prices: Mapping[str, int], assignment: Assignment, budget: SearchBudget
+) -> RebalanceEvidence:
+    """Return the evidence of a rebalance, with the prices of the members of its group."""
+    own = {name: prices[name] for name in build_problem(step.group).member_index}
+    if step.solution is not None:
+        free = rejoin(step.group, Assignment({}))
+        least = certify(free, step.solution) if budget.has_work else None
+        return RebalanceEvidence((), own, best=step.best, least=least)
+    found, least_makespan = (
+        max(map(len, one.values()), default=0) for one in (assignment, step.best)
+    )
+    return RebalanceEvidence(step.sets, own, best=step.best if found > least_makespan else None)
+
+
 def _one_after_the_other(
-    steps: Sequence[RebalanceStep], stream: Stream, budget: SearchBudget
+    steps: Sequence[_Step], stream: Stream, budget: SearchBudget
 ) -> list[Ints]:
     """Return counts with the fewest moves at each rebalance from the previous one."""
     past: Assignment | None = None
@@ -199,11 +293,68 @@ def _one_after_the_other(
     for at, step in enumerate(steps):
         problem = stream.rebalances[at].problem
         part = budget.part(0.3 / (len(steps) - at)) if stream.is_weighted else budget
-        past = step.fewest_moves(past, part)
-        counts = counts_of(stream, at, problem.valid_placement(past))
+        found = solve(
+            step.group if past is None else rejoin(step.group, past),
+            levels=(step.level, Movement()),
+            initial_assignment=None if step.solution is None else step.best,
+            limits=part.rest(),
+        )
+        past = found.assignment or step.best
+        counts = _counts_of(stream, at, problem.valid_placement(past))
         loads = stream.loads(at, counts)
         if not all(one.contains(loads) for one in stream.rebalances[at].ranges):
-            past = step.any_assignment()
-            counts = counts_of(stream, at, problem.valid_placement(past))
+            past = step.best
+            counts = _counts_of(stream, at, problem.valid_placement(past))
         result.append(counts)
     return result
+
+
+def _assignments_of(stream: Stream, counts: Sequence[Ints]) -> tuple[Assignment, ...]:
+    """Choose partitions for the counts, with the fewest moves between rebalances."""
+    problems = [one.problem for one in stream.rebalances]
+    placements = [np.full(one.partition_count, NO_OWNER, dtype=np.int32) for one in problems]
+    own_numbers = []  # of each member of the stream, in the problem
+    for rebalance in stream.rebalances:
+        own = np.zeros(len(stream.members), dtype=np.int32)
+        own[rebalance.members] = np.arange(len(rebalance.members))
+        own_numbers.append(own)
+    for row, count in enumerate(stream.count.tolist()):
+        nobody = current = np.full(count, NO_OWNER, dtype=np.int64)
+        for at, rebalance in enumerate(stream.rebalances):
+            if not stream.assigned(at)[row]:
+                current = nobody
+                continue
+            partitions = stream.partitions(row, at)
+            if at == 0:
+                owners = rebalance.problem.owner[partitions]
+                current = np.append(rebalance.members, NO_OWNER)[owners]
+            subscribed = rebalance.subscribed[stream.consumer_set[row, at]]
+            current = _next_members(current, counts[at][row], subscribed)
+            placements[at][partitions] = own_numbers[at][current]
+    pairs = zip(problems, placements, strict=True)
+    return tuple(problem.to_assignment(placement) for problem, placement in pairs)
+
+
+def _next_members(current: Ints, counts: Ints, subscribed: Mask) -> Ints:
+    """Return the next member of each partition; as many as possible keep their owner."""
+    if int(counts.sum()) != len(current):
+        raise InternalError("the counts of a class differ from its partitions")
+    order = np.argsort(current, kind="stable")
+    members = current[order]
+    rank = np.arange(len(order)) - np.searchsorted(members, members)
+    kept = (members != NO_OWNER) & subscribed[members] & (rank < counts[members])
+    result = np.full(len(current), NO_OWNER, dtype=np.int64)
+    result[order[kept]] = members[kept]
+    rest = counts - np.bincount(members[kept], minlength=len(counts))
+    result[result == NO_OWNER] = np.repeat(np.arange(len(counts)), rest)
+    return result
+
+
+def _counts_of(stream: Stream, at: int, placement: Placement) -> Ints:
+    """Return the counts per class and member of a placement at one rebalance."""
+    counts = np.zeros(stream.start.shape, dtype=np.int64)
+    number = stream.rebalances[at].members
+    for row in np.flatnonzero(stream.assigned(at)).tolist():
+        members = number[placement[stream.partitions(row, at)]]
+        counts[row] = np.bincount(members, minlength=len(stream.members))
+    return counts
