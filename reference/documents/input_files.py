@@ -14,8 +14,10 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, NoReturn, TextIO, TypeVar, cast
 
 from kassay.reference.model.errors import InputError
@@ -257,6 +259,9 @@ _TOO_MANY_DIGITS = "a number has thousands of digits"
 Convert = Callable[[dict[str, object]], None]
 """Function that changes each object in place when it has been parsed."""
 T = TypeVar("T")
+Word = TypeVar("Word", bound=StrEnum)
+Parser = Callable[[object, str], T]
+"""Function that checks and converts a JSON value. Its second argument is the place for errors."""
 _SHOWN_LENGTH = 60  # characters of an invalid value in a message
 
 
@@ -418,6 +423,13 @@ def as_text(value: object, where: str) -> str:
     raise _unexpected(value, where, "a string")
 
 
+def as_flag(value: object, where: str) -> bool:
+    """Return the value if it is a boolean. Otherwise raise InputError."""
+    if isinstance(value, bool):
+        return value
+    raise _unexpected(value, where, "true or false")
+
+
 def as_optional_integer(value: object, where: str) -> int | None:
     """Return the value if it is an integer or None. Otherwise raise InputError."""
     return None if value is None else as_integer(value, where)
@@ -430,21 +442,65 @@ def as_optional_text(value: object, where: str) -> str | None:
 
 def as_integers(value: object, where: str) -> tuple[int, ...]:
     """Return a JSON array of integers as a tuple. Raise InputError for other values."""
-    return _elements(value, where, int, as_integer)
+    values: Any = as_array(value, where)
+    return tuple(values) if has_only(int, values) else items_of(as_integer)(value, where)
 
 
 def as_texts(value: object, where: str) -> tuple[str, ...]:
     """Return a JSON array of strings as a tuple. Raise InputError for other values."""
-    return _elements(value, where, str, as_text)
+    values: Any = as_array(value, where)
+    return tuple(values) if has_only(str, values) else items_of(as_text)(value, where)
 
 
-def _elements(
-    value: object, where: str, kind: type[T], parse: Callable[[object, str], T]
-) -> tuple[T, ...]:
-    values: Sequence[Any] = as_array(value, where)
-    if has_only(kind, values):
-        return tuple(values)
-    return tuple(parse(each, f"{where}[{index}]") for index, each in enumerate(values))
+def items_of(parse: Parser[T]) -> Parser[tuple[T, ...]]:
+    """Return the parser of an array, from the parser of an item."""
+    return lambda value, where: tuple(
+        parse(item, f"{where}[{index}]") for index, item in enumerate(as_array(value, where))
+    )
+
+
+def table_of(parse: Parser[T]) -> Parser[dict[str, T]]:
+    """Return the parser of an object with any keys, from the parser of a value."""
+    return lambda value, where: {
+        key: parse(one, f"{where}[{key!r}]") for key, one in as_object(value, where).items()
+    }
+
+
+def word_of(words: type[Word]) -> Parser[Word]:
+    """Return the parser of a word of an enumeration."""
+
+    def parse(value: object, where: str) -> Word:
+        word = as_text(value, where)
+        if word not in list(words):
+            kind = where.rsplit(".", maxsplit=1)[-1]
+            raise InputError(
+                f"{where}: unknown {kind} {word!r}, expected one of {', '.join(words)}"
+            )
+        return words(word)
+
+    return parse
+
+
+def parse_fields(
+    value: object,
+    where: str,
+    required: Mapping[str, Parser[Any]],
+    optional: Mapping[str, Parser[Any]] = MappingProxyType({}),
+    *,
+    separator: str = ".",
+) -> dict[str, Any]:
+    """Parse a JSON object with known keys. The result has the optional keys of the object.
+
+    ``separator`` stands between ``where`` and a key in the positions of values.
+    """
+    table = as_object(value, where)
+    check_keys(table, (*required, *optional), where, required=tuple(required))
+    parsers = {**required, **optional}
+    return {
+        key: parse(table[key], f"{where}{separator}{key}")
+        for key, parse in parsers.items()
+        if key in table
+    }
 
 
 def _unexpected(value: object, where: str, expected: str) -> InputError:

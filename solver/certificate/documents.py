@@ -1,14 +1,14 @@
 """JSON documents of certificates, levels and constraints."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from enum import StrEnum
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from kassay.reference.documents.input_files import (
+    Parser,
     as_array,
+    as_flag,
     as_integer,
     as_integers,
     as_object,
@@ -17,6 +17,10 @@ from kassay.reference.documents.input_files import (
     as_text,
     as_texts,
     check_keys,
+    items_of,
+    parse_fields,
+    table_of,
+    word_of,
 )
 from kassay.reference.documents.json_codec import assignment_document, parse_assignment
 from kassay.reference.model.assignment import Assignment
@@ -142,51 +146,6 @@ _FURTHER_KEYS = {
     objective.Colocation.name: ("topics",),
     **{str(measure): ("preference",) for measure in Measure},
 }
-Item = TypeVar("Item")
-Word = TypeVar("Word", bound=StrEnum)
-Parser = Callable[[object, str], Item]
-
-
-def parse_fields(
-    value: object,
-    where: str,
-    required: Mapping[str, Parser[Any]],
-    optional: Mapping[str, Parser[Any]] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Parse a JSON object with known keys. Optional keys can be missing in the result."""
-    table = as_object(value, where)
-    check_keys(table, (*required, *optional), where)
-    parsers = {**required, **{key: optional[key] for key in optional if key in table}}
-    return {key: parse(table.get(key), f"{where}.{key}") for key, parse in parsers.items()}
-
-
-def items_of(parse: Parser[Item]) -> Parser[tuple[Item, ...]]:
-    """Return the parser of an array, from the parser of an item."""
-    return lambda value, where: tuple(
-        parse(item, f"{where}[{index}]") for index, item in enumerate(as_array(value, where))
-    )
-
-
-def table_of(parse: Parser[Item]) -> Parser[dict[str, Item]]:
-    """Return the parser of an object with any keys, from the parser of a value."""
-    return lambda value, where: {
-        key: parse(one, f"{where}[{key!r}]") for key, one in as_object(value, where).items()
-    }
-
-
-def word_of(words: type[Word]) -> Parser[Word]:
-    """Return the parser of a word of an enumeration."""
-
-    def parse(value: object, where: str) -> Word:
-        word = as_text(value, where)
-        if word not in list(words):
-            kind = where.rsplit(".", maxsplit=1)[-1]
-            raise InputError(
-                f"{where}: unknown {kind} {word!r}, expected one of {', '.join(words)}"
-            )
-        return words(word)
-
-    return parse
 
 
 def parse_certificate(document: object, where: str = "certificate") -> Certificate:
@@ -279,18 +238,14 @@ def parse_level(table: Mapping[str, object], where: str) -> objective.Level:
             changes["cost"] = items_of(_partition_cost)(table["cost"], f"{where}.cost")
             changes["other"] = as_integer(table.get("other"), f"{where}.other")
         elif name in list(Measure):
-            changes["is_preference"] = _truth(table.get("preference", False), f"{where}.preference")
+            changes["is_preference"] = as_flag(
+                table.get("preference", False), f"{where}.preference"
+            )
         return replace(objective.LEVELS[name], **changes)
     except InputError:
         raise
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
-
-
-def _truth(value: object, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise InputError(f"{where} must be true or false, got {value!r}")
-    return value
 
 
 def _tolerance(table: Mapping[str, object], where: str) -> objective.Tolerance:
@@ -322,9 +277,9 @@ def parse_constraint(value: object, where: str) -> constraints.Constraint:
             f"expected one of {', '.join(CONSTRAINTS)}"
         )
     kind = CONSTRAINTS[name]
-    own = {field.name: _FIELDS[field.name] for field in fields(kind)}
-    own |= _OPTIONAL_FIELDS.get(kind, {})
-    parsed = parse_fields(table, where, {"constraint": as_text} | own)
+    optional = _OPTIONAL_FIELDS.get(kind, {})
+    own = {one.name: _FIELDS[one.name] for one in fields(kind) if one.name not in optional}
+    parsed = parse_fields(table, where, {"constraint": as_text} | own, optional)
     del parsed["constraint"]
     return kind(**parsed)
 

@@ -3,80 +3,15 @@
 Upstream: performReassignments, isBalanced and reassignPartition of
 AbstractStickyAssignor.GeneralAssignmentBuilder, and AbstractStickyAssignor.PartitionMovements,
 kafka-clients 4.4.0. Methods keep upstream's names. Deviations: `is_balanced` caches its result
-until the next move, the search for a move is vectorised, and a repeated state raises an exception,
-where upstream does not terminate.
+until the next move, and a repeated state raises an exception, where upstream does not terminate.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from kassay.reference.assignors.client.rebalance_input import PartitionTable
 from kassay.reference.java_collections import HashMap
 from kassay.reference.model.assignor_result import UpstreamError
-
-
-class LoadAndOwnerColumns:
-    """NumPy arrays with the load of each consumer and the owner of each partition.
-
-    Topics are sorted by number of subscribers, so the topics with two or more subscribers,
-    whose partitions can move, are at the end.
-    """
-
-    def __init__(
-        self,
-        table: PartitionTable,
-        *,
-        load: Mapping[int, int],
-        owner: Sequence[int],
-        topic_consumers: Sequence[Sequence[int]],
-        max_assignment_size: Mapping[int, int],
-    ) -> None:
-        shared = [t for t, consumers in enumerate(topic_consumers) if len(consumers) > 1]
-        consumers = range(len(max_assignment_size))
-        self._start: int = table.first[shared[0]] if shared else table.size
-        self._load = np.array([load.get(c, 0) for c in consumers], dtype=np.int64)
-        self._max_load = np.array([max_assignment_size[c] for c in consumers], dtype=np.int64)
-        self._owner = np.array(owner[self._start : table.size], dtype=np.int64)
-        self._first = np.array([table.first[t] - self._start for t in shared], dtype=np.int64)
-        self._subscriber = np.array([c for t in shared for c in topic_consumers[t]], dtype=np.int64)
-        sizes = [len(topic_consumers[t]) for t in shared]
-        self._first_subscriber = np.cumsum([0, *sizes])[:-1]
-
-    def move(self, partition: int, old_consumer: int, new_consumer: int) -> None:
-        """Update the arrays after a partition has moved."""
-        self._load[old_consumer] -= 1
-        self._load[new_consumer] += 1
-        self._owner[partition - self._start] = new_consumer
-
-    def best_move(self) -> tuple[int, int] | None:
-        """Find the move with the largest load difference; return its receiver and partition.
-
-        Return None if no difference is above 1.
-        """
-        infinite = np.iinfo(np.int64).max // 2
-        target_load = np.where(self._load == self._max_load, infinite, self._load)[self._subscriber]
-        owner_load = self._load[self._owner]
-        gaps = np.maximum.reduceat(owner_load, self._first) - np.minimum.reduceat(
-            target_load, self._first_subscriber
-        )
-        widest = int(gaps.argmax())
-        if gaps[widest] < 2:
-            return None
-        subscribers = slice(*self._bounds(self._first_subscriber, widest))
-        partitions = slice(*self._bounds(self._first, widest))
-        offset = int(owner_load[partitions].argmax()) + int(self._first[widest])
-        consumer = self._subscriber[subscribers][target_load[subscribers].argmin()]
-        return int(consumer), self._start + offset
-
-    @staticmethod
-    def _bounds(firsts: NDArray[np.int64], index: int) -> tuple[int, int | None]:
-        end = int(firsts[index + 1]) if index + 1 < len(firsts) else None
-        return int(firsts[index]), end
-
 
 Pair = tuple[int, int]
 """Previous and new consumer of a move."""
@@ -162,34 +97,6 @@ class RepeatedStateError(Exception):
         self.moved = moved
 
 
-class _ByLoad:
-    """Consumers sorted by load, then id: Kafka's ``sortedCurrentSubscriptions``."""
-
-    def __init__(self, consumers: int) -> None:
-        self._consumers = consumers
-        self._keys: list[int] = []
-
-    def add(self, consumer: int, load: int) -> None:
-        insort(self._keys, load * self._consumers + consumer)
-
-    def remove(self, consumer: int, load: int) -> None:
-        del self._keys[bisect_left(self._keys, load * self._consumers + consumer)]
-
-    def __iter__(self) -> Iterator[int]:
-        return (key % self._consumers for key in self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    @property
-    def first(self) -> int:
-        return self._keys[0] % self._consumers
-
-    @property
-    def last(self) -> int:
-        return self._keys[-1] % self._consumers
-
-
 class Reassignment:
     """State of the reassignment phase: loads, owners and recorded moves.
 
@@ -217,18 +124,10 @@ class Reassignment:
         self.prev_assignment = prev_assignment
         self.partition_movements = PartitionMovements(table.topic_of, table.hash_code)
         self.load = {consumer: len(tps) for consumer, tps in current_assignment.items()}
-        self.sorted_current_subscriptions = _ByLoad(len(max_assignment_size))
-        for consumer, load in self.load.items():
-            self.sorted_current_subscriptions.add(consumer, load)
+        self._participants = [
+            sorted(c for c in consumers if c in self.load) for consumers in topic_consumers
+        ]
         self.moved: dict[int, None] = {}
-        self._columns = LoadAndOwnerColumns(
-            table,
-            load=self.load,
-            owner=current_partition_consumer,
-            topic_consumers=topic_consumers,
-            max_assignment_size=max_assignment_size,
-        )
-        self._subscribed = [frozenset(consumers) for consumers in topic_consumers]
         self._least_loaded: dict[int, int] = {}
         self._is_balanced: bool | None = None
         self._last_movable: tuple[int, int] | None = None
@@ -296,26 +195,20 @@ class Reassignment:
 
     def _process_partition_movement(self, partition: int, new_consumer: int) -> None:
         old_consumer = self.current_partition_consumer[partition]
-        for consumer in dict.fromkeys((old_consumer, new_consumer)):
-            self.sorted_current_subscriptions.remove(consumer, self.load[consumer])
         self.partition_movements.move_partition(partition, old_consumer, new_consumer)
         self.current_assignment[old_consumer].remove(partition)
         self.current_assignment[new_consumer].append(partition)
         self.current_partition_consumer[partition] = new_consumer
         self.load[old_consumer] -= 1
         self.load[new_consumer] += 1
-        for consumer in dict.fromkeys((new_consumer, old_consumer)):
-            self.sorted_current_subscriptions.add(consumer, self.load[consumer])
-        self._columns.move(partition, old_consumer, new_consumer)
         self.moved[partition] = None
         self._is_balanced = None
         self._least_loaded.clear()
 
     def _loads_differ_by_at_most_one(self) -> bool:
-        ordered = self.sorted_current_subscriptions
-        if not ordered:
+        if not self.load:
             raise UpstreamError("NoSuchElementException", "no consumer can participate")
-        return self.load[ordered.first] >= self.load[ordered.last] - 1
+        return max(self.load.values()) - min(self.load.values()) <= 1
 
     def _find_balanced(self, partition: int) -> bool:
         if self._loads_differ_by_at_most_one():
@@ -325,8 +218,20 @@ class Reassignment:
             self._last_movable and self._can_be_moved(*self._last_movable)
         ):
             return False
-        self._last_movable = self._columns.best_move()
+        self._last_movable = self._find_move()
         return self._last_movable is None
+
+    def _find_move(self) -> tuple[int, int] | None:
+        """Find a consumer and a partition that can be moved to it, or return None."""
+        load, owner = self.load, self.current_partition_consumer
+        for topic, consumers in enumerate(self._participants):
+            receivers = [c for c in consumers if load[c] != self.max_assignment_size[c]]
+            if len(consumers) > 1 and receivers:
+                receiver = min(receivers, key=load.__getitem__)
+                partition = max(self.table.range_of(topic), key=lambda p: load[owner[p]])
+                if load[receiver] + 1 < load[owner[partition]]:
+                    return receiver, partition
+        return None
 
     def _can_be_moved(self, consumer: int, partition: int) -> bool:
         """Return whether a subscriber has at least two fewer partitions than the owner."""
@@ -336,14 +241,8 @@ class Reassignment:
 
     def _least_loaded_subscriber(self, topic: int) -> int:
         if topic not in self._least_loaded:
-            consumers = self._subscribed[topic]
-            if len(consumers) ** 2 < len(self.load):
-                load = self.load
-                least = min((load[c], c) for c in consumers if c in load)[1]
-            else:
-                ordered = self.sorted_current_subscriptions
-                least = next(consumer for consumer in ordered if consumer in consumers)
-            self._least_loaded[topic] = least
+            # Tie-break: the smallest member id.
+            self._least_loaded[topic] = min(self._participants[topic], key=self.load.__getitem__)
         return self._least_loaded[topic]
 
 
@@ -359,9 +258,7 @@ class ReassignmentWithDuplicates(Reassignment):
             return True
         # Tie-break: the last owner in the order of the map.
         owner = {p: c for c, partitions in self.current_assignment.items() for p in partitions}
-        return not any(
-            self._has_movable(consumer, owner) for consumer in self.sorted_current_subscriptions
-        )
+        return not any(self._has_movable(consumer, owner) for consumer in self.load)
 
     def better_suited_consumer(self, partition: int) -> int | None:
         """Return the consumer to which a partition moves, None if the partition stays."""
