@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.weighted_groups import dealt_in_turn
-from kassay.solver.bounds.counting import makespan_bound
+from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.problem import Problem, build_problem
 
 _STEPS = 200

@@ -23,12 +23,10 @@ from kassay.solver.constraints import (
     Pinned,
     Separated,
 )
-from kassay.solver.cpsat.level_expressions import level_terms
-from kassay.solver.cpsat.model import AssignmentModel, minimise
-from kassay.solver.cpsat.model_ranges import load_scale
-from kassay.solver.cpsat.partition_classes import symmetry_classes
+from kassay.solver.cpsat.expressions import level_terms
+from kassay.solver.cpsat.model import AssignmentModel, load_scale, minimise, symmetry_classes
 from kassay.solver.evaluation import RackTable, colocated_partitions, level_value, load_units
-from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import CrossRack, Level
 from kassay.solver.problem import Problem, build_problem

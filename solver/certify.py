@@ -12,7 +12,6 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
-from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import (
     Certificate,
     Conflict,
@@ -31,12 +30,12 @@ from kassay.solver.certificate.refutation import (
     relaxation_refuted,
 )
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
+from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.network.improving_chains import improving_chain
 from kassay.solver.network.level_network import check_arc_costs, placement_prices, priced_levels
-from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.objective import Level, requested_levels
-from kassay.solver.problem import Placement, Problem, build_problem
+from kassay.solver.problem import Arithmetic, Placement, Problem, build_problem
 from kassay.solver.solution import Solution
 
 Evidence = TypeVar("Evidence", LevelClaim, Conflict)

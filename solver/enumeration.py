@@ -20,8 +20,7 @@ from kassay.solver.evaluation import (
     separated_partitions,
     topic_partitions,
 )
-from kassay.solver.number_ranges import Weights, exact_column
-from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.problem import Ints, Placement, Problem, Weights, exact_column
 
 MAX_PLACEMENTS = 2**17
 

@@ -13,8 +13,7 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.reference.model.topic_partitions import Column, TopicPartition
 from kassay.solver import constraints, objective
-from kassay.solver.number_ranges import Weights, exact_integers
-from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.problem import Ints, Placement, Problem, Weights, exact_integers
 from kassay.solver.standby_costs import standby_costs
 
 

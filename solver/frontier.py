@@ -14,17 +14,16 @@ from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
+from kassay.solver.counting_bounds import level_bound, makespan_bound_within
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.initial_solutions import keep_owned, within_pins
-from kassay.solver.lexicographic.load_searches import heaviest_moved
+from kassay.solver.incumbent_pool import keep_owned, within_pins
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.network.convex_hull import ConvexHull, FlowPoint
 from kassay.solver.network.subscription_network import build_network
-from kassay.solver.number_ranges import Arithmetic
 from kassay.solver.objective import Imbalance, Movement, default_levels
-from kassay.solver.problem import Placement, Problem, build_problem
+from kassay.solver.problem import Arithmetic, Placement, Problem, build_problem
+from kassay.solver.search.load_searches import heaviest_moved
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -272,8 +271,7 @@ class _FrontierSearch:
 
     def _single_moves(self) -> Iterator[Iterator[Placement]]:
         """Yield the searches by single moves, each with a share of the work that is then left."""
-        from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
-        from kassay.solver.weighted.search.single_moves import lower_squares, move_work  # noqa: PLC0415
+        from kassay.solver.search.load_searches import MovesBeam, lower_squares, move_work  # noqa: PLC0415
 
         within, start = within_pins(self.problem, self._rules), keep_owned(self.problem)
         for (width, most), heaviest in product(_BEAMS, heaviest_moved(self.problem)):

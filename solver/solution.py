@@ -20,8 +20,8 @@ from kassay.solver.certificate.certificate import (
     weakest_proof,
 )
 from kassay.solver.network.improving_chains import Transfer
-from kassay.solver.number_ranges import integer_text
 from kassay.solver.objective import CrossRack, is_preference
+from kassay.solver.problem import integer_text
 
 
 class Status(StrEnum):

@@ -15,13 +15,6 @@ from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
 from kassay.solver.evaluation import binding_constraints, check_levels, level_value, violated
 from kassay.solver.incumbent_pool import FlowLevels
-from kassay.solver.lexicographic.level_flows import solve_levels_by_flow
-from kassay.solver.lexicographic.solve_levels import (
-    LexicographicResult,
-    RelaxedStart,
-    enumerate_levels,
-    solve_levels,
-)
 from kassay.solver.limits import SearchBudget, SearchLimits, now
 from kassay.solver.network.level_network import (
     check_arc_costs,
@@ -32,6 +25,13 @@ from kassay.solver.network.level_network import (
 from kassay.solver.network.optimal_flow import flow_work, solve_flow
 from kassay.solver.objective import FLOW_LEVELS, FlowLevel, Level, TopicSpread, requested_levels
 from kassay.solver.problem import Problem, build_problem
+from kassay.solver.search.level_flows import solve_levels_by_flow
+from kassay.solver.search.solve_levels import (
+    LexicographicResult,
+    RelaxedStart,
+    enumerate_levels,
+    solve_levels,
+)
 from kassay.solver.solution import Solution, UsedMethod, level_values
 
 

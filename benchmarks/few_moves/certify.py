@@ -18,12 +18,12 @@ import numpy as np
 from benchmarks.few_moves.check import assignment_of, check, proven_moves
 from benchmarks.few_moves.instances import Instance, instance, published_names
 from kassay.reference.documents.json_codec import group_document, parse_assignment
-from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import Placement, Problem, build_problem
-from kassay.solver.weighted.bounds.knapsack_subproblems import SCALE
-from kassay.solver.weighted.bounds.movement_bound import PricedMoves, price_and_branch
-from kassay.solver.weighted.search.few_moves import FewMovesSearch
+from kassay.solver.search.few_moves import FewMovesSearch
+from kassay.solver.search.knapsack_subproblems import SCALE
+from kassay.solver.search.movement_bound import PricedMoves, price_and_branch
 
 FOLDER = Path(__file__).with_name("certificates")
 BEST_KNOWN = Path(__file__).with_name("best_known.json")

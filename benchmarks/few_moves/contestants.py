@@ -17,14 +17,12 @@ from benchmarks.few_moves.instances import Instance
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.model.assignment import NO_OWNER, Assignment
-from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.constraints import Capacity
-from kassay.solver.cpsat.constraint_expressions import add_constraint
-from kassay.solver.cpsat.model import AssignmentModel, minimise
-from kassay.solver.cpsat.model_ranges import load_scale
-from kassay.solver.cpsat.partition_classes import symmetry_classes
+from kassay.solver.counting_bounds import makespan_bound
+from kassay.solver.cpsat.expressions import add_constraint
+from kassay.solver.cpsat.model import AssignmentModel, load_scale, minimise, symmetry_classes
 from kassay.solver.evaluation import movement_costs
-from kassay.solver.initial_solutions import keep_owned, longest_processing_time
+from kassay.solver.incumbent_pool import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem

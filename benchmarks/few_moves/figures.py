@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.few_moves.__main__ import Result, profile
 from benchmarks.few_moves.instances import instance
-from kassay.solver.bounds.counting import makespan_bound
+from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem

@@ -8,7 +8,7 @@ from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum, wit
 from kassay.experiments.implementations.runner import StableResult, run_until_stable
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, leximax, loads, measures, shown
-from kassay.solver.initial_solutions import longest_processing_time
+from kassay.solver.incumbent_pool import longest_processing_time
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import build_problem
 

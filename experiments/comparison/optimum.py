@@ -7,7 +7,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, cached
 from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.constraints import Constraint
-from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (
     EXACT,

@@ -10,7 +10,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import LoadUnits, Measure, member_units, relative_loads
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.problem import build_problem
 
 _MAX_SEARCHED_MOVES = 5_000

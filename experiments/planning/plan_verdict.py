@@ -14,7 +14,6 @@ from kassay.reference.model.group_remarks import (
     streams_caveat,
 )
 from kassay.reference.model.metrics import Measure, measures, member_units
-from kassay.solver.bounds.counting import level_bound, makespan_bound_within
 from kassay.solver.constraints import (
     Capacity,
     Constraint,
@@ -24,6 +23,7 @@ from kassay.solver.constraints import (
     Pinned,
     group_constraints,
 )
+from kassay.solver.counting_bounds import level_bound, makespan_bound_within
 from kassay.solver.evaluation import level_value
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (

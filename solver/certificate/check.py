@@ -15,7 +15,6 @@ from kassay.reference.model.assignment import Assignment, movement, rejoin, viol
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import (
     Certificate,
     Conflict,
@@ -36,12 +35,12 @@ from kassay.solver.certificate.rebalance_sequence import (
 )
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint, check_constraints, group_constraints
+from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import check_levels, violated
 from kassay.solver.network.improving_chains import apply_chain, improving_chain
 from kassay.solver.network.level_network import check_arc_costs, placement_flow, priced_levels
-from kassay.solver.number_ranges import integer_text
 from kassay.solver.objective import Imbalance, Level
-from kassay.solver.problem import Ints, Problem, build_problem
+from kassay.solver.problem import Ints, Problem, build_problem, integer_text
 
 
 def certificate_errors(

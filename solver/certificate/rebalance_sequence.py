@@ -22,9 +22,15 @@ from kassay.reference.model.group_remarks import require_single_copies
 from kassay.reference.model.metrics import Measure, load_vector, member_units
 from kassay.solver.constraints import group_constraints, mean_load
 from kassay.solver.network.subscription_network import build_network
-from kassay.solver.number_ranges import UNREACHABLE, Arithmetic
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost
-from kassay.solver.problem import Ints, Problem, build_problem, first_partitions
+from kassay.solver.problem import (
+    UNREACHABLE,
+    Arithmetic,
+    Ints,
+    Problem,
+    build_problem,
+    first_partitions,
+)
 
 MemberSets = Sequence[Sequence[str]]
 LoadEvidence = MemberSets | Assignment

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
 from kassay.solver import constraints, objective
-from kassay.solver.bounds.counting import level_bound, max_loads_within
+from kassay.solver.counting_bounds import level_bound, max_loads_within
 from kassay.solver.evaluation import (
     RackTable,
     colocated_partitions,
@@ -32,8 +32,7 @@ from kassay.solver.evaluation import (
     topic_partitions,
     violated,
 )
-from kassay.solver.number_ranges import UNREACHABLE, Arithmetic
-from kassay.solver.problem import Ints, Problem
+from kassay.solver.problem import UNREACHABLE, Arithmetic, Ints, Problem
 
 Limit = tuple[objective.Level, int]
 """A level and the greatest value that it may have."""

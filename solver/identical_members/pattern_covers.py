@@ -22,8 +22,7 @@ from scipy.sparse import csr_matrix
 
 from kassay.solver.identical_members.packing_heuristics import Packing
 from kassay.solver.limits import SearchBudget, call_until_stopped
-from kassay.solver.number_ranges import UNREACHABLE, Arithmetic
-from kassay.solver.problem import Ints
+from kassay.solver.problem import UNREACHABLE, Arithmetic, Ints
 
 _MAX_PATTERNS = 400_000
 _MAX_STEPS = 4_000_000  # of the list of patterns

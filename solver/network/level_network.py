@@ -28,8 +28,7 @@ from kassay.solver import objective
 from kassay.solver.constraints import Constraint, is_limited
 from kassay.solver.evaluation import level_value, pair_costs
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
-from kassay.solver.number_ranges import Arithmetic, Weights, exact_column
-from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.problem import Arithmetic, Ints, Placement, Problem, Weights, exact_column
 
 WeightedLevels = Sequence[tuple[objective.Level, int]]
 """Levels with the factors of their values in a weighted sum."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.group import Group, Topic, WeightSource
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.counting import makespan_bound
+from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance
 from kassay.solver.problem import build_problem

@@ -10,9 +10,8 @@ from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
 from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import Measure
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.number_ranges import exact_column
 from kassay.solver.objective import Imbalance
-from kassay.solver.problem import Placement, Problem, build_problem
+from kassay.solver.problem import Placement, Problem, build_problem, exact_column
 from kassay.solver.solution import LevelValue
 from kassay.solver.solve import solve
 

@@ -27,8 +27,7 @@ from kassay.solver.certificate.certificate import TrajectoryObjective
 from kassay.solver.certificate.rebalance_sequence import Stream, greatest_price, price_bound
 from kassay.solver.cpsat.model import run_cpsat
 from kassay.solver.limits import SearchBudget
-from kassay.solver.number_ranges import Arithmetic
-from kassay.solver.problem import Ints
+from kassay.solver.problem import Arithmetic, Ints
 
 Floats = NDArray[np.float64]
 INTEGRALITY = 1e-6

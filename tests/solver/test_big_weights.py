@@ -20,7 +20,7 @@ from kassay.solver import (
     certify,
     solve,
 )
-from kassay.solver.bounds.counting import large_partition_moves_bound
+from kassay.solver.counting_bounds import large_partition_moves_bound
 from kassay.solver.evaluation import violated
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem

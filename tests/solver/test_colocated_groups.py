@@ -25,14 +25,14 @@ from kassay.solver import (
     certificate_errors,
     solve,
 )
-from kassay.solver.bounds.counting import level_bound
 from kassay.solver.colocated_groups import merge_colocated
+from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.lexicographic.overload_searches import repair_overloads
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Level
 from kassay.solver.problem import build_problem
+from kassay.solver.search.overload_searches import repair_overloads
 from tests.solver.adversarial_cases import AdversarialCase, adversarial_case, adversarial_error
 from tests.solver.move_judges import greedy_sets
 from tests.solver.random_cases import random_constraint

@@ -9,14 +9,13 @@ from benchmarks.weighted_groups import dealt_in_turn, weighted_group
 from kassay.reference import Group
 from kassay.reference.model.assignment import Assignment
 from kassay.solver import Imbalance, Movement, Tolerance, solve
-from kassay.solver.bounds.counting import overload_moves_bound
+from kassay.solver.counting_bounds import overload_moves_bound
 from kassay.solver.evaluation import level_value
-from kassay.solver.initial_solutions import keep_owned, longest_processing_time
+from kassay.solver.incumbent_pool import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.bounds.movement_bound import price_and_branch, price_by_weight
-from kassay.solver.weighted.search.exchange_beam import ExchangeBeam
-from kassay.solver.weighted.search.few_moves import FewMovesSearch
+from kassay.solver.search.few_moves import ExchangeBeam, FewMovesSearch
+from kassay.solver.search.movement_bound import price_and_branch, price_by_weight
 from tests import brute_force
 from tests.solver.random_cases import limited_problems, weighted_problems
 from tests.tiers import short_and_long

@@ -18,15 +18,15 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
-from kassay.solver.lexicographic.level_flows import (
+from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.objective import CrossRack, MembersUsed, default_levels
+from kassay.solver.problem import build_problem
+from kassay.solver.search.level_flows import (
     find_conflict_by_flow,
     is_infeasible,
     solve_levels_by_flow,
 )
-from kassay.solver.lexicographic.solve_levels import solve_levels
-from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import CrossRack, MembersUsed, default_levels
-from kassay.solver.problem import build_problem
+from kassay.solver.search.solve_levels import solve_levels
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import (

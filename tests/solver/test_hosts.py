@@ -21,14 +21,13 @@ from kassay.solver import (
     conflict_errors,
     solve,
 )
-from kassay.solver.bounds.counting import level_bound
+from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import keep_owned, longest_processing_time
-from kassay.solver.lexicographic.overload_searches import add_repaired, load_limits
+from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.search.overload_repair import LoadLimit, OverloadRepair
+from kassay.solver.search.overload_repair import LoadLimit, OverloadRepair
+from kassay.solver.search.overload_searches import add_repaired, load_limits
 from tests.solver.random_cases import LevelsCase, host_cases, is_minimal_conflict
 
 GROUPS = int(os.environ.get("HOST_GROUPS", "240"))

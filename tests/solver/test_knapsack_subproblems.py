@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.solver import Movement
-from kassay.solver.bounds.counting import overload_moves_bound
+from kassay.solver.counting_bounds import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.weighted.bounds.knapsack_subproblems import INFEASIBLE, SCALE, MemberExchange
-from kassay.solver.weighted.bounds.movement_prices import ColumnGeneration
+from kassay.solver.search.knapsack_subproblems import INFEASIBLE, SCALE, MemberExchange
+from kassay.solver.search.movement_bound import ColumnGeneration
 from tests import brute_force
 from tests.solver.random_cases import weighted_problems
 from tests.solver.test_few_moves import crowded

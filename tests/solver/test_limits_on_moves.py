@@ -11,20 +11,19 @@ from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.solver import MaxMoves, SearchLimits, frontier, solve
-from kassay.solver.bounds.counting import (
+from kassay.solver.counting_bounds import (
     large_partition_moves_bound,
     level_bound,
     makespan_bound_within,
 )
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.frontier import geometric_moves
-from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.lexicographic.load_searches import limit_moves
-from kassay.solver.lexicographic.overload_searches import repair_overloads
+from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import EXACT, default_levels
 from kassay.solver.problem import build_problem
+from kassay.solver.search.load_searches import limit_moves
+from kassay.solver.search.overload_searches import repair_overloads
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.move_judges import (

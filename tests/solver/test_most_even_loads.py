@@ -8,7 +8,7 @@ import pytest
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.solver import Imbalance, Movement, solve
-from kassay.solver.bounds.counting import even_loads, imbalance_bound, most_even_loads
+from kassay.solver.counting_bounds import even_loads, imbalance_bound, most_even_loads
 from kassay.solver.evaluation import imbalance_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import Problem, build_problem

@@ -9,15 +9,14 @@ import pytest
 
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.solver.cpsat import moved_partitions
+from kassay.solver.cpsat import level_search
+from kassay.solver.cpsat.level_search import MovedPartitionsModel
 from kassay.solver.cpsat.model import SearchResult
-from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel
 from kassay.solver.evaluation import level_value
-from kassay.solver.initial_solutions import keep_owned
+from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.number_ranges import Scale
 from kassay.solver.objective import Imbalance, Movement
-from kassay.solver.problem import build_problem
+from kassay.solver.problem import Scale, build_problem
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import levels_cases, weighted_problems
@@ -80,7 +79,7 @@ def test_cpsat_keeps_optimal_solutions_of_heavy_partitions(
     measure, bits, seed, is_scaled, monkeypatch
 ):
     if not is_scaled:
-        monkeypatch.setattr(moved_partitions, "load_scale", lambda *_: Scale())
+        monkeypatch.setattr(level_search, "load_scale", lambda *_: Scale())
     group = _heavy_group(seed, bits)
     problem, level = build_problem(group), Imbalance(measure)
     placements = [

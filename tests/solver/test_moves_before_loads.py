@@ -18,20 +18,25 @@ from kassay.solver import (
     certificate_errors,
     solve,
 )
-from kassay.solver.bounds.counting import level_bound, makespan_bound
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Forbidden, MaxPartitions
+from kassay.solver.counting_bounds import level_bound, makespan_bound
+from kassay.solver.cpsat.level_search import MovedPartitionsModel
 from kassay.solver.cpsat.model import SearchResult
-from kassay.solver.cpsat.moved_partitions import MovedPartitionsModel
 from kassay.solver.evaluation import movement_costs, violated
-from kassay.solver.incumbent_pool import FlowLevels, IncumbentPool, LevelResult
-from kassay.solver.initial_solutions import longest_processing_time, place_within
-from kassay.solver.lexicographic.fewest_moves import FewestMoves
-from kassay.solver.lexicographic.level_solver import LevelSolver
-from kassay.solver.lexicographic.load_searches import max_loads
+from kassay.solver.incumbent_pool import (
+    FlowLevels,
+    IncumbentPool,
+    LevelResult,
+    longest_processing_time,
+    place_within,
+)
 from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.bounds.movement_bound import price_by_weight
+from kassay.solver.search.load_searches import max_loads
+from kassay.solver.search.movement_bound import price_by_weight
+from kassay.solver.search.movement_search import FewestMoves
+from kassay.solver.search.solve_levels import LevelSolver
 from tests import brute_force
 from tests.solver.random_cases import (
     all_partitions,

@@ -20,16 +20,13 @@ from kassay.solver import (
     solve,
 )
 from kassay.solver.certificate.certificate import LevelClaim, Origin
-from kassay.solver.cpsat.level_expressions import level_terms
+from kassay.solver.cpsat.expressions import level_terms
 from kassay.solver.cpsat.level_search import search_level
-from kassay.solver.cpsat.model import AssignmentModel
-from kassay.solver.cpsat.model_ranges import load_scale
-from kassay.solver.cpsat.partition_classes import symmetry_classes
+from kassay.solver.cpsat.model import AssignmentModel, load_scale, symmetry_classes
 from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.number_ranges import Arithmetic, scale_to_fit
-from kassay.solver.problem import build_problem
+from kassay.solver.problem import Arithmetic, build_problem, scale_to_fit
 from tests.solver.adversarial_cases import (
     METHODS,
     AdversarialCase,
@@ -180,9 +177,9 @@ def test_adversarial_groups_agree_with_brute_force(first, end):
 def test_the_check_of_adversarial_groups_detects_a_false_optimum(monkeypatch):
     case = AdversarialCase(FALSE_OPTIMUM, (Imbalance(Measure.DEVIATION),), ())
     assert adversarial_error(case, "auto") is None
-    monkeypatch.setattr("kassay.solver.lexicographic.solve_levels.search_all", lambda *_: None)
+    monkeypatch.setattr("kassay.solver.search.solve_levels.search_all", lambda *_: None)
     monkeypatch.setattr(
-        "kassay.solver.lexicographic.level_solver.level_bound", lambda *_: 86619491644251028
+        "kassay.solver.search.solve_levels.level_bound", lambda *_: 86619491644251028
     )
     assert "minimum" in adversarial_error(case, "cp-sat")
 

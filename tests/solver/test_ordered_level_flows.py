@@ -11,9 +11,9 @@ from kassay.reference.model.group import Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver import HostImbalance, Imbalance, MaxMoves, Movement, Tolerance, solve
 from kassay.solver.evaluation import violated
-from kassay.solver.lexicographic.level_flows import solve_levels_by_flow
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
+from kassay.solver.search.level_flows import solve_levels_by_flow
 from tests import brute_force
 from tests.solver.random_cases import allows, random_constraint, random_group, value_of
 

@@ -7,17 +7,12 @@ import pytest
 from kassay import solver
 from kassay.reference import Group, Member, Topic, violations
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.counting import level_bound
+from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.lexicographic.overload_searches import (
-    add_any_repaired,
-    add_repaired,
-    repair_overloads,
-)
+from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
+from kassay.solver.search.overload_searches import add_any_repaired, add_repaired, repair_overloads
 from tests.solver.void_additions import LIMITS
 
 STEPS = SearchLimits(work=10)

@@ -21,7 +21,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.solver import Imbalance, MaxMoves, Movement, Pinned, member_loss, solve
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.bounds.knapsack_subproblems import MemberExchange
+from kassay.solver.search.knapsack_subproblems import MemberExchange
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
@@ -116,7 +116,7 @@ def test_losses_of_members_without_time_left_have_bounds_and_no_search(seed, mon
 def test_the_greedy_rule_for_constraints_needs_time_or_the_lack_of_a_placement(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "kassay.solver.lexicographic.solve_levels.place_within",
+        "kassay.solver.search.solve_levels.place_within",
         lambda problem, rules, units: calls.append(rules),
     )
     group = weighted_group([7, 5, 4, 3] * 10, [0] * 20 + [1] * 20, 3)

@@ -9,7 +9,7 @@ from kassay import solver
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.errors import UsageError
 from kassay.solver.certificate.certificate import LevelClaim, Origin, stable_claims
-from kassay.solver.cpsat.partition_classes import symmetry_classes
+from kassay.solver.cpsat.model import symmetry_classes
 from kassay.solver.enumeration import list_placements
 from kassay.solver.evaluation import binding_constraints, violated
 from kassay.solver.network.subscription_network import build_network

@@ -25,15 +25,14 @@ from kassay.solver import (
     TopicSpread,
     solve,
 )
-from kassay.solver.bounds.counting import makespan_bound
 from kassay.solver.certificate.certificate import Origin
+from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.evaluation import level_value
-from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import longest_processing_time
-from kassay.solver.lexicographic.load_searches import fill_members
+from kassay.solver.incumbent_pool import IncumbentPool, longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.weighted.search.load_local_search import LoadBalancer
+from kassay.solver.search.load_local_search import LoadBalancer
+from kassay.solver.search.load_searches import fill_members
 from tests import brute_force
 from tests.tiers import short_and_long
 

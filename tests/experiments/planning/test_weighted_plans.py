@@ -12,7 +12,7 @@ from kassay.experiments.planning.render_plan import plan_document, render_summar
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.metrics import loads
-from kassay.solver.bounds.counting import makespan_bound
+from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.problem import build_problem
 from tests.log_normal_groups import log_normal_group
 

@@ -23,11 +23,10 @@ from kassay.solver.identical_members.pattern_covers import (
     WeightClasses,
     list_patterns,
 )
-from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import keep_owned
-from kassay.solver.lexicographic.load_searches import balance_loads
+from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
+from kassay.solver.search.load_searches import balance_loads
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 

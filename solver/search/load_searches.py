@@ -1,28 +1,31 @@
-"""Searches for lower loads of members and hosts.
+"""Searches for lower loads of members and hosts, by one move after the other or by other methods.
 
 Most searches add placements to the pool. Some prove a lower bound on the level.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.counting import (
+from kassay.solver.certificate.certificate import Origin
+from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
+from kassay.solver.counting_bounds import (
     greatest_true,
     makespan_bound,
     makespan_bound_within,
     max_loads_within,
 )
-from kassay.solver.certificate.certificate import Origin
-from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import imbalance_of, level_value, violated
-from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import Room, keep_owned, within_pins
+from kassay.solver.incumbent_pool import IncumbentPool, Room, keep_owned, within_pins
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
-from kassay.solver.problem import Placement, Problem
+from kassay.solver.problem import Ints, Placement, Problem
 
 # CP-SAT solves smaller groups faster than any other method starts.
 MIN_PARTITIONS = 12
@@ -139,7 +142,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
     is_makespan = level.measure is Measure.MAKESPAN
     if pool.reached or not _is_large_enough(problem):
         return unproven
-    from kassay.solver.weighted.search.load_local_search import LoadBalancer  # noqa: PLC0415
+    from kassay.solver.search.load_local_search import LoadBalancer  # noqa: PLC0415
 
     if pool.constraints:
         problem = within_pins(problem, pool.constraints)
@@ -205,9 +208,6 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
     is_leximax = level.measure is Measure.LEXIMAX
     if not limits or problem.has_big_loads or is_leximax or problem.partition_count == 0:
         return ProvenBound(0, Origin.EXCHANGE)
-    from kassay.solver.weighted.search.moves_beam import MovesBeam  # noqa: PLC0415
-    from kassay.solver.weighted.search.single_moves import lower_squares, move_work  # noqa: PLC0415
-
     most, within = min(limits), within_pins(problem, pool.constraints)
     for_beams, for_squares = budget.part(_BEAM_SHARE), budget.part(_SQUARES_SHARE)
     moves = Movement()
@@ -241,8 +241,6 @@ def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> ProvenBound:
     has_other_measure = bool(measures) and measures[0] not in (Measure.MAKESPAN, Measure.LEXIMAX)
     if not has_other_measure or problem.has_big_loads or problem.partition_count == 0:
         return unproven
-    from kassay.solver.weighted.search.single_moves import lower_squares, move_work  # noqa: PLC0415
-
     within, start = within_pins(problem, pool.constraints), keep_owned(problem)
     most, may_continue = problem.partition_count, budget.counted(move_work(problem))
     for placement in lower_squares(within, start, most, may_continue):
@@ -256,8 +254,6 @@ def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) ->
     """Give moved partitions to other members for a lower sum of squares, without more moves."""
     problem = pool.problem
     if level.measure is Measure.SUM_OF_SQUARES and not problem.has_big_loads:
-        from kassay.solver.weighted.search.single_moves import move_work, spread_moved  # noqa: PLC0415
-
         may_continue = budget.counted(move_work(problem))
         within, start = within_pins(problem, pool.constraints), pool.incumbent(level)
         pool.add(spread_moved(within, start, may_continue))
@@ -272,3 +268,200 @@ def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[
     loads = max_loads_within(pool.problem, limits)
     room = Room(pool.problem, pool.constraints).loads
     return None if loads is None else list(map(min, loads, room))
+
+
+_STEP, _STEP_PER_CHOICE = 5e-5, 1e-8
+"""Estimated work of one move, in general and per partition and member."""
+
+Floats = NDArray[np.float64]
+
+
+def move_work(problem: Problem) -> float:
+    """Return the work of one move."""
+    return _STEP + problem.partition_count * problem.member_count * _STEP_PER_CHOICE
+
+
+class _Loads:
+    """Placement that changes by single moves, with its loads relative to the speeds."""
+
+    def __init__(self, problem: Problem, start: Placement) -> None:
+        self.problem = problem
+        self.placement = start.copy()
+        self.weight = problem.weight.astype(np.float64)
+        self.scale = 1 / np.array(problem.member_units.speeds, dtype=np.float64)
+        self.loads = np.array(problem.loads(start), dtype=np.float64) * self.scale
+
+    def drops(self, partitions: Ints) -> Floats:
+        """Return the decrease of the sum of squares for moves: per partition (row) and member.
+
+        The sum is of load times relative load. Moves that are not permitted have no decrease.
+        """
+        source, own = self.placement[partitions], self.weight[partitions][:, None]
+        scale, may_consume = self.scale, self.problem.may_consume[self.problem.consumer_set]
+        drop: Floats = 2 * (self.loads[source][:, None] - self.loads)
+        drop = own * (drop - own * (scale[source][:, None] + scale))
+        drop[~may_consume[partitions]] = -np.inf
+        drop[np.arange(len(partitions)), source] = -np.inf
+        return drop
+
+    def received(self, partitions: Ints) -> Floats:
+        """Return the load of each member after it received a partition (row)."""
+        result: Floats = self.loads + self.weight[partitions][:, None] * self.scale
+        return result
+
+    def move(self, partition: int, target: int) -> None:
+        """Move a partition to a member."""
+        source, weight = self.placement[partition], self.weight[partition]
+        self.loads[source] -= weight * self.scale[source]
+        self.loads[target] += weight * self.scale[target]
+        self.placement[partition] = target
+
+
+def lower_squares(
+    problem: Problem, start: Placement, most: int, may_continue: Callable[[], bool]
+) -> Iterator[Placement]:
+    """Yield the placement after each of at most ``most`` moves; no partition moves twice.
+
+    Each move lowers the sum of load times relative load most. The moves end if none lowers it.
+    """
+    state = _Loads(problem, start)
+    for _ in range(most):
+        is_open = (state.placement == problem.owner) | (problem.owner == NO_OWNER)
+        partitions = np.flatnonzero(is_open & (problem.weight > 0))
+        if not len(partitions) or not may_continue():
+            return
+        drop = state.drops(partitions)
+        row, target = divmod(int(drop.argmax()), problem.member_count)
+        if drop[row, target] <= 0:
+            return
+        state.move(int(partitions[row]), target)
+        yield state.placement.copy()
+
+
+def spread_moved(problem: Problem, start: Placement, may_continue: Callable[[], bool]) -> Placement:
+    """Give moved partitions to other members while this lowers the sum of squares.
+
+    No further partition moves, and no load exceeds the maximum load of ``start``.
+    """
+    state = _Loads(problem, start)
+    # Rounding must not exclude loads that are equal to the maximum.
+    most = state.loads.max(initial=0) * (1 if problem.group.has_equal_speeds else 1 + 1e-12)
+    while may_continue():
+        partitions = np.flatnonzero((state.placement != problem.owner) & (problem.weight > 0))
+        drop = np.where(state.received(partitions) > most, 0, state.drops(partitions))
+        if drop.max(initial=0) <= 0:
+            break
+        row, target = divmod(int(drop.argmax()), problem.member_count)
+        state.move(int(partitions[row]), target)
+    return state.placement
+
+
+Loads = NDArray[np.int64] | NDArray[np.float64]
+"""Loads of the members divided by their speeds: integers if the speeds are equal."""
+
+_STATE, _STATE_PER_PARTITION = 1.5e-4, 1e-7
+"""Measured work per placement and move, in general and per partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Placement after some moves, with its loads."""
+
+    placement: Placement
+    loads: Loads
+
+
+@dataclass(frozen=True)
+class MovesBeam:
+    """Beam search within the subscriptions of a problem.
+
+    Parameters
+    ----------
+    width
+        Number of placements that are kept per number of moves.
+    heaviest
+        Weight above which partitions stay with their members; None for no limit.
+    """
+
+    problem: Problem
+    width: int
+    heaviest: int | None = None
+
+    def search(
+        self, start: Placement, most: int, may_continue: Callable[[], bool]
+    ) -> Iterator[Placement]:
+        """Yield the best placement after each move, for at most ``most`` moves."""
+        loads = np.array(self.problem.loads(start), dtype=np.int64) * self._scale
+        states = [_State(start, loads)] if len(loads) > 1 else []
+        for _ in range(most):
+            if not states or not may_continue():
+                return
+            ranked = [change for state in states for change in self._changes(state)]
+            ranked.sort(key=lambda change: change[:2])
+            following: dict[bytes, _State] = {}
+            for *_, state, partition, member in ranked:
+                changed = self._changed(state, partition, member)
+                following.setdefault(changed.loads.tobytes(), changed)
+                if len(following) == self.width:
+                    break
+            states = list(following.values())
+            yield from (state.placement for state in states[:1])
+
+    @property
+    def step(self) -> float:
+        """Work of one more move."""
+        return self.width * (_STATE + self.problem.partition_count * _STATE_PER_PARTITION)
+
+    @cached_property
+    def _scale(self) -> Loads:
+        return relative_scale(self.problem)
+
+    @cached_property
+    def _movable(self) -> NDArray[np.bool_]:
+        weight = self.problem.weight
+        return (weight > 0) & (True if self.heaviest is None else weight <= self.heaviest)
+
+    def _changes(self, state: _State) -> list[tuple[float, float, _State, int, int]]:
+        """Return the best moves: maximum load, sum of squares, state, partition and new member."""
+        problem, loads, scale = self.problem, state.loads, self._scale
+        source = int(loads.argmax())
+        is_unmoved = (problem.owner == source) | (problem.owner == NO_OWNER)
+        own = np.flatnonzero((state.placement == source) & is_unmoved & self._movable)
+        allowed = problem.may_consume[problem.consumer_set[own]].copy()
+        allowed[:, source] = False
+        rows, targets = np.nonzero(allowed)
+        weight = problem.weight[own[rows]]
+        others = loads.copy()
+        others[source] = -1
+        highest = np.maximum(loads[targets] + weight * scale[targets], others.max())
+        highest = np.maximum(highest, loads[source] - weight * scale[source])
+        # The sum of squares changes by twice this product.
+        mean = (scale[targets] + scale[source]) / 2
+        squares = weight * (weight * mean + loads[targets] - loads[source])
+        total = float((np.square(loads, dtype=np.float64) / scale).sum())
+        return [
+            (
+                highest[at],
+                total + 2 * float(squares[at]),
+                state,
+                int(own[rows[at]]),
+                int(targets[at]),
+            )
+            for at in np.lexsort((squares, highest))[: self.width].tolist()
+        ]
+
+    def _changed(self, state: _State, partition: int, member: int) -> _State:
+        placement, loads = state.placement.copy(), state.loads.copy()
+        weight = self.problem.weight[partition]
+        loads[placement[partition]] -= weight * self._scale[placement[partition]]
+        loads[member] += weight * self._scale[member]
+        placement[partition] = member
+        return _State(placement, loads)
+
+
+def relative_scale(problem: Problem) -> Loads:
+    """Return the load of a partition of weight 1 on each member, divided by its speed."""
+    units = problem.member_units
+    if units.has_equal_speeds:
+        return np.ones(problem.member_count, dtype=np.int64)
+    return 1 / np.array(units.speeds, dtype=np.float64)

@@ -13,20 +13,19 @@ import numpy as np
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.counting import level_bound
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Colocated, MaxMoves, MaxPartitions, Separated
+from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import load_units, movement_costs, separated_partitions
-from kassay.solver.incumbent_pool import IncumbentPool
-from kassay.solver.initial_solutions import Room, keep_owned, within_pins, within_racks
-from kassay.solver.lexicographic.load_searches import MIN_PARTITIONS, ProvenBound, fill_members
+from kassay.solver.incumbent_pool import IncumbentPool, Room, keep_owned, within_pins, within_racks
 from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import CrossRack, HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.search.load_searches import MIN_PARTITIONS, ProvenBound, fill_members
 
 if TYPE_CHECKING:
-    from kassay.solver.weighted.search.overload_repair import LoadLimit, OverloadRepair
+    from kassay.solver.search.overload_repair import LoadLimit, OverloadRepair
 
 _LOAD_TARGETS, _MORE_TARGETS = 7, 14
 """Numbers of load limits between the bound and the incumbent: in general, and with a limit on moves
@@ -74,7 +73,7 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
 def add_any_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     """Add a placement that meets the constraints to the pool, if the repair finds one."""
     # numpy.random would add to the start-up time of every command.
-    from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
+    from kassay.solver.search.overload_repair import OverloadRepair  # noqa: PLC0415
 
     is_small = pool.problem.partition_count < MIN_PARTITIONS
     if not is_small and OverloadRepair.is_applicable(pool.problem):
@@ -178,7 +177,7 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
     ):
         return False
     # numpy.random would add to the start-up time of every command.
-    from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
+    from kassay.solver.search.overload_repair import OverloadRepair  # noqa: PLC0415
 
     return OverloadRepair.is_applicable(problem) and all(
         each.measure is Measure.MAKESPAN for each in measured
@@ -297,7 +296,7 @@ class _OverloadSearch:
         return found
 
     def _repair(self, limits: "list[LoadLimit]") -> "OverloadRepair":
-        from kassay.solver.weighted.search.overload_repair import OverloadRepair  # noqa: PLC0415
+        from kassay.solver.search.overload_repair import OverloadRepair  # noqa: PLC0415
 
         return OverloadRepair(self.problem, [*self._room_limits(), *limits], self.rng)
 
@@ -307,7 +306,7 @@ class _OverloadSearch:
         In the limits on numbers, each partition has the mean weight, so that overloads are
         comparable. Of separated partitions, each member gets at most one.
         """
-        from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
+        from kassay.solver.search.overload_repair import LoadLimit  # noqa: PLC0415
 
         problem, members = self.problem, np.arange(self.problem.member_count)
         room = Room(self.pool.problem, self.pool.constraints)
@@ -334,7 +333,7 @@ def _racks_before_moves(levels: Sequence[Level]) -> bool:
 
 def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":
     """Convert limits on makespans to maximum loads of members and hosts."""
-    from kassay.solver.weighted.search.overload_repair import LoadLimit  # noqa: PLC0415
+    from kassay.solver.search.overload_repair import LoadLimit  # noqa: PLC0415
 
     found, weight = [], problem.weight.astype(np.int64)
     for level, limit in limits:

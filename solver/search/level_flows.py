@@ -16,9 +16,9 @@ import numpy as np
 
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.metrics import Measure
-from kassay.solver.bounds.counting import level_bound, load_window
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Constraint, MaxMoves
+from kassay.solver.counting_bounds import level_bound, load_window
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.incumbent_pool import FlowLevels
 from kassay.solver.network.convex_hull import ConvexHull, fewest_moves_point

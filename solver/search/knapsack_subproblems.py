@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.solver.bounds.counting import owned_partitions
+from kassay.solver.counting_bounds import owned_partitions
 from kassay.solver.problem import Ints, Placement, Problem
 
 # Prices and bounds are integers, in units of 1 / SCALE.

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.solver.number_ranges import Weights
-from kassay.solver.problem import Placement, Problem
+from kassay.solver.problem import Placement, Problem, Weights
 
 # Maximum number of partitions that are reassigned at once.
 _MAX_PAIR_ITEMS = 22

@@ -1,1 +1,0 @@
-"""Lower bounds on the levels of the objective, computed without search."""

@@ -1,1 +1,0 @@
-"""Lexicographic objective: minimise one level after the other."""

@@ -1,0 +1,1 @@
+"""Searches of weighted groups: levels in order, lower loads, fewer moves, and bounds on moves."""

@@ -1,1 +1,0 @@
-"""Weighted groups: exact methods, bounds and heuristics."""

@@ -1,1 +1,0 @@
-"""Bounds on the moves of groups with different weights, by column generation."""

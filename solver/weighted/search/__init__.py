@@ -1,1 +1,0 @@
-"""Searches for low maximum loads and few moves of groups with different weights."""
