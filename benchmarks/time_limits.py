@@ -18,8 +18,8 @@ from benchmarks.timing import Timing, run_alone
 from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import log_normal
 from kassay.experiments.comparison.compare import compare
-from kassay.experiments.planning.group_changes import predict
 from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.predictions import predict
 from kassay.experiments.planning.survey_groups import survey_group
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure

@@ -10,12 +10,12 @@ from operator import attrgetter
 from pathlib import Path
 
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.planning.configuration_forecast import planned_members
-from kassay.experiments.planning.group_changes import grown_topic
 from kassay.experiments.planning.moves import moves_between
+from kassay.experiments.planning.predictions import grown_topic, planned_members
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.simulation.script import (
     Action,
+    MemberPlan,
     Script,
     ScriptEvent,
     TopicPlan,
@@ -23,7 +23,6 @@ from kassay.experiments.simulation.script import (
 )
 from kassay.experiments.study.unowned_time import UNOWNED_SECONDS, unowned_seconds
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
-from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.input_files import read_text
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.assignment import Assignment, movement, rejoin, rejoin_each
@@ -41,21 +40,13 @@ from kassay.solver.trajectory.trajectory import (
     optimal_trajectory,
 )
 
-NewId = Callable[[str], str]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedRebalance:
     """A rebalance, and the events that cause it.
 
-    Parameters
-    ----------
-    at
-        Time in ms; None if it is not known.
-    group
-        Members and topics. Owned partitions matter in the first rebalance only.
-    clients
-        Client id of each member, by member id.
+    ``at`` is its time in ms, None if it is not known. Owned partitions of the ``group`` matter in
+    the first rebalance only. ``clients`` has the client id of each member, by member id.
     """
 
     at: int | None
@@ -71,47 +62,6 @@ def load_planned_events(file: Path, group: Group) -> Script:
     return parse_planned_events(read_text(file), str(file), topics=topics, members=members)
 
 
-def planned_rebalances(
-    group: Group, script: Script, *, new_id: NewId | None = None
-) -> list[PlannedRebalance]:
-    """Return the rebalances of planned events, in order of time.
-
-    Events at the same time cause one rebalance. A restart causes two: the member leaves, and
-    returns with a new member id. A crashed member leaves after the session timeout. A static
-    member leaves only if its restart takes longer than the session timeout. If weights differ, new
-    partitions of a topic have its mean weight, and those of a new topic that of the group.
-
-    Parameters
-    ----------
-    new_id
-        Creates the id of a member that joins, from its client id.
-
-    Raises
-    ------
-    InputError
-        If an event is not supported, a topic shrinks, a rebalance has no members, or the speed of
-        a new member is unknown.
-    """
-    state = _State(group, script, new_id or _numbered_ids())
-    changes = sorted(_changes(script), key=attrgetter("at"))
-    rebalances: list[PlannedRebalance] = []
-    events: list[str] = []
-    before = state.consumed()
-    for at, batch in groupby(changes, key=attrgetter("at")):
-        events += filter(None, map(state.apply, batch))
-        if state.consumed() != before:
-            if not state.members:
-                raise InputError(f"{script.name}: at {at} ms, the group has no members")
-            rebalances.append(state.rebalance(at, events))
-            before, events = state.consumed(), []
-    if not rebalances:
-        raise InputError(
-            f"{script.name}: the events cause no rebalance; add an event that "
-            "changes members, subscriptions or partitions"
-        )
-    return rebalances
-
-
 def successive_rebalances(groups: Sequence[Group]) -> list[PlannedRebalance]:
     """Return one rebalance per group; the groups are one group at different times."""
     return [
@@ -123,6 +73,51 @@ def successive_rebalances(groups: Sequence[Group]) -> list[PlannedRebalance]:
         )
         for group in groups
     ]
+
+
+def planned_rebalances(
+    group: Group, script: Script, *, new_id: Callable[[str], str] | None = None
+) -> list[PlannedRebalance]:
+    """Return the rebalances of planned events, in order of time.
+
+    Events at the same time cause one rebalance. A restart causes two: the member leaves, and
+    returns with a new member id. A crashed member leaves after the session timeout. A static
+    member leaves only if its restart takes longer than the session timeout. If weights differ, new
+    partitions of a topic have its mean weight, and those of a new topic that of the group.
+    ``new_id`` creates the id of a member that joins, from its client id.
+
+    Raises
+    ------
+    InputError
+        If an event is not supported, a topic shrinks, a rebalance has no members, or the speed of
+        a new member is unknown.
+    """
+    state = _State.start(group, script, new_id or _numbered_ids())
+    changes = sorted(_changes(script), key=attrgetter("at"))
+    rebalances: list[PlannedRebalance] = []
+    events: list[str] = []
+    before = state.consumed()
+    for at, batch in groupby(changes, key=attrgetter("at")):
+        try:
+            events += filter(None, map(state.apply, batch))
+        except InputError as error:
+            raise InputError(f"{script.name}: {error}") from None
+        if state.consumed() == before:
+            continue
+        if not state.members:
+            raise InputError(f"{script.name}: at {at} ms, the group has no members")
+        after = replace(
+            group, topics=tuple(state.topics.values()), members=tuple(state.members.values())
+        )
+        clients = {member.id: client for client, member in state.members.items()}
+        rebalances.append(PlannedRebalance(at, tuple(events), after, clients))
+        before, events = state.consumed(), []
+    if not rebalances:
+        raise InputError(
+            f"{script.name}: the events cause no rebalance; add an event that "
+            "changes members, subscriptions or partitions"
+        )
+    return rebalances
 
 
 def _changes(script: Script) -> Iterator[ScriptEvent]:
@@ -148,7 +143,7 @@ def _changes(script: Script) -> Iterator[ScriptEvent]:
                 raise InputError(f"{script.name}: planned events cannot have '{event.action}'")
 
 
-def _numbered_ids() -> NewId:
+def _numbered_ids() -> Callable[[str], str]:
     """Return a function that numbers the ids of each client, from 1."""
     used: Counter[str] = Counter()
 
@@ -163,26 +158,39 @@ def _numbered_ids() -> NewId:
 class _State:
     """Members and topics of the group after some events."""
 
-    group: Group
-    script: Script
-    new_id: NewId
-    topics: dict[str, Topic] = field(init=False)
-    members: dict[str, Member] = field(init=False)  # by client id
-    plans: dict[str, Member] = field(init=False)  # members that may return, by client id
+    has_equal_speeds: bool
+    new_id: Callable[[str], str]
+    topics: dict[str, Topic]
+    members: dict[str, Member]  # by client id
+    plans: dict[str, Member]  # members that may return, by client id
 
-    def __post_init__(self) -> None:
-        _, initial = planned_members(self.group)
-        table, known = self.group.member_table(), self.group.topic_table()
-        self.members = {one.client: table[one.id] for one in initial.members}
-        self.plans = {client: _not_joined(member) for client, member in self.members.items()}
+    @classmethod
+    def start(cls, group: Group, script: Script, new_id: Callable[[str], str]) -> "_State":
+        table, known = group.member_table(), group.topic_table()
+        members = {one.client: table[one.id] for one in planned_members(group)[1].members}
         # A new topic has the mean weight of the group's partitions if weights differ.
-        total = sum(topic.total_weight for topic in self.group.topics)
-        mean = round(Fraction(total, self.group.partition_count or 1))
-        self.topics = {}
-        for plan in self.script.topics:
-            weights = (mean,) * plan.partitions if self.group.is_weighted else None
-            new = Topic(plan.name, plan.partitions, weights=weights)
-            self.topics[plan.name] = known.get(plan.name, new)
+        total = sum(topic.total_weight for topic in group.topics)
+        mean = round(Fraction(total, group.partition_count or 1))
+        topics = {}
+        for plan in script.topics:
+            weights = (mean,) * plan.partitions if group.is_weighted else None
+            topics[plan.name] = known.get(plan.name) or Topic(
+                plan.name, plan.partitions, weights=weights
+            )
+        # A member that returns has no partitions, and knows nothing of its group.
+        plans = {
+            client: Member(
+                id=one.id,
+                subscription=one.subscription,
+                rack=one.rack,
+                instance_id=one.instance_id,
+                capacity=one.capacity,
+                speed=one.speed,
+                client=one.client,
+            )
+            for client, one in members.items()
+        }
+        return cls(group.has_equal_speeds, new_id, topics, members, plans)
 
     def apply(self, change: ScriptEvent) -> str | None:
         """Apply a join, leave, subscription or growth, and return its description, if any."""
@@ -190,39 +198,36 @@ class _State:
         match change.action:
             case Action.LEAVE:
                 return f"{client} leaves" if self.members.pop(client, None) else None
+            case Action.JOIN if client in self.members:
+                return None
             case Action.JOIN:
-                return None if client in self.members else self._join(change)
+                if change.new_member is not None:
+                    self.plans[client] = self._new_member(client, change.new_member)
+                self.members[client] = replace(self.plans[client], id=self.new_id(client))
+                return f"{client} joins"
             case Action.SUBSCRIBE:
                 for members in (self.plans, self.members):
                     if client in members:
                         members[client] = replace(members[client], subscription=change.topics)
                 return f"{client} subscribes to {', '.join(change.topics)}"
-        try:
-            grown = grown_topic(self.topics[change.topic], change.partitions)
-        except InputError as error:
-            raise InputError(f"{self.script.name}: {error}") from None
         # The racks of the new partitions are not known.
-        self.topics[grown.name] = replace(grown, racks=None)
+        grown = replace(grown_topic(self.topics[change.topic], change.partitions), racks=None)
+        self.topics[grown.name] = grown
         return f"{grown.name} grows to {grown.partitions} partitions"
 
-    def _join(self, change: ScriptEvent) -> str:
-        client, plan = change.member, change.new_member
-        if plan is not None:
-            if not self.group.has_equal_speeds:
-                raise InputError(
-                    f"{self.script.name}: the speed of the new member {client!r} is unknown, and "
-                    "the speeds of the group differ; let members of the group join again, or "
-                    "remove the speeds"
-                )
-            self.plans[client] = Member(
-                id=client,
-                subscription=plan.topics,
-                rack=plan.rack,
-                instance_id=client if plan.static else None,
-                speed=next((one.speed for one in self.group.members), 1),
+    def _new_member(self, client: str, plan: MemberPlan) -> Member:
+        if not self.has_equal_speeds:
+            raise InputError(
+                f"the speed of the new member {client!r} is unknown, and the speeds of the group "
+                "differ; let members of the group join again, or remove the speeds"
             )
-        self.members[client] = replace(self.plans[client], id=self.new_id(client))
-        return f"{client} joins"
+        return Member(
+            id=client,
+            subscription=plan.topics,
+            rack=plan.rack,
+            instance_id=client if plan.static else None,
+            speed=next((one.speed for one in self.plans.values()), 1),
+        )
 
     def consumed(self) -> object:
         """Return the parts of the state whose changes cause a rebalance."""
@@ -231,27 +236,6 @@ class _State:
             [(one.id, sorted(one.subscription)) for one in self.members.values()],
             [(one.name, one.partitions) for one in self.topics.values() if one.name in names],
         )
-
-    def rebalance(self, at: int, events: Sequence[str]) -> PlannedRebalance:
-        """Return the rebalance of the current state."""
-        group = replace(
-            self.group, topics=tuple(self.topics.values()), members=tuple(self.members.values())
-        )
-        clients = {member.id: client for client, member in self.members.items()}
-        return PlannedRebalance(at, tuple(events), group, clients)
-
-
-def _not_joined(member: Member) -> Member:
-    """Return a member without partitions, and without what it knows of its group."""
-    return Member(
-        id=member.id,
-        subscription=member.subscription,
-        rack=member.rack,
-        instance_id=member.instance_id,
-        capacity=member.capacity,
-        speed=member.speed,
-        client=member.client,
-    )
 
 
 HINDSIGHT = "hindsight"
@@ -422,7 +406,7 @@ class PlannedMemberState:
 def member_states(
     rebalances: Sequence[PlannedRebalance], assignments: Sequence[Assignment]
 ) -> list[dict[str, PlannedMemberState]]:
-    """Return the partitions of each member after each rebalance, by client id."""
+    """Return the state of each member after each rebalance, by client id."""
     groups = rejoin_each([one.group for one in rebalances], assignments)
     found = []
     for rebalance, group, assignment in zip(rebalances, groups, assignments, strict=False):
@@ -478,25 +462,4 @@ def render_events(forecast: EventForecast, group: Group, *, current: str | None)
             str(number) if one.at is None else f"{one.at / 60_000:.1f}"
             for number, one in enumerate(forecast.rebalances)
         ],
-        csv=_csv(forecast),
     )
-
-
-def _csv(forecast: EventForecast) -> str:
-    """Return the moves of each rebalance as CSV text, one column per course."""
-    courses = list(forecast.all_courses())
-    rows = (
-        (
-            None if one.at is None else one.at / 1000,
-            "; ".join(one.events),
-            len(one.clients),
-            forecast.fewest.one_after_the_other[number],
-            *(
-                course.per_rebalance[number] if number < len(course.per_rebalance) else None
-                for course in courses
-            ),
-        )
-        for number, one in enumerate(forecast.rebalances)
-    )
-    columns = ("seconds", "events", "members", "one after the other")
-    return write_csv((*columns, *(course.name for course in courses)), rows)

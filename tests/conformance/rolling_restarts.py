@@ -13,12 +13,12 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.planning.configuration_forecast import planned_members
 from kassay.experiments.planning.planned_events import (
     EventForecast,
     forecast_events,
     planned_rebalances,
 )
+from kassay.experiments.planning.predictions import planned_members
 from kassay.experiments.simulation.script import TopicPlan, parse_planned_events
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster

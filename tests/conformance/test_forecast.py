@@ -13,7 +13,7 @@ from itertools import count
 
 import pytest
 
-from kassay.experiments.planning.configuration_forecast import Configuration, simulate_configuration
+from kassay.experiments.planning.predictions import Configuration, simulate_configuration
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster

@@ -35,22 +35,6 @@ from kassay.experiments.cli.search_options import (
 )
 from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
-from kassay.experiments.planning.configuration_forecast import (
-    DEFAULT_CHANGES,
-    Criterion,
-    RestartSettings,
-    current_assignor,
-    recommend,
-    simulate_configurations,
-)
-from kassay.experiments.planning.group_changes import (
-    OPTIMUM,
-    Prediction,
-    changed_groups,
-    current_record,
-    mean_weight,
-    predict,
-)
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
 from kassay.experiments.planning.planned_events import (
@@ -59,6 +43,20 @@ from kassay.experiments.planning.planned_events import (
     planned_rebalances,
     render_events,
     successive_rebalances,
+)
+from kassay.experiments.planning.predictions import (
+    DEFAULT_CHANGES,
+    OPTIMUM,
+    Criterion,
+    Prediction,
+    RestartSettings,
+    changed_groups,
+    current_assignor,
+    current_record,
+    mean_weight,
+    predict,
+    recommend,
+    simulate_configurations,
 )
 from kassay.experiments.planning.render_plan import directory_names
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from kassay.experiments.planning.group_changes import changed_groups
 from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.predictions import changed_groups
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic

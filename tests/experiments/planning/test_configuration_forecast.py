@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.configuration_forecast import (
+from kassay.experiments.planning.predictions import (
     Forecast,
     RestartSettings,
     simulate_configurations,

@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.planning.group_changes import (
+from kassay.experiments.planning.predictions import (
     add_members,
     changed_groups,
     grown_topic,
