@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from kassay.experiments.implementations.runner import run_on_document
-from kassay.reference.assignors.connect_cluster import DEFAULT_MAX_DELAY
+from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 
 _END_OFFSET = 50_000

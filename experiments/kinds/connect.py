@@ -26,7 +26,7 @@ from kassay.experiments.kinds.group_kind import (
     integer_setting,
     measure_level,
 )
-from kassay.reference.assignors.connect_cluster import (
+from kassay.reference.assignors.connect import (
     DEFAULT_MAX_DELAY,
     assign_eagerly,
     assign_incrementally,

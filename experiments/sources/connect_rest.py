@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Mapping
 
 from kassay.experiments.sources.document_rows import JsonFields
-from kassay.reference.assignors.connect_cluster import DEFAULT_MAX_DELAY
+from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
 from kassay.reference.documents.input_files import as_object, format_value, parse_json
 from kassay.reference.documents.kind_documents import ASSUMED, Kind, KindDocument
 from kassay.reference.model.errors import InputError, RunError

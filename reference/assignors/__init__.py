@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from kassay.reference.assignors.broker import range as server_range
 from kassay.reference.assignors.broker import uniform
-from kassay.reference.assignors.client import cooperative_sticky, roundrobin, sticky
 from kassay.reference.assignors.client import range as range_
+from kassay.reference.assignors.client import roundrobin, sticky
 from kassay.reference.assignors.zookeeper_consumer import assign_range, assign_roundrobin
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
@@ -80,7 +80,7 @@ _PORTS = (
     Port("range", range_.assign, _EAGER, _PER_TOPIC),
     Port("roundrobin", roundrobin.assign, _EAGER, Goal.BALANCE),
     Port("sticky", sticky.assign, _EAGER, _FEW_MOVES),
-    Port("cooperative-sticky", cooperative_sticky.assign, _COOPERATIVE, _FEW_MOVES),
+    Port("cooperative-sticky", sticky.assign_cooperative, _COOPERATIVE, _FEW_MOVES),
     Port("uniform", uniform.assign, _CONSUMER, _FEW_MOVES),
     Port("uniform-4.0", uniform.assign_4_0, _CONSUMER, _FEW_MOVES, Release.OLDER),
     Port("server-range", server_range.assign, _CONSUMER, _PER_TOPIC),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kassay.reference.assignors.connect_cluster import assign_eagerly, assign_incrementally
+from kassay.reference.assignors.connect import assign_eagerly, assign_incrementally
 from kassay.reference.assignors.share import assign_share_group
 from kassay.reference.assignors.streams import assign_application
 from kassay.reference.documents.kind_documents import Kind, KindDocument

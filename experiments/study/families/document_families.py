@@ -19,7 +19,7 @@ from kassay.experiments.kinds.streams import (
     run_application_until_stable,
 )
 from kassay.experiments.study.families.random_groups import SeededCases
-from kassay.reference.assignors.connect_cluster import DEFAULT_MAX_DELAY
+from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 
 HIGH_AVAILABILITY = "streams-high-availability"
