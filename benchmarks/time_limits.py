@@ -27,9 +27,7 @@ from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
-from kassay.solver.sizing.load_by_member_count import load_by_member_count, members_needed
-from kassay.solver.sizing.member_loss import member_loss
-from kassay.solver.sizing.resized_groups import Resizing
+from kassay.solver.sizing import Resizing, load_by_member_count, member_loss, members_needed
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 

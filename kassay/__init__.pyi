@@ -52,7 +52,7 @@ from kassay.solver.objective import MembersUsed as MembersUsed
 from kassay.solver.objective import Movement as Movement
 from kassay.solver.objective import Tolerance as Tolerance
 from kassay.solver.objective import TopicSpread as TopicSpread
-from kassay.solver.sizing.member_loss import member_loss as member_loss
+from kassay.solver.sizing import member_loss as member_loss
 from kassay.solver.solution import Solution as Solution
 from kassay.solver.solution import Status as Status
 from kassay.solver.solve import Method as Method

@@ -34,9 +34,15 @@ from kassay.solver.objective import (
     Tolerance,
     TopicSpread,
 )
-from kassay.solver.sizing.load_by_member_count import Sizing, load_by_member_count, members_needed
-from kassay.solver.sizing.member_loss import MemberLoss, MemberLosses, member_loss
-from kassay.solver.sizing.resized_groups import Resizing
+from kassay.solver.sizing import (
+    MemberLoss,
+    MemberLosses,
+    Resizing,
+    Sizing,
+    load_by_member_count,
+    member_loss,
+    members_needed,
+)
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import Method, solve
 

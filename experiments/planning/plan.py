@@ -56,10 +56,15 @@ from kassay.solver.objective import (
     default_measure,
     requested_levels,
 )
-from kassay.solver.sizing.limiting_partition import LimitingPartition, limiting_partition
-from kassay.solver.sizing.load_by_member_count import Sizing, members_needed
-from kassay.solver.sizing.member_loss import MemberLosses, member_loss
-from kassay.solver.sizing.resized_groups import Resizing
+from kassay.solver.sizing import (
+    LimitingPartition,
+    MemberLosses,
+    Resizing,
+    Sizing,
+    limiting_partition,
+    member_loss,
+    members_needed,
+)
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 

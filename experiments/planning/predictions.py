@@ -47,7 +47,7 @@ from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, default_levels
-from kassay.solver.sizing.resized_groups import Resizing, with_valid_ownership
+from kassay.solver.sizing import Resizing, with_valid_ownership
 from kassay.solver.solution import LevelValue, Solution, value_and_bound
 from kassay.solver.solve import solve
 

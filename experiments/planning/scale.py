@@ -18,13 +18,7 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.sizing.load_by_member_count import (
-    Progress,
-    Sizing,
-    load_by_member_count,
-    members_needed,
-)
-from kassay.solver.sizing.resized_groups import Resizing
+from kassay.solver.sizing import Progress, Resizing, Sizing, load_by_member_count, members_needed
 from kassay.solver.solution import LevelValue
 
 _SHOWN = 40

@@ -31,7 +31,7 @@ from kassay.reference.model.group_remarks import other_reading
 from kassay.reference.model.metrics import load_vector, member_units
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import default_levels
-from kassay.solver.sizing.limiting_partition import limiting_partition
+from kassay.solver.sizing import limiting_partition
 from kassay.solver.solution import LevelValue
 from kassay.solver.solve import solve
 

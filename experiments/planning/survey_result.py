@@ -17,7 +17,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import rebalance_caveat, target_assignment
 from kassay.reference.model.metrics import Measure, load_vector, measures, member_units
-from kassay.solver.sizing.limiting_partition import LimitingPartition
+from kassay.solver.sizing import LimitingPartition
 from kassay.solver.solution import LevelValue, value_and_bound
 
 

@@ -20,8 +20,7 @@ from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.frontier import frontier
 from kassay.solver.network.improving_chains import explain
 from kassay.solver.objective import Imbalance
-from kassay.solver.sizing.member_loss import member_loss
-from kassay.solver.sizing.resized_groups import Resizing
+from kassay.solver.sizing import Resizing, member_loss
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 from tests.tiers import short_and_long

@@ -31,8 +31,7 @@ from kassay.solver.objective import (
     TopicSpread,
     default_levels,
 )
-from kassay.solver.sizing.member_loss import member_loss
-from kassay.solver.sizing.resized_groups import Resizing
+from kassay.solver.sizing import Resizing, member_loss
 
 HUGE = 2**53 + 1
 

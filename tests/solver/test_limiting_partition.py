@@ -7,7 +7,7 @@ import pytest
 from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import load_group
 from kassay.solver import solve
-from kassay.solver.sizing.limiting_partition import limiting_partition
+from kassay.solver.sizing import limiting_partition
 
 HEAVY = load_group(Path(__file__).parents[1] / "data" / "group_with_one_heavy_partition.json")
 

@@ -64,7 +64,7 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Tolerance
-from kassay.solver.sizing.resized_groups import with_valid_ownership
+from kassay.solver.sizing import with_valid_ownership
 from kassay.solver.solution import Status
 
 

@@ -8,8 +8,12 @@ from hypothesis import strategies as st
 
 from kassay.reference import Assignment, Group, InputError, Member, Topic
 from kassay.solver.limits import SearchLimits
-from kassay.solver.sizing.load_by_member_count import load_by_member_count, members_needed
-from kassay.solver.sizing.resized_groups import Resizing, with_valid_ownership
+from kassay.solver.sizing import (
+    Resizing,
+    load_by_member_count,
+    members_needed,
+    with_valid_ownership,
+)
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.strategies import groups

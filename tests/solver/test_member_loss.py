@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kassay.reference import Assignment, Group, Member, Topic
 from kassay.solver.limits import SearchLimits
-from kassay.solver.sizing.member_loss import member_loss
+from kassay.solver.sizing import member_loss
 from kassay.solver.solve import solve
 from tests import brute_force
 from tests.strategies import groups, valid_assignments
