@@ -27,7 +27,7 @@ from kassay.experiments.planning.plan_sentences import (
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment, frontier_svg
+from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import rejoin
@@ -172,6 +172,13 @@ def markdown_code(text: str) -> str:
 
 def _page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
     """Return the template values that only the HTML page uses."""
+    drawn_frontier = ""
+    if len(plan.frontier.points) > 1:
+        # Matplotlib is slow to import.
+        from kassay.experiments.plotting.matplotlib_figures import frontier_svg  # noqa: PLC0415
+
+        measure = level_words(plan.frontier.measure)
+        drawn_frontier = frontier_svg(frontier_curve(plan), measure=measure)
     rows = _load_rows(plan)
     return {
         "rows": rows,
@@ -182,11 +189,7 @@ def _page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
         )
         if plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
         else "",
-        "frontier_svg": frontier_svg(
-            frontier_curve(plan), measure=level_words(plan.frontier.measure)
-        )
-        if len(plan.frontier.points) > 1
-        else "",
+        "frontier_svg": drawn_frontier,
         "has_prefixes": len(plan.imbalance_by_moves()) > 1,
         "frontier_csv": "moves,imbalance,bound\n"
         + "".join(

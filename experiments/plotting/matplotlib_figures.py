@@ -16,13 +16,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE
-from kassay.experiments.plotting.svg_drawings import LINEAR_MOVES, MOVE_TICKS, FrontierCurve
+from kassay.experiments.plotting.svg_drawings import FrontierCurve
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_BLUE, _GREY, _ORANGE = "#1f77b4", "#8c959f", "#c2521b"
+INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
+
+_LINEAR_MOVES = 40
+"""Maximum number of moves with a linear axis. Above, the axis is logarithmic."""
+_MOVE_TICKS = tuple(digit * 10**power for power in range(7) for digit in (1, 2, 5))
+"""Ticks of the logarithmic axis of moves, except 0."""
 
 
 def save_figure(figure: Figure, file: Path | io.StringIO) -> None:
@@ -44,24 +49,24 @@ def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = N
     moves = [x for x, _ in curve.points]
     imbalance = [float(y) for _, y in curve.points]
     if curve.points:
-        axes.step(moves, imbalance, where="post", color=_BLUE, linewidth=1.2)
-        axes.plot(moves, imbalance, "o", color=_BLUE, markersize=4, label="best found")
+        axes.step(moves, imbalance, where="post", color=BLUE, linewidth=1.2)
+        axes.plot(moves, imbalance, "o", color=BLUE, markersize=4, label="best found")
     unproven = [(x, float(y)) for x, y in curve.unproven]
     if unproven:
-        axes.plot(*zip(*unproven, strict=True), "_", color=_GREY, markersize=9, label="lower bound")
+        axes.plot(*zip(*unproven, strict=True), "_", color=MUTED, markersize=9, label="lower bound")
     if curve.prefixes:
         x, y = zip(*((x, float(y)) for x, y in curve.prefixes), strict=True)
         axes.step(
-            x, y, where="post", color=_ORANGE, linewidth=1.1, linestyle="--", label="list of moves"
+            x, y, where="post", color=ORANGE, linewidth=1.1, linestyle="--", label="list of moves"
         )
     if len(curve.points) == 1:
         # For a single point, Matplotlib chooses axis limits without an integer tick between them.
         axes.set_xlim(max(moves[0] - 1, 0) - 0.5, moves[0] + 1.5)
         axes.set_ylim(max(imbalance[0] - 1, 0) - 0.5, imbalance[0] + 1.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if max(moves, default=0) > LINEAR_MOVES:
+    if max(moves, default=0) > _LINEAR_MOVES:
         axes.set_xscale("symlog", linthresh=10)
-        axes.set_xticks([0, *(tick for tick in MOVE_TICKS if tick <= 2 * max(moves))])
+        axes.set_xticks([0, *(tick for tick in _MOVE_TICKS if tick <= 2 * max(moves))])
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.minorticks_off()
     axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
@@ -75,7 +80,15 @@ def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = N
     return figure
 
 
-INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
+def frontier_svg(curve: FrontierCurve, *, measure: str) -> str:
+    """Draw a frontier with at least one point as the SVG element of a page."""
+    name = measure.replace("_", " ")
+    (first, start), (last, end) = curve.points[0], curve.points[-1]
+    label = f"{name} from {start} at {first} moves to {end} at {last} moves"
+    with mpl.rc_context(_STYLE):
+        return svg_of(frontier_figure(curve, measure=measure), label)
+
+
 # Okabe and Ito's colours except yellow, which is too light on white paper. Dashes distinguish
 # the lines without colour.
 _LINE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00", "#000000")
