@@ -5,7 +5,7 @@ org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from kassay.reference.coordinator.classic_group import (
@@ -27,7 +27,7 @@ from kassay.reference.coordinator.runtime import (
     Timer,
     cancel_timer,
 )
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.member_messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
@@ -80,9 +80,14 @@ class ClassicCoordinator:
         self.group = ClassicGroup(group_id, clock.now, on_state_change)
         self.log = Log() if log is None else log
         self.offsets: dict[TopicPartition, int] = {}
-        self._rebalance = ClassicRebalance(self.group, clock, self.log, config)
         self._clock = clock
+        self._config = config
         self._new_id = new_id or numbered_member_ids()
+        self._join_timer = clock.timer(self._complete_join)
+        self._sync_timer = clock.timer(self._on_sync_timeout)
+        self._delay_timer = clock.timer(self._on_initial_delay)
+        self._delay = self._delay_left = 0
+        self._pending_timers: dict[str, Timer] = {}
         for key, value in self.log.read():
             record = decode_record(key, value)
             if isinstance(record, OffsetCommit):
@@ -91,7 +96,7 @@ class ClassicCoordinator:
                 self._restore(record)
         self._start_sessions()
         if len(self.group.members) > config.max_size:
-            self._rebalance.prepare_rebalance()
+            self._prepare_rebalance()
 
     def adopt(self, record: GroupMetadata) -> None:
         """Take over the members and assignments of a stable group."""
@@ -101,18 +106,15 @@ class ClassicCoordinator:
 
     def _start_sessions(self) -> None:
         for member in self.group.members.values():
-            self._rebalance.restart_session(member)
+            self._restart_session(member)
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
         """Handle a JoinGroup request. The response goes to ``reply``, possibly much later."""
         if self.group.state is DEAD:
             reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
             return
-        new_id = None
-        if request.member_id == UNKNOWN_MEMBER:
-            new_id = self._new_id(request.instance_id or request.client)
         is_new_group = not self.log.writes
-        join(self._rebalance, request, reply, new_id=new_id)
+        self._join(request, reply)
         if is_new_group and not self.log.writes and not self.group.generation:
             self.log.append("group", GroupMetadata(self.group.id, "", 0, None, None, 0, ()))
 
@@ -126,22 +128,21 @@ class ClassicCoordinator:
             reply(SyncResponse(code))
         elif group.state is PREPARING_REBALANCE:
             reply(SyncResponse(ErrorCode.REBALANCE_IN_PROGRESS))
-        elif group.state is COMPLETING_REBALANCE:
-            group.members[request.member_id].sync_reply = reply
-            self._rebalance.remove_pending_sync(request.member_id)
-            if group.leader == request.member_id:
-                self._store_assignment(request)
         else:
-            self._rebalance.remove_pending_sync(request.member_id)
-            assignment = group.members[request.member_id].assignment
-            reply(SyncResponse(NO_ERROR, assignment, group.protocol))
+            self._remove_pending_sync(request.member_id)
+            member = group.members[request.member_id]
+            if group.state is STABLE:
+                reply(SyncResponse(NO_ERROR, member.assignment, group.protocol))
+                return
+            member.sync_reply = reply
+            if group.leader == member.id:
+                self._store_assignment(request.assignments or {})
 
-    def _store_assignment(self, request: SyncRequest) -> None:
-        assignments = request.assignments or {}
+    def _store_assignment(self, assignments: Mapping[str, Partitions]) -> None:
         for member in self.group.members.values():
             member.assignment = assignments.get(member.id, NO_PARTITIONS)
-        self._rebalance.write_group()
-        self._rebalance.propagate_assignment()
+        self._write_group()
+        self._respond_to_syncs(NO_ERROR)
         self.group.transition_to(STABLE, self._clock.now)
 
     def heartbeat(
@@ -151,7 +152,7 @@ class ClassicCoordinator:
         code = self._validate(member_id, generation, instance_id)
         if code is not NO_ERROR:
             return code
-        self._rebalance.restart_session(self.group.members[member_id])
+        self._restart_session(self.group.members[member_id])
         if self.group.state is PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return NO_ERROR
@@ -160,15 +161,15 @@ class ClassicCoordinator:
         """Handle a LeaveGroup request, and return one error code per leaving member."""
         if self.group.state is DEAD:
             return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(members)
-        codes = tuple(self._remove_member(member) for member in members)
+        codes = tuple(self._leave(member) for member in members)
         if NO_ERROR in codes:
             if self.group.state in (STABLE, COMPLETING_REBALANCE):
-                self._rebalance.prepare_rebalance_or_complete_join()
+                self._prepare_rebalance_or_complete_join()
             else:
-                self._rebalance.maybe_complete_join()
+                self._maybe_complete_join()
         return codes
 
-    def _remove_member(self, leaving: MemberIdentity) -> ErrorCode:
+    def _leave(self, leaving: MemberIdentity) -> ErrorCode:
         group, member_id = self.group, leaving.member_id
         if member_id == UNKNOWN_MEMBER:
             member_id = group.static_members.get(leaving.instance_id or "", UNKNOWN_MEMBER)
@@ -178,12 +179,17 @@ class ClassicCoordinator:
                 return code
         if member_id == UNKNOWN_MEMBER:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        self._rebalance.cancel_session(member_id)
-        member = group.members.get(member_id)
-        if member is not None:
-            group.respond_to_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
-        group.remove(member_id)
+        self._remove(member_id)
         return NO_ERROR
+
+    def _remove(self, member_id: str) -> None:
+        """Remove a member or a pending member, and reject its pending JoinGroup request."""
+        self._cancel_session(member_id)
+        member = self.group.members.get(member_id)
+        if member is not None:
+            response = JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER)
+            self.group.respond_to_join(member, response)
+        self.group.remove(member_id)
 
     def commit(self, member_id: str, generation: int, offsets: Offsets) -> ErrorCode:
         """Handle an OffsetCommit request. An empty group accepts requests with generation -1."""
@@ -209,85 +215,35 @@ class ClassicCoordinator:
             return ErrorCode.ILLEGAL_GENERATION
         return code
 
-    # ---- Fail-over ------------------------------------------------------------------
-
-    def unload(self) -> None:
-        """Stop coordinating. Pending requests fail with NOT_COORDINATOR."""
-        group = self.group
-        self._rebalance.cancel_timers()
-        group.transition_to(DEAD, self._clock.now)
-        for member in list(group.members.values()):
-            group.respond_to_join(member, JoinResponse(ErrorCode.NOT_COORDINATOR, member.id))
-            member.respond_to_sync(SyncResponse(ErrorCode.NOT_COORDINATOR))
-
-    def _restore(self, record: GroupMetadata) -> None:
-        group = self.group
-        group.generation = record.generation
-        for stored in record.members:
-            request = JoinRequest(
-                stored.member_id,
-                (SupportedProtocol(record.protocol or "", stored.subscription),),
-                client=stored.client_id,
-                instance_id=stored.instance_id,
-                session_timeout=stored.session_timeout,
-                rebalance_timeout=stored.rebalance_timeout,
-            )
-            member = ClassicMember(stored.member_id, request)
-            member.assignment = stored.assignment
-            group.add(member, None)
-        group.protocol_type = record.protocol_type or None
-        group.protocol = record.protocol
-        group.leader = record.leader
-        group.state_changed_at = record.timestamp
-        group.state = STABLE if record.members else EMPTY
-
-
-_CAN_REBALANCE = VALID_PREVIOUS_STATES[PREPARING_REBALANCE]
-
-
-class ClassicRebalance:
-    """Rebalance of one classic group: join phase, sync phase and session timeouts."""
-
-    def __init__(
-        self, group: ClassicGroup, clock: Clock, log: Log, config: CoordinatorConfig
-    ) -> None:
-        self.group = group
-        self.clock = clock
-        self.log = log
-        self.config = config
-        self._join_timer = clock.timer(self.complete_join)
-        self._sync_timer = clock.timer(self._on_sync_timeout)
-        self._delay_timer = clock.timer(self._on_initial_delay)
-        self._delay = self._delay_left = 0
-        self._pending_timers: dict[str, Timer] = {}
-
     # ---- Join phase ---------------------------------------------------------------
 
-    def prepare_rebalance_or_complete_join(self) -> None:
+    def _prepare_rebalance_or_complete_join(self) -> None:
         """Start a rebalance if the state allows it. Otherwise try to complete the join phase."""
-        if self.group.state in _CAN_REBALANCE:
-            self.prepare_rebalance()
+        if self.group.state in VALID_PREVIOUS_STATES[PREPARING_REBALANCE]:
+            self._prepare_rebalance()
         else:
-            self.maybe_complete_join()
+            self._maybe_complete_join()
 
-    def prepare_rebalance(self) -> None:
+    def _prepare_rebalance(self) -> None:
         """Start the join phase. Members that wait for an assignment must join again."""
         group = self.group
         if group.state is COMPLETING_REBALANCE:
-            self.reset_and_propagate_error(ErrorCode.REBALANCE_IN_PROGRESS)
+            for member in group.members.values():
+                member.assignment = NO_PARTITIONS
+            self._respond_to_syncs(ErrorCode.REBALANCE_IN_PROGRESS)
         group.pending_syncs.clear()
         self._sync_timer.cancel()
         was_empty = group.state is EMPTY
-        group.transition_to(PREPARING_REBALANCE, self.clock.now)
+        group.transition_to(PREPARING_REBALANCE, self._clock.now)
         if was_empty:
-            delay = self.config.initial_rebalance_delay
+            delay = self._config.initial_rebalance_delay
             self._start_initial_delay(delay, max(group.rebalance_timeout - delay, 0))
         elif group.has_all_members_joined:
-            self.complete_join()
+            self._complete_join()
         else:
             self._join_timer.start(group.rebalance_timeout)
 
-    def maybe_complete_join(self) -> None:
+    def _maybe_complete_join(self) -> None:
         """End the join phase if all members have joined and no initial delay is running."""
         group = self.group
         if (
@@ -295,7 +251,7 @@ class ClassicRebalance:
             and group.previous_state is not EMPTY
             and group.has_all_members_joined
         ):
-            self.complete_join()
+            self._complete_join()
 
     def _start_initial_delay(self, delay: int, remaining: int) -> None:
         self._delay, self._delay_left = delay, remaining
@@ -306,58 +262,48 @@ class ClassicRebalance:
         remaining = self._delay_left
         if self.group.new_member_added and remaining:
             self.group.new_member_added = False
-            delay = min(self.config.initial_rebalance_delay, remaining)
+            delay = min(self._config.initial_rebalance_delay, remaining)
             self._start_initial_delay(delay, max(remaining - self._delay, 0))
         else:
-            self.complete_join()
+            self._complete_join()
 
-    def complete_join(self) -> None:
+    def _complete_join(self) -> None:
         """End the join phase, and remove dynamic members that have not joined."""
         group = self.group
         self._join_timer.cancel()
         self._delay_timer.cancel()
         late = [m for m in group.members.values() if m.join_reply is None and not m.instance_id]
         for member in late:
-            self.cancel_session(member.id)
-            group.remove(member.id)
+            self._remove(member.id)
         if not group.maybe_elect_new_joined_leader() and group.members:
             # Only static members are left and none has joined: wait for their session timeouts.
             self._join_timer.start(group.rebalance_timeout)
             return
-        group.init_next_generation(self.clock.now)
+        group.init_next_generation(self._clock.now)
         if group.state is EMPTY:
-            self.write_group()
+            self._write_group()
             return
         for member in list(group.members.values()):
             group.respond_to_join(member, group.join_response(member.id))
-            self.restart_session(member)
+            self._restart_session(member)
             member.is_new = False
             group.pending_syncs[member.id] = None
         self._sync_timer.start(group.rebalance_timeout)
 
     # ---- Sync phase ---------------------------------------------------------------
 
-    def reset_and_propagate_error(self, code: ErrorCode) -> None:
-        """Reset all assignments, and answer pending SyncGroup requests with an error code."""
+    def _respond_to_syncs(self, code: ErrorCode) -> None:
+        """Answer all pending SyncGroup requests, with the assignment of each member."""
         for member in list(self.group.members.values()):
-            member.assignment = NO_PARTITIONS
-            self._respond_to_sync(member, SyncResponse(code))
+            protocol = self.group.protocol if code is NO_ERROR else None
+            if member.respond_to_sync(SyncResponse(code, member.assignment, protocol)):
+                self._restart_session(member)
 
-    def propagate_assignment(self) -> None:
-        """Send the assignments in response to all pending SyncGroup requests."""
-        for member in list(self.group.members.values()):
-            response = SyncResponse(NO_ERROR, member.assignment, self.group.protocol)
-            self._respond_to_sync(member, response)
-
-    def remove_pending_sync(self, member_id: str) -> None:
+    def _remove_pending_sync(self, member_id: str) -> None:
         """Record that a member has sent its SyncGroup request."""
         self.group.pending_syncs.pop(member_id, None)
         if not self.group.pending_syncs:
             self._sync_timer.cancel()
-
-    def _respond_to_sync(self, member: ClassicMember, response: SyncResponse) -> None:
-        if member.respond_to_sync(response):
-            self.restart_session(member)
 
     def _on_sync_timeout(self) -> None:
         """Remove members that sent no SyncGroup request within the rebalance timeout."""
@@ -365,29 +311,23 @@ class ClassicRebalance:
         if not group.pending_syncs:
             return
         for member_id in list(group.pending_syncs):
-            self.cancel_session(member_id)
-            group.remove(member_id)
-        self.prepare_rebalance()
+            self._remove(member_id)
+        self._prepare_rebalance()
 
     # ---- Sessions -----------------------------------------------------------------
 
-    def restart_session(self, member: ClassicMember, timeout: int | None = None) -> None:
+    def _restart_session(self, member: ClassicMember, timeout: int | None = None) -> None:
         """Restart a member's session timer."""
         session = member.session
         if session is None:
             pending = self._pending_timers.pop(member.id, None)
-            session = member.session = pending or self._timer(member.id)
+            session = member.session = pending or self._session_timer(member.id)
         session.start(member.session_timeout if timeout is None else timeout)
 
-    def start_pending_join_timer(self, member_id: str, timeout: int) -> None:
-        """Start the timer after which a member id expires if no member joins with this id."""
-        timer = self._pending_timers[member_id] = self._timer(member_id)
-        timer.start(timeout)
+    def _session_timer(self, member_id: str) -> Timer:
+        return self._clock.timer(partial(self._on_session_timeout, member_id))
 
-    def _timer(self, member_id: str) -> Timer:
-        return self.clock.timer(partial(self._on_session_timeout, member_id))
-
-    def cancel_session(self, member_id: str) -> None:
+    def _cancel_session(self, member_id: str) -> None:
         """Cancel the session timer of a member or a pending member."""
         cancel_timer(self._pending_timers, member_id)
         member = self.group.members.get(member_id)
@@ -397,30 +337,20 @@ class ClassicRebalance:
 
     def _on_session_timeout(self, member_id: str) -> None:
         group = self.group
-        self.cancel_session(member_id)
+        self._cancel_session(member_id)
         member = group.members.get(member_id)
-        if member_id in group.pending_joins:
-            group.remove(member_id)
-            if group.state is PREPARING_REBALANCE and group.has_all_members_joined:
-                self.complete_join()
-        elif member is not None and not member.has_satisfied_heartbeat:
-            group.respond_to_join(member, JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
-            group.remove(member_id)
-            if group.state is not PREPARING_REBALANCE:
-                self.prepare_rebalance_or_complete_join()
-            elif group.has_all_members_joined:
-                self.complete_join()
-
-    def cancel_timers(self) -> None:
-        """Cancel all timers of the group and of its members."""
-        for timer in (self._join_timer, self._delay_timer, self._sync_timer):
-            timer.cancel()
-        for member_id in (*self.group.members, *self._pending_timers):
-            self.cancel_session(member_id)
+        is_member = member is not None and not member.has_satisfied_heartbeat
+        if not is_member and member_id not in group.pending_joins:
+            return
+        self._remove(member_id)
+        if is_member and group.state is not PREPARING_REBALANCE:
+            self._prepare_rebalance_or_complete_join()
+        elif group.state is PREPARING_REBALANCE and group.has_all_members_joined:
+            self._complete_join()
 
     # ---- Persistence --------------------------------------------------------------
 
-    def write_group(self) -> None:
+    def _write_group(self) -> None:
         """Append the group's metadata record to the log."""
         group = self.group
         members = tuple(
@@ -447,102 +377,130 @@ class ClassicRebalance:
         )
         self.log.append("group", record)
 
+    # ---- Join requests ----------------------------------------------------------------
 
-def join(
-    rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply, *, new_id: str | None
-) -> None:
-    """Handle a JoinGroup request. ``reply`` receives the response at once or after the join phase.
+    def _join(self, request: JoinRequest, reply: JoinReply) -> None:
+        group = self.group
+        if not self._has_room(request.member_id):
+            group.remove(request.member_id)
+            reply(JoinResponse(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
+            return
+        if not group.supports_protocols(request.protocol_type, request.offers):
+            reply(JoinResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+            return
+        if request.member_id != UNKNOWN_MEMBER:
+            self._join_known(request, reply)
+            return
+        new_id = self._new_id(request.instance_id or request.client)
+        if request.instance_id is not None:
+            self._join_static(request, reply, new_id)
+        elif request.asks_for_id:
+            # The new member id expires if no member joins with it.
+            group.pending_joins[new_id] = None
+            timer = self._pending_timers[new_id] = self._session_timer(new_id)
+            timer.start(request.session_timeout)
+            reply(JoinResponse(ErrorCode.MEMBER_ID_REQUIRED, new_id))
+        else:
+            self._add(request, reply, new_id)
 
-    ``new_id`` is the id for a member without one, otherwise None.
-    """
-    group = rebalance.group
-    if not _has_room(rebalance, request.member_id):
-        group.remove(request.member_id)
-        reply(JoinResponse(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
-    elif not group.supports_protocols(request.protocol_type, request.offers):
-        reply(JoinResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
-    elif new_id is None:
-        _join_known(rebalance, request, reply)
-    elif request.instance_id is not None:
-        _join_static(rebalance, request, reply, new_id)
-    elif request.asks_for_id:
-        group.pending_joins[new_id] = None
-        rebalance.start_pending_join_timer(new_id, request.session_timeout)
-        reply(JoinResponse(ErrorCode.MEMBER_ID_REQUIRED, new_id))
-    else:
-        _add(rebalance, request, reply, new_id)
+    def _has_room(self, member_id: str) -> bool:
+        group, max_size = self.group, self._config.max_size
+        member = group.members.get(member_id)
+        if group.state is PREPARING_REBALANCE:
+            is_waiting = member is not None and member.join_reply is not None
+            return is_waiting or group.members_awaiting_join < max_size
+        if group.state in (COMPLETING_REBALANCE, STABLE):
+            return member is not None or len(group.members) < max_size
+        return True
 
+    def _add(self, request: JoinRequest, reply: JoinReply, member_id: str) -> None:
+        group = self.group
+        member = ClassicMember(member_id, request)
+        member.is_new = True
+        if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
+            group.new_member_added = True
+        group.add(member, reply)
+        self._restart_session(member, self._config.new_member_join_timeout)
+        self._prepare_rebalance_or_complete_join()
 
-def _has_room(rebalance: ClassicRebalance, member_id: str) -> bool:
-    group, max_size = rebalance.group, rebalance.config.max_size
-    member = group.members.get(member_id)
-    if group.state is PREPARING_REBALANCE:
-        is_waiting = member is not None and member.join_reply is not None
-        return is_waiting or group.members_awaiting_join < max_size
-    if group.state in (COMPLETING_REBALANCE, STABLE):
-        return member is not None or len(group.members) < max_size
-    return True
+    def _join_known(self, request: JoinRequest, reply: JoinReply) -> None:
+        group = self.group
+        if request.member_id in group.pending_joins:
+            self._add(request, reply, request.member_id)
+            return
+        code = group.validate_member(request.member_id, request.instance_id)
+        if code is not NO_ERROR:
+            reply(JoinResponse(code, request.member_id))
+            return
+        member = group.members[request.member_id]
+        if group.state is EMPTY:
+            reply(JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+        # The leader joins a stable group again when the topics' metadata change.
+        elif (
+            group.state is PREPARING_REBALANCE
+            or member.offers != request.offers
+            or (group.state is STABLE and group.leader == member.id)
+        ):
+            group.update_member(member, request, reply)
+            self._prepare_rebalance_or_complete_join()
+        else:
+            # The member may have lost the response to the same JoinGroup.
+            reply(group.join_response(member.id, with_members=group.state is not STABLE))
 
-
-def _add(
-    rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply, member_id: str
-) -> None:
-    group = rebalance.group
-    member = ClassicMember(member_id, request)
-    member.is_new = True
-    if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
-        group.new_member_added = True
-    group.add(member, reply)
-    rebalance.restart_session(member, rebalance.config.new_member_join_timeout)
-    rebalance.prepare_rebalance_or_complete_join()
-
-
-def _join_known(rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply) -> None:
-    group = rebalance.group
-    if request.member_id in group.pending_joins:
-        _add(rebalance, request, reply, request.member_id)
-        return
-    code = group.validate_member(request.member_id, request.instance_id)
-    if code is not NO_ERROR:
-        reply(JoinResponse(code, request.member_id))
-        return
-    member = group.members[request.member_id]
-    if group.state is EMPTY:
-        reply(JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
-    # The leader joins a stable group again when the topics' metadata change.
-    elif (
-        group.state is PREPARING_REBALANCE
-        or member.offers != request.offers
-        or (group.state is STABLE and group.leader == member.id)
-    ):
+    def _join_static(self, request: JoinRequest, reply: JoinReply, new_id: str) -> None:
+        """Add a static member, or replace an earlier member with the same instance id."""
+        group = self.group
+        old_id = group.static_members.get(request.instance_id or "")
+        if old_id is None:
+            self._add(request, reply, new_id)
+            return
+        self._cancel_session(old_id)
+        member = group.replace_static_member(old_id, new_id)
+        self._restart_session(member)
         group.update_member(member, request, reply)
-        rebalance.prepare_rebalance_or_complete_join()
-    else:
-        # The member may have lost the response to the same JoinGroup.
-        reply(group.join_response(member.id, with_members=group.state is not STABLE))
+        if group.state is COMPLETING_REBALANCE:
+            # The leader may have received the old id and must receive the new one.
+            self._prepare_rebalance()
+        elif group.state is not STABLE:
+            self._maybe_complete_join()
+        elif group.select_protocol() != group.protocol:
+            self._prepare_rebalance_or_complete_join()
+        else:
+            self._write_group()
+            skip = group.leader == member.id
+            group.respond_to_join(member, group.join_response(member.id, skip_assignment=skip))
 
+    # ---- Fail-over ------------------------------------------------------------------
 
-def _join_static(
-    rebalance: ClassicRebalance, request: JoinRequest, reply: JoinReply, new_id: str
-) -> None:
-    """Add a static member, or replace an earlier member with the same instance id."""
-    group = rebalance.group
-    old_id = group.static_members.get(request.instance_id or "")
-    if old_id is None:
-        _add(rebalance, request, reply, new_id)
-        return
-    rebalance.cancel_session(old_id)
-    member = group.replace_static_member(old_id, new_id)
-    rebalance.restart_session(member)
-    group.update_member(member, request, reply)
-    if group.state is COMPLETING_REBALANCE:
-        # The leader may have received the old id and must receive the new one.
-        rebalance.prepare_rebalance()
-    elif group.state is not STABLE:
-        rebalance.maybe_complete_join()
-    elif group.select_protocol() != group.protocol:
-        rebalance.prepare_rebalance_or_complete_join()
-    else:
-        rebalance.write_group()
-        skip = group.leader == member.id
-        group.respond_to_join(member, group.join_response(member.id, skip_assignment=skip))
+    def unload(self) -> None:
+        """Stop coordinating. Pending requests fail with NOT_COORDINATOR."""
+        group = self.group
+        for timer in (self._join_timer, self._delay_timer, self._sync_timer):
+            timer.cancel()
+        for member_id in (*group.members, *self._pending_timers):
+            self._cancel_session(member_id)
+        group.transition_to(DEAD, self._clock.now)
+        for member in list(group.members.values()):
+            group.respond_to_join(member, JoinResponse(ErrorCode.NOT_COORDINATOR, member.id))
+            member.respond_to_sync(SyncResponse(ErrorCode.NOT_COORDINATOR))
+
+    def _restore(self, record: GroupMetadata) -> None:
+        group = self.group
+        group.generation = record.generation
+        for stored in record.members:
+            request = JoinRequest(
+                stored.member_id,
+                (SupportedProtocol(record.protocol or "", stored.subscription),),
+                client=stored.client_id,
+                instance_id=stored.instance_id,
+                session_timeout=stored.session_timeout,
+                rebalance_timeout=stored.rebalance_timeout,
+            )
+            member = ClassicMember(stored.member_id, request)
+            member.assignment = stored.assignment
+            group.add(member, None)
+        group.protocol_type = record.protocol_type or None
+        group.protocol = record.protocol
+        group.leader = record.leader
+        group.state_changed_at = record.timestamp
+        group.state = STABLE if record.members else EMPTY
