@@ -472,7 +472,7 @@ def word_of(words: type[Word]) -> Parser[Word]:
     def parse(value: object, where: str) -> Word:
         word = as_text(value, where)
         if word not in list(words):
-            kind = where.rsplit(".", maxsplit=1)[-1]
+            kind = re.split(r"[. ]", where)[-1]
             raise InputError(
                 f"{where}: unknown {kind} {word!r}, expected one of {', '.join(words)}"
             )

@@ -18,6 +18,7 @@ import numpy as np
 
 from kassay.reference.documents.input_files import (
     LocatedDocument,
+    Parser,
     as_array,
     as_integer,
     as_integers,
@@ -26,12 +27,15 @@ from kassay.reference.documents.input_files import (
     as_optional_text,
     as_text,
     as_texts,
-    check_keys,
     format_value,
     has_only,
+    items_of,
+    parse_fields,
     parse_json,
     read_json_documents,
     read_json_object,
+    table_of,
+    word_of,
 )
 from kassay.reference.documents.kind_documents import wrong_kind_error
 from kassay.reference.model.assignment import Assignment
@@ -57,7 +61,7 @@ def _sub_generation(value: object, where: str) -> int:
     return NO_GENERATION if value is None else as_integer(value, where)
 
 
-_SCALARS: dict[str, Callable[[object, str], Any]] = {
+_SCALAR_FIELDS: dict[str, Parser[Any]] = {
     "generation": as_integer,
     "instance_id": as_optional_text,
     "rack": as_optional_text,
@@ -67,62 +71,23 @@ _SCALARS: dict[str, Callable[[object, str], Any]] = {
     "sub_generation": _sub_generation,
     "user_data": as_optional_text,
 }
-"""Parsers of the optional keys with one value."""
 _CLIENT_KEYS = {"client_id": "id", "host": "host", "library": "library"}
 """Field of `Client` per optional key."""
-_MEMBER_KEYS = ("id", "topics", "owned", *_SCALARS, "streams", "target", *_CLIENT_KEYS, "assumed")
 
 
 def parse_member(value: object, where: str) -> Member:
     """Build a member from its JSON object."""
-    table = as_object(value, where)
-    check_keys(table, _MEMBER_KEYS, where, required=("id", "topics"))
-    member_id = as_text(table["id"], f"{where}.id")
-    streams = as_object(table.get("streams", {}), f"{where}.streams")
+    fields = parse_fields(value, where, {"id": as_text, "topics": as_texts}, _MEMBER_FIELDS)
+    client = {_CLIENT_KEYS[key]: fields.pop(key) for key in _CLIENT_KEYS if key in fields}
+    # Members without these keys share one object.
+    fields["client"] = Client(**client) if client else NO_CLIENT
+    fields["subscription"] = fields.pop("topics")
+    fields["streams"] = fields.get("streams", {}).items()
     try:
-        return Member(
-            id=member_id,
-            subscription=as_texts(table["topics"], f"{where}.topics"),
-            owned=parse_partitions(table.get("owned", ()), f"{where}.owned"),
-            streams=tuple(
-                (topic, as_integer(count, f"{where}.streams[{topic!r}]"))
-                for topic, count in streams.items()
-            ),
-            target=None
-            if table.get("target") is None
-            else parse_partitions(table["target"], f"{where}.target"),
-            client=_parse_client(table, where),
-            assumed=_parse_assumed(table, where),
-            **{
-                key: parse(table[key], f"{where}.{key}")
-                for key, parse in _SCALARS.items()
-                if key in table
-            },
-        )
+        return Member(**fields)
     except InputError as error:
-        prefix = f"member {member_id!r}: "
+        prefix = f"member {fields['id']!r}: "
         raise InputError(str(error).replace(prefix, f"{where}: ", 1)) from None
-
-
-def _parse_client(table: Mapping[str, object], where: str) -> Client:
-    """Read the client of a member: client id, host and library.
-
-    Members without these keys share one object.
-    """
-    if _CLIENT_KEYS.keys().isdisjoint(table):
-        return NO_CLIENT
-    return Client(
-        **{
-            field: as_optional_text(table.get(key), f"{where}.{key}")
-            for key, field in _CLIENT_KEYS.items()
-        }
-    )
-
-
-def _parse_assumed(table: Mapping[str, object], where: str) -> tuple[Assumed, ...]:
-    if "assumed" not in table:
-        return ()
-    return tuple(map(Assumed.parse, as_texts(table["assumed"], f"{where}.assumed")))
 
 
 def member_document(member: Member) -> dict[str, object]:
@@ -131,7 +96,7 @@ def member_document(member: Member) -> dict[str, object]:
     if member.owned:
         document["owned"] = [list(pair) for pair in partition_pairs(member.owned)]
     default = Member(id=member.id, subscription=())
-    for key in _SCALARS:
+    for key in _SCALAR_FIELDS:
         if (value := getattr(member, key)) != getattr(default, key):
             document[key] = value
     if member.streams:
@@ -236,16 +201,9 @@ def parse_topic(name: str, value: object, where: str) -> Topic:
     if isinstance(value, int):
         value = {"partitions": value}
     table = as_object(value, where, expected="a partition count or an object")
-    check_keys(table, ("partitions", "weights", "racks", "id"), where, required=("partitions",))
-    weights = table.get("weights")
+    fields = parse_fields(table, where, {"partitions": as_integer}, _TOPIC_FIELDS)
     try:
-        return Topic(
-            name=name,
-            partitions=as_integer(table["partitions"], f"{where}.partitions"),
-            weights=None if weights is None else as_integers(weights, f"{where}.weights"),
-            racks=_racks(table.get("racks"), f"{where}.racks"),
-            id=parse_topic_id(table.get("id"), f"{where}.id"),
-        )
+        return Topic(name, **fields)
     except InputError as error:
         raise InputError(str(error).replace(f"topic {name!r}: ", f"{where}: ", 1)) from None
 
@@ -260,18 +218,6 @@ def topic_document(topic: Topic) -> object:
     if topic.id is not None:
         document["id"] = str(topic.id)
     return document if len(document) > 1 else topic.partitions
-
-
-def _racks(value: object, where: str) -> tuple[tuple[str | None, ...], ...] | None:
-    if value is None:
-        return None
-    return tuple(
-        tuple(
-            as_optional_text(rack, f"{where}[{index}]")
-            for rack in as_array(racks, f"{where}[{index}]")
-        )
-        for index, racks in enumerate(as_array(value, where))
-    )
 
 
 def parse_topic_id(value: object, where: str) -> uuid.UUID | None:
@@ -289,9 +235,26 @@ def parse_topic_id(value: object, where: str) -> uuid.UUID | None:
         ) from None
 
 
+_MEMBER_FIELDS: dict[str, Parser[Any]] = {
+    **_SCALAR_FIELDS,
+    **dict.fromkeys(_CLIENT_KEYS, as_optional_text),
+    "owned": parse_partitions,
+    "target": lambda value, where: None if value is None else parse_partitions(value, where),
+    "streams": table_of(as_integer),
+    "assumed": items_of(word_of(Assumed)),
+}
+_REPLICA_RACKS = items_of(items_of(as_optional_text))
+_TOPIC_FIELDS: dict[str, Parser[Any]] = {
+    "weights": lambda value, where: None if value is None else as_integers(value, where),
+    "racks": lambda value, where: None if value is None else _REPLICA_RACKS(value, where),
+    "id": parse_topic_id,
+}
 _STATUS_KEYS = ("state", "protocol", "assignor")
-_WEIGHT_KEYS = ("weight_source", "weight_unit", "available_weights")
-_GROUP_KEYS = ("id", "topics", "members", *_STATUS_KEYS, *_WEIGHT_KEYS, "notes")
+_GROUP_FIELDS: dict[str, Parser[Any]] = {
+    **dict.fromkeys(("id", *_STATUS_KEYS, "weight_source", "weight_unit"), as_optional_text),
+    "available_weights": items_of(word_of(WeightSource)),
+    "notes": as_texts,
+}
 
 
 def parse_group(document: object, *, where: str = "group") -> Group:
@@ -314,28 +277,17 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     table = as_object(document, where)
     if "kind" in table:
         raise wrong_kind_error(as_text(table["kind"], f"{where}: kind"), where)
-    check_keys(table, _GROUP_KEYS, where, required=("topics", "members"))
-    topics = as_object(table["topics"], f"{where}: topics")
-    members = as_array(table["members"], f"{where}: members")
-    source = as_optional_text(table.get("weight_source"), f"{where}: weight_source")
-    available = as_texts(table.get("available_weights", ()), f"{where}: available_weights")
+    fields = parse_fields(
+        table, where, {"topics": as_object, "members": as_array}, _GROUP_FIELDS, separator=": "
+    )
     try:
-        return Group(
-            topics=tuple(
-                parse_topic(name, value, f"{where}: topics[{name!r}]")
-                for name, value in topics.items()
-            ),
-            members=tuple(
-                parse_member(value, f"{where}: members[{index}]")
-                for index, value in enumerate(members)
-            ),
-            id=as_optional_text(table.get("id"), f"{where}: id"),
-            notes=as_texts(table.get("notes", []), f"{where}: notes"),
-            status=_parse_status(table, where),
-            weight_source=None if source is None else WeightSource.parse(source),
-            weight_unit=as_optional_text(table.get("weight_unit"), f"{where}: weight_unit"),
-            available_weights=tuple(map(WeightSource.parse, available)),
+        fields["topics"] = tuple(
+            parse_topic(name, value, f"{where}: topics[{name!r}]")
+            for name, value in fields["topics"].items()
         )
+        fields["members"] = items_of(parse_member)(fields["members"], f"{where}: members")
+        status = {key: fields.pop(key) for key in _STATUS_KEYS if key in fields}
+        return Group(status=GroupStatus(**status) if status else NO_STATUS, **fields)
     except InputError as error:
         message = str(error)
         raise InputError(message if message.startswith(where) else f"{where}: {message}") from None
@@ -358,13 +310,6 @@ def group_document(group: Group) -> dict[str, object]:
     if group.notes:
         document["notes"] = list(group.notes)
     return document
-
-
-def _parse_status(table: Mapping[str, object], where: str) -> GroupStatus:
-    values: dict[str, Any] = {
-        key: as_optional_text(table[key], f"{where}: {key}") for key in _STATUS_KEYS if key in table
-    }
-    return GroupStatus(**values) if values else NO_STATUS
 
 
 def load_group(path: str | Path) -> Group:

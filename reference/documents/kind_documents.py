@@ -11,7 +11,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple, NoReturn
 
 from kassay.reference.documents.input_files import (
+    Parser,
     as_array,
+    as_flag,
     as_integer,
     as_object,
     as_optional_text,
@@ -19,7 +21,10 @@ from kassay.reference.documents.input_files import (
     as_texts,
     check_keys,
     format_value,
+    items_of,
+    parse_fields,
     read_json_documents,
+    table_of,
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import MAX_PARTITIONS
@@ -153,7 +158,7 @@ def _check_share_group(table: Mapping[str, object], where: str) -> None:
         at = f"{where}topics[{topic!r}]"
         fields = {"partitions": value} if isinstance(value, int) else as_object(value, at)
         check_keys(fields, ("partitions", "assignable"), at, required=("partitions",))
-        counts[topic] = _count(fields["partitions"], f"{at}.partitions", MAX_PARTITIONS)
+        counts[topic] = _count(fields["partitions"], f"{at}.partitions")
         if "assignable" in fields:
             _numbers(fields["assignable"], f"{at}.assignable", counts[topic])
     for at, member in _entries(table, "members", where, ("id", "topics"), ("owned", "rack")):
@@ -172,7 +177,7 @@ def _check_share_group(table: Mapping[str, object], where: str) -> None:
 def _check_streams_group(table: Mapping[str, object], where: str) -> None:
     keys = (*_LABELS, "subtopologies", "members", "num_standby_replicas", "rack_aware_tags")
     check_keys(table, keys, where[:-2], required=("subtopologies", "members"))
-    counts = _subtopologies(table, where, ())
+    counts = _subtopologies(table, where, {})
     _count(table.get("num_standby_replicas", 0), f"{where}num_standby_replicas")
     as_texts(table.get("rack_aware_tags", ()), f"{where}rack_aware_tags")
     assigned, offsets = ("active", "standby", "warmup"), ("offsets", "end_offsets")
@@ -181,7 +186,7 @@ def _check_streams_group(table: Mapping[str, object], where: str) -> None:
         as_text(member["process"], f"{at}.process")
         as_optional_text(member.get("instance_id"), f"{at}.instance_id")
         as_optional_text(member.get("rack"), f"{at}.rack")
-        _texts_by_name(member.get("tags", {}), f"{at}.tags")
+        table_of(as_text)(member.get("tags", {}), f"{at}.tags")
         for key in assigned:
             for name, numbers in as_object(member.get(key, {}), f"{at}.{key}").items():
                 _numbers(numbers, f"{at}.{key}[{name!r}]", _known(counts, name, f"{at}.{key}"))
@@ -199,7 +204,7 @@ def _check_streams_application(table: Mapping[str, object], where: str) -> None:
     keys = (*_LABELS, "assignor", "subtopologies", "config", "processes")
     check_keys(table, keys, where[:-2], required=("subtopologies", "processes"))
     as_optional_text(table.get("assignor"), f"{where}assignor")
-    counts = _subtopologies(table, where, ("racks", "changelog_racks", "end_offsets"))
+    counts = _subtopologies(table, where, _PER_PARTITION)
     _check_streams_configuration(as_object(table.get("config", {}), f"{where}config"), where)
     optional = ("rack", "tags", "active", "standby", "lags")
     for at, process in _entries(table, "processes", where, ("id", "threads"), optional):
@@ -209,7 +214,7 @@ def _check_streams_application(table: Mapping[str, object], where: str) -> None:
         if _count(process["threads"], f"{at}.threads") == 0:
             raise InputError(f"{at}.threads must be at least 1, got 0")
         as_optional_text(process.get("rack"), f"{at}.rack")
-        _texts_by_name(process.get("tags", {}), f"{at}.tags")
+        table_of(as_text)(process.get("tags", {}), f"{at}.tags")
         for key in ("active", "standby"):
             for index, task in enumerate(as_texts(process.get(key, ()), f"{at}.{key}")):
                 _check_task(counts, task, f"{at}.{key}[{index}]")
@@ -243,11 +248,8 @@ def _check_streams_configuration(config: Mapping[str, object], where: str) -> No
 def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
     delay = "scheduled_rebalance_max_delay_ms"
     check_keys(table, (*_LABELS, "protocol", delay, "steps"), where[:-2], required=("steps",))
-    if as_text(table.get("protocol", "sessioned"), f"{where}protocol") not in (
-        "sessioned",
-        "compatible",
-        "eager",
-    ):
+    protocols = ("sessioned", "compatible", "eager")
+    if as_text(table.get("protocol", "sessioned"), f"{where}protocol") not in protocols:
         _fail(f"{where}protocol", "sessioned, compatible or eager", table["protocol"])
     _count(table.get(delay, 0), f"{where}{delay}")
     optional = ("event", "wait_ms", "until_stable", "new_leader", "running")
@@ -255,49 +257,45 @@ def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
         workers = as_texts(step["workers"], f"{at}.workers")
         if len(set(workers)) < len(workers):
             raise InputError(f"{at}.workers: a worker is repeated")
-        for name, tasks in as_object(step["connectors"], f"{at}.connectors").items():
-            _count(tasks, f"{at}.connectors[{name!r}]", MAX_PARTITIONS)
+        table_of(_count)(step["connectors"], f"{at}.connectors")
         as_optional_text(step.get("event"), f"{at}.event")
         _count(step.get("wait_ms", 0), f"{at}.wait_ms", _MAX_TIME)
         for key in ("until_stable", "new_leader"):
-            if not isinstance(step.get(key, False), bool):
-                _fail(f"{at}.{key}", "true or false", step[key])
+            as_flag(step.get(key, False), f"{at}.{key}")
         for worker, value in as_object(step.get("running", {}), f"{at}.running").items():
             inside = f"{at}.running[{worker!r}]"
-            running = as_object(value, inside)
-            check_keys(running, ("connectors", "tasks"), inside)
-            as_texts(running.get("connectors", ()), f"{inside}.connectors")
-            for index, task in enumerate(as_texts(running.get("tasks", ()), f"{inside}.tasks")):
+            running = parse_fields(value, inside, {}, {"connectors": as_texts, "tasks": as_texts})
+            for index, task in enumerate(running.get("tasks", ())):
                 if not _CONNECT_TASK.fullmatch(task):
                     _fail(f"{inside}.tasks[{index}]", "a task such as 'name-0'", task)
 
 
 def _subtopologies(
-    table: Mapping[str, object], where: str, optional: Sequence[str]
+    table: Mapping[str, object], where: str, per_partition: Mapping[str, Parser[Any]]
 ) -> dict[str, int]:
-    """Check the subtopologies, and return their partition counts."""
+    """Check the subtopologies, and return their partition counts.
+
+    ``per_partition`` are the optional lists with one entry per partition.
+    """
     counts: dict[str, int] = {}
     for name, value in as_object(table["subtopologies"], f"{where}subtopologies").items():
         at = f"{where}subtopologies[{name!r}]"
-        if optional and not re.fullmatch(r"0|[1-9]\d{0,8}", name):
+        if per_partition and not re.fullmatch(r"0|[1-9]\d{0,8}", name):
             _fail(at, "a number as the name of the subtopology", name)
-        fields = as_object(value, at)
-        check_keys(
-            fields, ("partitions", "stateful", *optional), at, required=("partitions", "stateful")
-        )
-        counts[name] = _count(fields["partitions"], f"{at}.partitions", MAX_PARTITIONS)
-        if not isinstance(fields["stateful"], bool):
-            _fail(f"{at}.stateful", "true or false", fields["stateful"])
-        for key in optional:
-            values = as_array(fields.get(key, ()), f"{at}.{key}")
-            if key in fields and len(values) != counts[name]:
-                _fail(f"{at}.{key}", f"one entry per partition, {counts[name]}", len(values))
-            for index, entry in enumerate(values):
-                if key == "end_offsets":
-                    _count(entry, f"{at}.{key}[{index}]", _MAX_LONG)
-                else:
-                    as_texts(entry, f"{at}.{key}[{index}]")
+        fields = parse_fields(value, at, {"partitions": _count, "stateful": as_flag}, per_partition)
+        counts[name] = fields["partitions"]
+        for key in per_partition.keys() & fields.keys():
+            if len(fields[key]) != counts[name]:
+                expected = f"one entry per partition, {counts[name]}"
+                _fail(f"{at}.{key}", expected, len(fields[key]))
     return counts
+
+
+_PER_PARTITION = {
+    "racks": items_of(as_texts),
+    "changelog_racks": items_of(as_texts),
+    "end_offsets": items_of(lambda value, where: _count(value, where, _MAX_LONG)),
+}
 
 
 def _entries(
@@ -334,14 +332,9 @@ def _known(counts: Mapping[str, int], name: str, where: str) -> int:
 
 
 def _numbers(value: object, where: str, limit: int) -> None:
-    for index, number in enumerate(as_array(value, where)):
-        if not 0 <= as_integer(number, f"{where}[{index}]") < limit:
+    for index, number in enumerate(items_of(as_integer)(value, where)):
+        if not 0 <= number < limit:
             _fail(f"{where}[{index}]", f"a partition number below {limit}", number)
-
-
-def _texts_by_name(value: object, where: str) -> None:
-    for name, text in as_object(value, where).items():
-        as_text(text, f"{where}[{name!r}]")
 
 
 def _count(value: object, where: str, maximum: int = _MAX_INT) -> int:

@@ -30,6 +30,7 @@ MAX_SPEED = 10_000
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
 USER_DATA_WITHOUT_GENERATION = "v0"
+Word = TypeVar("Word", bound=StrEnum)
 REBALANCING = "Rebalancing"
 """State of a group that rebalances, if the source does not name the state."""
 REBALANCING_STATES = frozenset(
@@ -51,16 +52,6 @@ class Assumed(StrEnum):
 
     TOPICS = "topics"  # the subscription
     RACK = "rack"
-
-    @classmethod
-    def parse(cls, name: str) -> "Assumed":
-        """Convert a name to a property. Raise InputError for an unknown name."""
-        try:
-            return cls(name)
-        except ValueError:
-            raise InputError(
-                f"assumed properties must be of {', '.join(cls)}, got {name!r}"
-            ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +84,6 @@ class WeightSource(StrEnum):
     RATE = "rate"  # messages appended between two samples of the end offsets
     SIZE = "size"  # bytes on disk
     FILE = "file"  # numbers of a file or table; their quantity is not known
-
-    @classmethod
-    def parse(cls, name: str) -> "WeightSource":
-        """Convert a name to a weight source. Raise InputError for an unknown name."""
-        try:
-            return cls(name)
-        except ValueError:
-            known = ", ".join(cls)
-            raise InputError(
-                f"the source of weights must be one of {known}, got {name!r}"
-            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +319,15 @@ def _check_length(where: str, name: str, values: tuple[object, ...], partitions:
         )
 
 
+def _word(words: type[Word], value: str, name: str) -> Word:
+    """Convert a value to a word of an enumeration. Raise InputError for other values."""
+    try:
+        return words(value)
+    except ValueError:
+        known = ", ".join(words)
+        raise InputError(f"{name} must be one of {known}, got {value!r}") from None
+
+
 def check_unique(kind: str, names: Sequence[str]) -> None:
     """Raise InputError if a name is listed twice."""
     if len(set(names)) != len(names):
@@ -383,13 +372,8 @@ class GroupStatus:
     assignor: str | None = None
 
     def __post_init__(self) -> None:
-        if self.protocol is None:
-            return
-        try:
-            object.__setattr__(self, "protocol", Protocol(self.protocol))
-        except ValueError:
-            known = ", ".join(map(str, Protocol))
-            raise InputError(f"protocol must be one of {known}, got {self.protocol!r}") from None
+        if self.protocol is not None:
+            object.__setattr__(self, "protocol", _word(Protocol, self.protocol, "protocol"))
 
     @property
     def is_rebalancing(self) -> bool:
@@ -490,7 +474,8 @@ class Group:
         for name in ("topics", "members", "notes", "available_weights"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.weight_source is not None:
-            object.__setattr__(self, "weight_source", WeightSource.parse(self.weight_source))
+            source = _word(WeightSource, self.weight_source, "the source of weights")
+            object.__setattr__(self, "weight_source", source)
         check_unique("topic", [topic.name for topic in self.topics])
         check_unique("member id", [member.id for member in self.members])
 
