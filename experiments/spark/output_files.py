@@ -1,18 +1,15 @@
-"""Digest, copy and delete files of an output directory on any Hadoop file system.
+"""Digest and copy files of an output directory on any Hadoop file system.
 
 Spark lists, reads and writes all files, so that the driver needs no access to the file system.
 """
 
 import json
-import re
 import secrets
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession
@@ -33,7 +30,6 @@ from kassay.experiments.study.output_reader import (
 from kassay.reference.model.errors import InputError
 
 CASES_FOLDER, SUMMARY_FOLDER = "cases", "summary"
-_RUN_FOLDERS = (CASES_FOLDER, SUMMARY_FOLDER, MANIFESTS)
 PARQUET_OPTIONS = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",  # counts prove completeness
@@ -122,39 +118,6 @@ def changed_folders(spark: SparkSession, output: str) -> set[str]:
     except InputError:
         return set()  # there is no manifest
     return {name.rpartition("/")[0] for name in damage}
-
-
-def delete_abandoned_runs(
-    output: str, manifest: Mapping[str, Any], *, spark: SparkSession | None = None
-) -> int:
-    """Delete the runs that the manifest of a study does not list, and return their number.
-
-    An output on another file system requires a Spark session; files of tasks that Spark did not
-    commit remain there.
-    """
-    kept = {*manifest["folders"], str(manifest["summary"]).replace(SUMMARY_FOLDER, MANIFESTS, 1)}
-    directory = location(output)
-    if directory is not None:
-        paths = (path for folder in _RUN_FOLDERS for path in (directory / folder).rglob("run=*"))
-        abandoned = {path.relative_to(directory).as_posix() for path in paths} - kept
-        for run in abandoned:
-            shutil.rmtree(directory / run)
-    else:
-        spark = spark or SparkSession.active()
-        files = (
-            f"{folder}/{row['name']}"
-            for folder in _RUN_FOLDERS
-            for row in _files(spark, output, folder)
-        )
-        abandoned = {match[0] for name in files if (match := re.match(r".*?/run=[^/]+", name))}
-        abandoned -= kept
-        # A partitioned write without rows deletes all files of the folder.
-        empty = spark.range(0).withColumn("partition", F.lit(0)).write.mode("overwrite")
-        for run in abandoned:
-            empty.options(**PARQUET_OPTIONS).partitionBy("partition").parquet(
-                f"{uri_of(output)}/{run}"
-            )
-    return len(abandoned)
 
 
 def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> None:

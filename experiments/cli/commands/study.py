@@ -22,7 +22,7 @@ from kassay.experiments.cli.source_options import read_group_documents
 from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
 from kassay.experiments.report.assignor_results import by_scope
 from kassay.experiments.report.measure_section import measure_section
-from kassay.experiments.spark.output_files import delete_abandoned_runs, read_summary
+from kassay.experiments.spark.output_files import read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
 from kassay.experiments.study.cases import ImportedCases, JoinedCases, divided_seeds
@@ -68,11 +68,6 @@ class StudyOptions:
     )
     output: str = location_option()
     tasks: int | None = tasks_option()
-    clean: bool = option(
-        False,
-        "After the study, delete the files of interrupted runs and of other studies from the "
-        "output. No other study may use this output at the same time.",
-    )
     stop_after: float | None = option(
         None,
         "Start no batch of cases after this time, and summarise the finished batches. The same "
@@ -129,10 +124,6 @@ def study(
                 ),
             )
             results = read_summary(session, options.output)
-            if options.clean:
-                delete_abandoned_runs(options.output, results.manifest, spark=session)
-    elif options.clean:
-        delete_abandoned_runs(options.output, results.manifest)
     _print_summary(results)
     if not all_valid:
         raise typer.Exit(BAD_INPUT)

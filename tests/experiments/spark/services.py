@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -11,6 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
@@ -18,7 +20,7 @@ from urllib.parse import quote
 import pyspark
 import pytest
 
-from kassay.experiments.spark.session import find_java
+from kassay.experiments.spark.session import make_java_home
 from tests.conformance.jars import JarsUnavailableError, classpath
 
 ROOT = Path(__file__).parents[3]
@@ -41,11 +43,16 @@ main(sys.argv[1:])
 _S3_NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 
 
+@cache
+def _java_home() -> Path:
+    return make_java_home(Path(tempfile.mkdtemp()))
+
+
 def spark_environment() -> dict[str, str]:
     """Return the environment of Spark processes that kassay does not start."""
     return {
         **os.environ,
-        "JAVA_HOME": str(find_java()),
+        "JAVA_HOME": str(_java_home()),
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_CONF_DIR": str(ROOT / "experiments" / "spark" / "conf"),

@@ -7,7 +7,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
     find_counterexample,
 )
 from kassay.experiments.spark.counterexample_search import search_cases
-from kassay.experiments.study.cases import Case, ListedCases
+from kassay.experiments.study.cases import Case
 from tests.tiers import short_and_long
 
 pytestmark = pytest.mark.spark
@@ -25,7 +25,7 @@ CASES = [
 )
 def test_spark_finds_the_same_counterexamples_as_one_process(spark, assignor):
     options = CounterexampleOptions(assignor=assignor, shortcoming=Shortcoming.IMBALANCE)
-    found = list(search_cases(spark, ListedCases(tuple(CASES)), options, tasks=3))
+    found = list(search_cases(spark, tuple(CASES), options, tasks=3))
     assert sorted(found, key=lambda result: result.case) == sorted(
         (find_counterexample(case, options) for case in CASES), key=lambda result: result.case
     )

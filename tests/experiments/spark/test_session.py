@@ -1,32 +1,10 @@
-"""Failed Maven downloads are one error, and groups get their share of an executor's memory."""
+"""Groups get their share of an executor's memory."""
 
-import os
 from unittest.mock import MagicMock
 
 import pytest
-from pyspark.errors import PySparkRuntimeError
 
-from kassay.experiments.spark.session import captured_stderr, memory_per_task
-from kassay.reference.model.errors import RunError
-
-REPORT = b""":: problems summary ::
-\tmodule not found: a#b;1
-Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: a#b;1: not found]
-\tat org.apache.spark.util.MavenUtils$.resolveMavenCoordinates(MavenUtils.scala:539)
-"""
-
-
-def _fail(*, output: bytes) -> None:
-    with captured_stderr("a:b:1"):
-        os.write(2, output)
-        raise PySparkRuntimeError("it ended")
-
-
-def test_the_error_contains_the_reason_of_spark(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RunError, match="package a:b:1: unresolved dependency: a#b;1: not"):
-        _fail(output=REPORT)
-    os.write(2, b"later output")
-    assert capfd.readouterr().err == "later output"
+from kassay.experiments.spark.session import memory_per_task
 
 
 @pytest.mark.parametrize(

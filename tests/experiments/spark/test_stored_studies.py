@@ -161,17 +161,6 @@ def test_a_study_repairs_every_damage_and_keeps_other_batches(spark, many_batche
     load_summary(directory)
 
 
-def _add_abandoned_runs(directory):
-    """Add a run of a batch that was not finished, and a run of another study."""
-    [path] = _files_of(directory, 0)
-    [summary] = directory.glob("summary/run=*/outcomes/*.parquet")
-    for folder in (path.parents[1], directory / "cases" / "0123" / "batch=0"):
-        other = folder / "run=abandoned"
-        (other / "_temporary" / "0").mkdir(parents=True)
-        shutil.copy(summary, other / "_temporary" / "0" / "part-00000.parquet")
-        shutil.copy(path, other)
-
-
 @pytest.mark.long
 @pytest.mark.usefixtures("commands_share_spark")
 def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch):
@@ -179,8 +168,3 @@ def test_a_finished_study_starts_no_spark(kassay, tmp_path, monkeypatch):
     first = kassay("study", *options)
     monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", None)
     assert kassay("study", *options).out == first.out
-    kept = set(tmp_path.rglob("*.parquet"))
-    _add_abandoned_runs(tmp_path)
-    assert kassay("study", *options, "--clean").out == first.out
-    assert set(tmp_path.rglob("*.parquet")) == kept
-    assert not list(tmp_path.rglob("run=abandoned"))

@@ -1,5 +1,4 @@
 import json
-import re
 import shutil
 from functools import partial
 
@@ -8,14 +7,12 @@ import pytest
 from pyspark.errors import PySparkException
 
 from kassay.experiments.comparison.optimum import CaseLimits
-from kassay.experiments.spark.output_files import delete_abandoned_runs
 from kassay.experiments.spark.session import code_identity
 from kassay.experiments.spark.study_pipeline import evaluate_cases, write_study
 from kassay.experiments.study.cases import (
     Batch,
     Case,
     JoinedCases,
-    ListedCases,
     case_index,
     cases_of,
     document_id,
@@ -38,7 +35,7 @@ CASES = JoinedCases(
         imported_cases([VALID, "{}"], assignors=ASSIGNORS),
         cases_of(["named", "equal-join", "mixed-churn"], seeds=6, assignors=ASSIGNORS),
         cases_of(["trajectories"], seeds=1, assignors=ASSIGNORS, first_seed=2),
-        ListedCases((Case(family="no-such-family", seed=0, assignors=ASSIGNORS),)),
+        (Case(family="no-such-family", seed=0, assignors=ASSIGNORS),),
     )
 )
 ALL = Batch(0, 0, len(CASES))
@@ -114,32 +111,6 @@ def test_only_missing_batches_are_evaluated_again(spark, tmp_path):
     assert ["batch=2" in str(path) for path in new] == [True]
 
 
-def write_in_batches(spark, cases, directory, *, batch_cases):
-    """Return a function that writes the study, as often as it is called."""
-    settings = StudySettings(batch_cases=batch_cases)
-    return partial(write_study, spark, cases, str(directory), manifest=dict, settings=settings)
-
-
-@pytest.mark.long
-def test_small_batches_are_merged_at_the_end(spark, tmp_path, monkeypatch):
-    cases = cases_of(["equal-join"], seeds=10, assignors=ASSIGNORS)
-    write = write_in_batches(spark, cases, tmp_path, batch_cases=2)
-    write()
-    single = stored_rows(tmp_path, read_manifest(tmp_path))
-    monkeypatch.setattr("kassay.experiments.spark.study_pipeline._CASES_PER_FILE", 4)
-    write()
-    merged = read_manifest(tmp_path)
-    # Batches 5 and 6 contain batches 0 to 3.
-    assert [re.search(r"batch=(\d)", name)[1] for name in merged["folders"][:3]] == list("456")
-    assert stored_rows(tmp_path, merged) == single
-    delete_abandoned_runs(str(tmp_path), merged)
-    assert len(list(tmp_path.glob("cases/*/batch=*/run=*"))) == 3
-    [lost] = tmp_path.glob("cases/*/batch=5")
-    shutil.rmtree(lost)
-    write()
-    assert stored_rows(tmp_path, read_manifest(tmp_path)) == single
-
-
 def _seeds_of(batch, total):
     return {case_index(position, total) for position in range(batch.first, batch.end)}
 
@@ -149,7 +120,7 @@ def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
     by_name = {row["groups"]["case"]: row for row in expected}
     names = list(by_name)[2:10]
     bad = {names[1]: "abort", names[3]: "segfault", names[6]: "exhaust_memory"}
-    cases = ListedCases(tuple(case for case in CASES if case.name in names))
+    cases = tuple(case for case in CASES if case.name in names)
     evaluator = partial(faults.evaluate_with_crashes, bad=bad)
     frame = evaluate_cases(
         spark,
@@ -172,7 +143,7 @@ def test_crashes_of_the_evaluating_process_become_rows(spark, expected):
 
 @pytest.mark.long
 def test_the_time_limit_applies_to_native_code(spark):
-    cases = ListedCases(tuple(CASES)[2:5])
+    cases = tuple(CASES)[2:5]
     names = [case.name for case in cases]
     evaluator = partial(faults.evaluate_with_crashes, bad={names[1]: "hang"})
     settings = StudySettings(limits=CaseLimits(group=8.0))
@@ -189,7 +160,7 @@ def test_workers_with_another_version_are_rejected(spark, tmp_path, monkeypatch)
     with pytest.raises(
         PySparkException, match=r"has kassay .*, the driver has 0123|the driver 0123"
     ):
-        write_study(spark, ListedCases(tuple(CASES)[2:3]), str(tmp_path), manifest=dict)
+        write_study(spark, tuple(CASES)[2:3], str(tmp_path), manifest=dict)
 
 
 def test_invalid_groups_become_rows_with_an_error(expected):

@@ -35,7 +35,7 @@ def test_the_primary_analysis_has_2000_trajectories_and_names_its_endpoint():
 def test_every_key_of_the_file_is_read():
     config = read_config(
         "families: {named: all, mixed-join: 2}\nassignors: [range]\nfirst_seed: 5\n"
-        "groups: [a.jsonl]\ndrawn: 3\nwave: 4\nlimits: {time: 1, memory: 99, group: 2.5}\n",
+        "groups: [a.jsonl]\ndrawn: 3\nbatch_cases: 4\nlimits: {time: 1, memory: 99, group: 2.5}\n",
         "mine.yaml",
         directory=Path("there"),
     )
@@ -67,7 +67,6 @@ def test_every_key_of_the_file_is_read():
         ("families: {}\nassignors: [range, range]", "assignors[1]: 'range' is repeated"),
         ("families: {}\nbatch_cases: 0", "mine.yaml:2: batch_cases: must be at least 1"),
         ("families: {}\nbatch_cases: 100001", "mine.yaml:2: batch_cases: must be at most 100000"),
-        ("families: {}\nwave: 0", "mine.yaml:2: wave: must be at least 1"),
         ("families: {}\nlimits: {time: soon}", "limits.time: expected a number"),
         ("families: {}\nlimits: {time: 0}", "limits.time: must be above 0"),
         ("families: {}\nlimits: {memory: 0}", "limits.memory: must be at least 1"),
