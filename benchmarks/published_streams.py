@@ -27,9 +27,9 @@ from benchmarks.rebalance_rules import (
     moves_of,
     share,
 )
-from kassay.experiments.study.evaluate_event_stream import HINDSIGHT, OPTIMUM
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS, StreamStep
 from kassay.experiments.study.output_reader import read_manifest
+from kassay.experiments.study.tables import HINDSIGHT, OPTIMUM
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.limits import SearchLimits

@@ -19,8 +19,6 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import loads
 from kassay.solver.frontier import Frontier
-from kassay.solver.network.subscription_network import build_network
-from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution
 
 if TYPE_CHECKING:
@@ -210,40 +208,6 @@ def to_networkx(group: Group, assignment: Assignment | None = None) -> "nx.Graph
     for name, indices in group.subscribers().items():
         for index in indices:
             graph.add_edge(("member", group.members[index].id), ("topic", name))
-    return graph
-
-
-def residual_network(group: Group, assignment: Assignment) -> "nx.MultiDiGraph[Any]":
-    """Return the residual flow network of an assignment as a networkx graph.
-
-    An edge from a member to a topic means that the member can give a partition of the topic, with
-    its number as attribute ``partitions``. An edge from a topic to a member means that the member
-    can take a partition of the topic. A path from a member to another one with a load that is
-    lower by two or more is an improving chain. Every partition has weight 1.
-
-    Raises
-    ------
-    UsageError
-        If the assignment is not valid for the group.
-    """
-    import networkx as nx  # noqa: PLC0415 - only graphs need it
-
-    require_group(group)
-    problem = build_problem(group)
-    network = build_network(problem)
-    counts = network.counts(problem.valid_placement(assignment))
-    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
-    loads = network.loads(counts).tolist()
-    for name, load in zip(network.member_ids, loads, strict=True):
-        graph.add_node(("member", name), load=load)
-    for tail, head, count in zip(
-        network.tail.tolist(), network.head.tolist(), counts.tolist(), strict=True
-    ):
-        topic = ("topic", network.topic_names[tail])
-        member = ("member", network.member_ids[head])
-        graph.add_edge(topic, member)
-        if count:
-            graph.add_edge(member, topic, partitions=count)
     return graph
 
 

@@ -3,7 +3,6 @@ from kassay.experiments.comparison.compare import compare as compare
 from kassay.experiments.comparison.comparison_result import Comparison as Comparison
 from kassay.experiments.notebook_helpers import load_captures as load_captures
 from kassay.experiments.notebook_helpers import plot as plot
-from kassay.experiments.notebook_helpers import residual_network as residual_network
 from kassay.experiments.notebook_helpers import to_frame as to_frame
 from kassay.experiments.notebook_helpers import to_networkx as to_networkx
 from kassay.experiments.planning.plan import Plan as Plan

@@ -9,13 +9,14 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.report.assignor_results import (
     AssignorSummary,
+    ReportTable,
     by_assignor,
     by_family,
     by_subscriptions,
     main_scope,
     scope_rows,
+    short_number,
 )
-from kassay.experiments.report.report_table import ReportTable, short_number
 
 
 def library_tables(outcomes: pd.DataFrame) -> tuple[ReportTable, ...]:

@@ -6,6 +6,7 @@ simulation or of a script, write the file again:
 """
 
 import json
+from pathlib import Path
 
 from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
@@ -44,7 +45,8 @@ def main() -> None:
         for script in BUILT_IN_SCRIPTS
         for assignor in ASSIGNORS
     )
-    RECORDED_GROUPS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    Path(str(RECORDED_GROUPS)).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -19,20 +19,14 @@ from kassay.solver.solution import Solution
 class KindMeasure:
     """Value of an answer on one measure, with the minimum of the measure.
 
-    Parameters
-    ----------
-    minimum, bound
-        Best known value and proven lower bound, under the condition of the measure in
-        docs/kinds.md; None if the answer does not meet the condition.
-    optimum
-        Value in the optimum of all levels in their order; None if it is not computed.
+    The minimum is None if the answer does not meet the condition of the measure in docs/kinds.md.
     """
 
     name: str
     value: int
-    minimum: int | None
-    bound: int | None
-    optimum: int | None = None
+    minimum: int | None  # best known value
+    bound: int | None  # proven lower bound
+    optimum: int | None = None  # in the optimum of all levels in their order, if it is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,22 +135,14 @@ class StableRun:
 class ForecastRequest:
     """Events and changes of a forecast.
 
-    Parameters
-    ----------
-    downtime_ms, pause_ms
-        Time from the stop of a worker to its return, and from its return to the stop of the next
-        worker.
-    assignors
-        Further assignors to compare with the current one.
-    changes
-        Values per setting, as texts; each combination is compared with the current settings. By
-        default, the kind selects the changes, and the forecast recommends one of them.
+    Each combination of ``changes``, values per setting, is compared with the current settings. By
+    default, the kind selects the changes, and the forecast recommends one of them.
     """
 
     limits: SearchLimits
-    downtime_ms: int = 30_000
-    pause_ms: int = 30_000
-    assignors: Sequence[str] = ()
+    downtime_ms: int = 30_000  # from the stop of a worker to its return
+    pause_ms: int = 30_000  # from the return of a worker to the stop of the next one
+    assignors: Sequence[str] = ()  # compared with the current one
     changes: Mapping[str, Sequence[str]] | None = None
 
 
@@ -191,41 +177,26 @@ def ending_without_answer(result: DocumentRunResult) -> tuple[Ending, str]:
 class GroupKind:
     """A kind of groups: its words, and the functions for its documents.
 
-    Parameters
-    ----------
-    places, topics
-        Keys of a document with the members, processes or workers, and with the topics,
-        subtopologies or connectors.
-    lever
-        What an operator can change.
-    compare
-        Compare an answer with the optimum: once, or once per stable state.
-    run_until_stable
-        Run an assignor until its answer is stable. None if its first answer is.
-    answer_measures
-        Return measures of a stable answer that have no minimum.
-    forecast, assumption
-        Forecast events, and describe them in one sentence. None if kassay does not simulate
-        events; ``no_forecast`` is the reason.
-    settings
-        Settings that a forecast can change.
-    event_rows
-        Yield the rows of the table of a forecast from its JSON object: setting, event,
-        rebalances, starts, stopped seconds, those per task, minutes of probing, state moves,
-        fewest state moves.
+    Keys of a document are ``places``, with the members, processes or workers, and ``topics``, with
+    the topics, subtopologies or connectors. The rows of ``event_rows`` have: setting, event,
+    rebalances, starts, stopped seconds, those per task, minutes of probing, state moves, fewest
+    state moves.
     """
 
     kind: Kind
     title: str
     places: str
     topics: str
-    lever: str
+    lever: str  # what an operator can change
+    # Compare an answer with the optimum: once, or once per stable state.
     compare: Callable[[KindDocument, Answer, SearchLimits], list[KindComparison]]
     current_state: Callable[[KindDocument], CurrentState]
+    # None: the first answer of an assignor is stable.
     run_until_stable: Callable[[KindDocument, str], StableRun] | None = None
+    # Measures of a stable answer that have no minimum.
     answer_measures: Callable[[KindDocument, Answer], Sequence[KindMeasure]] = lambda *_: ()
     forecast: ForecastFunction | None = None
-    no_forecast: str | None = None
-    settings: Sequence[str] = ()
-    assumption: str | None = None
+    no_forecast: str | None = None  # reason
+    settings: Sequence[str] = ()  # that a forecast can change
+    assumption: str | None = None  # the simulated events in one sentence
     event_rows: Callable[[Record], Iterator[Sequence[object]]] | None = None

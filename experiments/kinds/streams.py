@@ -50,40 +50,22 @@ Assign = Callable[[KindDocument], Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsEvent:
-    """Cost of an event of a Streams application until the assignment is stable.
-
-    Parameters
-    ----------
-    rebalances
-        Number of rebalances, the first one included. The additional rebalance that hands over a
-        task from one process to another is not counted.
-    probing_ms
-        Time from the event to the last rebalance, in milliseconds.
-    state_moves
-        Stateful tasks that end on a process without caught-up state at the event, although
-        another process had it.
-    restored_copies
-        Active, standby and warm-up tasks that processes built from the changelog.
-    application
-        The document after the last rebalance, to which the next event applies.
-    """
+    """Cost of an event of a Streams application until the assignment is stable."""
 
     ending: Ending
-    rebalances: int
-    probing_ms: int
-    state_moves: int
-    restored_copies: int
-    application: KindDocument
+    rebalances: int  # with the first one, without the one that hands over a task
+    probing_ms: int  # from the event to the last rebalance
+    state_moves: int  # stateful tasks that end without state, although a process had it
+    restored_copies: int  # tasks of all roles that processes built from the changelog
+    application: KindDocument  # after the last rebalance; the next event applies to it
     detail: str | None = None
 
 
-def join_process(
-    document: KindDocument, id: str, *, threads: int, tags: Mapping[str, str] | None = None
-) -> KindDocument:
+def join_process(document: KindDocument, id: str, *, threads: int) -> KindDocument:
     """Add a process without state. ``id`` is a UUID."""
-    process = {"id": id, "threads": threads, **({"tags": dict(tags)} if tags else {})}
     content: Any = document.content
-    return replace(document, content={**content, "processes": [*content["processes"], process]})
+    processes = [*content["processes"], {"id": id, "threads": threads}]
+    return replace(document, content={**content, "processes": processes})
 
 
 def leave_process(document: KindDocument, id: str) -> KindDocument:

@@ -3,14 +3,70 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pandas as pd
 from scipy.stats import binomtest
 
 from kassay.experiments.plotting.page_templates import digits_in_groups
-from kassay.experiments.report.report_table import ReportTable, short_number
+from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
+from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.result_statistics import CONFIDENCE
 from kassay.experiments.study.tables import APART, GENERATED, assignors_of, families_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTable:
+    """Table of a report page. ``name`` is the name of the table's CSV file."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    csv: str
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        columns: Iterable[str],
+        rows: Iterable[tuple[Any, ...]],
+        *,
+        data: pd.DataFrame | Sequence[Mapping[str, object]] | None = None,
+    ) -> "ReportTable":
+        """Create a table. Its CSV file contains ``data``, or else the table's cells."""
+        titles, cells = tuple(columns), tuple(rows)
+        frame = pd.DataFrame(cells, columns=titles) if data is None else pd.DataFrame(data)
+        return cls(name=name, columns=titles, rows=cells, csv=frame.to_csv(index=False))
+
+
+def number_text(value: float, sign: str = "") -> str:
+    """Format a number with three significant digits, and at least as many integer digits."""
+    size = abs(value)
+    if not size or math.isnan(value):
+        return "–" if size else "0"
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
+    text = f"{value:{sign}.{digits}f}" if size >= 0.001 else f"{value:{sign}.1g}"
+    return text.replace("-", "−")
+
+
+def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
+    """Format a value and the ends of its interval, if they differ."""
+    if low == high:  # the resampled streams all have this value
+        return number_text(value, sign)
+    return f"{number_text(value, sign)} ({number_text(low, sign)} to {number_text(high, sign)})"
+
+
+def short_number(value: float | None) -> str:
+    """Format a number with three significant digits or as an integer, without trailing zeros.
+
+    Examples
+    --------
+    >>> short_number(0.05), short_number(1234.5), short_number(None)
+    ('0.05', '1234', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +144,12 @@ class AssignorSummary:
 
     An assignor has no result on the groups on which it fails or does not terminate. They are in
     no other category. The values of moves refer to the groups with owned partitions.
-
-    Parameters
-    ----------
-    sums
-        Sums of the columns of the table ``outcomes``, which `study_summary` defines.
-    is_sample
-        Whether the groups are a sample, so that shares have an interval.
-    largest_excess
-        Largest excess of the maximum load in partitions or units of weight.
-    largest_excess_percent
-        Largest excess in per cent of the minimum.
     """
 
-    sums: Mapping[str, int]
-    is_sample: bool
-    largest_excess: int | None
-    largest_excess_percent: float | None
+    sums: Mapping[str, int]  # of the columns of the table `outcomes`, see `study_summary`
+    is_sample: bool  # whether the groups are a sample, so that shares have an interval
+    largest_excess: int | None  # of the maximum load, in partitions or units of weight
+    largest_excess_percent: float | None  # of the minimum
 
     @property
     def minimum_imbalance(self) -> Proportion:
@@ -403,3 +448,95 @@ def family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]
         numbers = (str(int(counts[column].get(name, 0))) for column in _COUNTS)
         rows.append((name, *numbers, describe_family(family)))
     return ReportTable.of("families", ("family", *_COUNTS.values(), "parameters"), rows)
+
+
+MAIN_MEASURES = (
+    *("slots", "sum_of_squares", "movement"),
+    *("task_sum_of_squares", "task_topic_spread", "task_movement", "task_stopped_ms"),
+    *("task_starts", "state_moves", "standby_moves", "probing_ms", "rebalances"),
+)
+"""Measures of the findings and of the published tables."""
+_MEASURE_COLUMNS = (
+    *("family", "assignor", "measure", "above the minimum"),
+    *("mean excess of those", "mean value"),
+)
+_MILLISECONDS = "_ms"
+
+_MeasureRow = Mapping[str, Any]
+
+
+class MeasureSection(NamedTuple):
+    """Number of cases, findings as sentences, and the table of measures."""
+
+    cases: int
+    findings: tuple[str, ...]
+    table: ReportTable
+
+
+def measure_section(results: StudySummary, *, only_main: bool = False) -> MeasureSection | None:
+    """Create the table and the findings of the measures of a study, or None without measures.
+
+    The table has all measures, or the `MAIN_MEASURES` if ``only_main`` is true.
+    """
+    if results.measures.empty:
+        return None
+    rows = _ordered_measures(results)
+    # Standbys are not configured in families without moves of standbys.
+    main = [
+        row
+        for row in rows
+        if row["measure"] in MAIN_MEASURES and (row["value"] or row["measure"] != "standby_moves")
+    ]
+    families = results.families[results.families["family"].isin(DOCUMENT_FAMILIES)]
+    shown = main if only_main else rows
+    return MeasureSection(
+        cases=int(families["groups"].sum()),
+        findings=tuple(_measure_findings(main)),
+        table=ReportTable.of("measures", _MEASURE_COLUMNS, map(_measure_cells, shown), data=rows),
+    )
+
+
+def _ordered_measures(results: StudySummary) -> list[_MeasureRow]:
+    """Return the sums in the order of the families and of the main measures."""
+    families, main = list(DOCUMENT_FAMILIES), list(MAIN_MEASURES)
+    records: list[Any] = results.measures.to_dict("records")
+
+    def place(row: _MeasureRow) -> tuple[object, ...]:
+        name = row["measure"]
+        rank = main.index(name) if name in main else len(main)
+        return families.index(row["family"]), row["assignor"], rank, name
+
+    return sorted(records, key=place)
+
+
+def _measure_cells(row: _MeasureRow) -> tuple[str, ...]:
+    name, unit = row["measure"], 1
+    if name.endswith(_MILLISECONDS):
+        name, unit = f"{name.removesuffix(_MILLISECONDS)}_s", 1000
+    above = "–"
+    if row["proven"]:
+        share = Proportion(row["above"], row["proven"])
+        above = f"{share.percent_with_interval}, {_count(row['above'])} of {_count(row['proven'])}"
+    excess = number_text(row["excess"] / unit / row["above"]) if row["above"] else "–"
+    return (
+        *(row["family"], row["assignor"], name, above, excess),
+        number_text(row["value"] / unit / row["answers"]),
+    )
+
+
+def _measure_findings(rows: list[_MeasureRow]) -> Iterator[str]:
+    """Yield one sentence per family and assignor, with the measures above their minimum."""
+    for family, assignor in dict.fromkeys((row["family"], row["assignor"]) for row in rows):
+        parts = []
+        for row in rows:
+            if (row["family"], row["assignor"]) == (family, assignor) and row["above"]:
+                share = Proportion(row["above"], row["proven"]).percent_with_interval
+                parts.append(f"{row['measure']} in {share} of {_count(row['proven'])} cases")
+        if parts:
+            yield f"{family}: {assignor} is above the proven minimum of {', '.join(parts)}."
+        else:
+            yield f"{family}: {assignor} reaches the minimum of each compared measure."
+
+
+def _count(number: int) -> str:
+    return digits_in_groups(int(number))

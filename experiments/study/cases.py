@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate
 from operator import xor
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol
 
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES, STUDIED
@@ -261,16 +261,7 @@ def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
         number, first = number + 1, end
 
 
-class _Number(Protocol):
-    def __mul__(self, other: int, /) -> Self: ...
-
-    def __mod__(self, other: int, /) -> Self: ...
-
-
-_Position = TypeVar("_Position", bound=_Number)
-
-
-def case_index(position: _Position, total: int) -> _Position:
+def case_index(position: Any, total: int) -> Any:
     """Convert a position in the mixed order of a study to the index of a case.
 
     The function is a bijection of 0 to ``total - 1``. A position is an integer, or a column of

@@ -27,19 +27,11 @@ _KEYS = ("families", "assignors", "first_seed", "groups", "drawn", "batch_cases"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """Settings of the evaluation of a study's cases.
-
-    Parameters
-    ----------
-    drawn
-        Cases with smaller seeds keep documents and assignments; None for all cases.
-    batch_cases
-        Maximum number of cases per batch.
-    """
+    """Settings of the evaluation of a study's cases."""
 
     limits: CaseLimits = LIMITS
-    drawn: int | None = None
-    batch_cases: int = BATCH_CASES
+    drawn: int | None = None  # cases with smaller seeds keep documents and assignments; None: all
+    batch_cases: int = BATCH_CASES  # maximum number of cases per batch
 
 
 DEFAULT_SETTINGS = StudySettings()
@@ -47,27 +39,15 @@ DEFAULT_SETTINGS = StudySettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyConfig(StudySettings):
-    """Configuration of a study: families, assignors, group documents and settings.
+    """Configuration of a study: families, assignors, group documents and settings."""
 
-    Parameters
-    ----------
-    file, digest
-        Name and SHA-256 of the configuration file, if there is one.
-    families
-        Seeds per family; None for all groups of the family.
-    seeds
-        Number of seeds that were divided among the families; None without such a number.
-    groups
-        Files of group documents, and URIs.
-    """
-
-    file: str | None = None
-    digest: str | None = None
-    families: Mapping[str, int | None]
-    seeds: int | None = None
+    file: str | None = None  # name of the configuration file, if there is one
+    digest: str | None = None  # its SHA-256
+    families: Mapping[str, int | None]  # seeds per family; None for all groups of the family
+    seeds: int | None = None  # number that was divided among the families, if there is one
     assignors: tuple[str, ...] = tuple(ASSIGNORS)
     first_seed: int = 0
-    groups: tuple[str | Path, ...] = ()
+    groups: tuple[str | Path, ...] = ()  # files of group documents, and URIs
 
     def cases(self) -> Cases:
         """Return the cases of the study's families, without imported groups."""
@@ -224,28 +204,22 @@ def manifest(
 
 def commit() -> str | None:
     """Return the Git commit of this checkout, with ``+`` for uncommitted changes."""
-    try:
-        head = _git("rev-parse", "HEAD")
-        changed = _git("status", "--porcelain", "--untracked-files=no")
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return head + ("+" if changed else "")
+    head = _git("rev-parse", "HEAD")
+    return head and head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
 
 
 def tags() -> list[str]:
     """Return the Git tags of the commit of this checkout."""
+    return (_git("tag", "--points-at", "HEAD") or "").split()
+
+
+def _git(*arguments: str) -> str | None:
+    """Return the output of git, or None if it fails."""
+    command = ["git", "-C", str(Path(__file__).parents[2]), *arguments]
     try:
-        return _git("tag", "--points-at", "HEAD").split()
+        done = subprocess.run(  # noqa: S603 - fixed arguments
+            command, capture_output=True, text=True, check=True, timeout=10
+        )
     except (OSError, subprocess.SubprocessError):
-        return []
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(  # noqa: S603 - fixed arguments
-        ["git", "-C", str(Path(__file__).parents[2]), *arguments],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-    )
+        return None
     return done.stdout.strip()

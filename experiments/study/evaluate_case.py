@@ -26,27 +26,20 @@ from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_opti
 from kassay.experiments.implementations.installation import NotInstalledError
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.experiments.implementations.subprocess_assignor import NotReadyError
+from kassay.experiments.kinds.registry import KINDS
+from kassay.experiments.kinds.registry import run_until_stable as run_document_until_stable
+from kassay.experiments.study import tables
 from kassay.experiments.study.cases import Case
-from kassay.experiments.study.digests import renaming_hash
-from kassay.experiments.study.evaluate_document import evaluate_document
 from kassay.experiments.study.evaluate_event_stream import (
-    OPTIMUM,
     Trajectories,
     compare_trajectories,
     hindsight_trajectory,
 )
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
+from kassay.experiments.study.families.document_families import DocumentFamily
 from kassay.experiments.study.families.event_streams import EventStreamFamily
-from kassay.experiments.study.tables import (
-    AssignmentRow,
-    CaseRecord,
-    FrontDistanceRow,
-    GroupRow,
-    OptimumRow,
-    TimingRow,
-    front_distance_row,
-)
 from kassay.reference.documents.json_codec import assignment_document, group_document
+from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import (
     Assignment,
     cached_per_group,
@@ -56,6 +49,7 @@ from kassay.reference.model.assignment import (
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import has_racks, leximax, load_vector, measures, off_rack
+from kassay.solver.limits import SearchLimits
 from kassay.solver.solution import Solution
 
 DRAWN_PARTITIONS = 60
@@ -68,15 +62,15 @@ _Value = TypeVar("_Value")
 class _AssignorRows(NamedTuple):
     """Rows of an assignor on the group of a case."""
 
-    assignment: AssignmentRow
+    assignment: tables.AssignmentRow
     comparison: ComparisonRow
-    timing: TimingRow
-    front_distance: FrontDistanceRow | None
+    timing: tables.TimingRow
+    front_distance: tables.FrontDistanceRow | None
 
 
 def evaluate_case(
     case: Case, *, limits: CaseLimits = LIMITS, drawn: int | None = None
-) -> CaseRecord:
+) -> tables.CaseRecord:
     """Run the assignors and the solver on the group of a case, and record the results.
 
     Failures become rows, because one group must not end a study of a million groups. Documents and
@@ -92,7 +86,7 @@ def evaluate_case(
     is_drawn = drawn is None or case.seed < drawn
     documents = DOCUMENT_FAMILIES.get(case.family)
     if documents is not None:
-        evaluate = partial(evaluate_document, case, documents, limits=limits, drawn=is_drawn)
+        evaluate = partial(_evaluate_document, case, documents, limits=limits, drawn=is_drawn)
         record, error = _attempt(evaluate)
         return record or failed_record(case, str(error))
     group, error = _attempt(case.build)
@@ -107,13 +101,13 @@ def evaluate_case(
         return _evaluate_trajectories(case, family, row)
     start = time.perf_counter()
     optimum, optimum_row = _optimum(case, group, limits, drawn=is_drawn)
-    timing = _timing(case, OPTIMUM, start)
+    timing = _timing(case, tables.OPTIMUM, start)
     comparer = None if optimum is None else Comparer(group, optimum, limits=limits)
     found = [
         _evaluate_assignor(case, group, assignor, comparer, drawn=is_drawn)
         for assignor in case.assignors
     ]
-    return CaseRecord(
+    return tables.CaseRecord(
         group=row,
         optimum=optimum_row,
         assignments=tuple(one.assignment for one in found),
@@ -123,7 +117,66 @@ def evaluate_case(
     )
 
 
-def _evaluate_trajectories(case: Case, family: EventStreamFamily, row: GroupRow) -> CaseRecord:
+def _evaluate_document(
+    case: Case, family: DocumentFamily, *, limits: SearchLimits, drawn: bool
+) -> tables.CaseRecord:
+    """Run the assignors of a case on its document, and compare their answers with the optimum.
+
+    An application of Kafka Streams runs until no probing rebalance follows. The last stable answer
+    is compared. The record contains the document if ``drawn`` is true, so that reports can draw it.
+    """
+    document = family.document(case.seed)
+    assignments, timings, measures = [], [], []
+    for name in case.assignors:
+        start = time.perf_counter()
+        run = run_document_until_stable(document, name)
+        timings.append(_timing(case, name, start))
+        ending, detail = run.ending, run.detail
+        if run.compare is not None:
+            compared = run.compare(limits)
+            if compared.invalid:
+                ending, detail = Ending.INVALID, compared.invalid[0]
+            else:
+                measures += [
+                    tables.MeasureRow(name, one.name, one.value, one.minimum, one.bound)
+                    for one in (*compared.measures, *run.measures)
+                ]
+        assignments.append(
+            tables.AssignmentRow(
+                case=case.name,
+                assignor=name,
+                ending=str(ending),
+                detail=detail,
+                rounds=run.rebalances,
+            )
+        )
+    return tables.CaseRecord(
+        group=_document_row(case, document, drawn=drawn),
+        assignments=tuple(assignments),
+        timings=tuple(timings),
+        measures=tuple(measures),
+    )
+
+
+def _document_row(case: Case, document: KindDocument, *, drawn: bool) -> tables.GroupRow:
+    content: Any = document.content
+    kind = KINDS[document.kind]
+    last = content.get("steps", (content,))[-1]
+    topics = last[kind.topics]
+    counts = [one if isinstance(one, int) else one["partitions"] for one in topics.values()]
+    return replace(
+        _key_columns(case),
+        group_id=document.id,
+        members=len(last[kind.places]),
+        topics=len(topics),
+        partitions=sum(counts),
+        document=_json(content) if drawn else None,
+    )
+
+
+def _evaluate_trajectories(
+    case: Case, family: EventStreamFamily, row: tables.GroupRow
+) -> tables.CaseRecord:
     """Run each assignor and the optimum through the event stream of a case, also with hindsight."""
 
     def run() -> tuple[Trajectories, Trajectories]:
@@ -136,12 +189,12 @@ def _evaluate_trajectories(case: Case, family: EventStreamFamily, row: GroupRow)
     if found is None:
         return failed_record(case, str(error))
     timings = (
-        TimingRow(case=case.name, contestant=name, seconds=seconds)
+        tables.TimingRow(case=case.name, contestant=name, seconds=seconds)
         for one in found
         for name, seconds in one.seconds.items()
     )
     rows = tuple(row for one in found for row in one.rows)
-    return CaseRecord(group=row, timings=tuple(timings), rebalances=rows)
+    return tables.CaseRecord(group=row, timings=tuple(timings), rebalances=rows)
 
 
 def _evaluate_assignor(
@@ -169,13 +222,15 @@ def _evaluate_assignor(
             rounds=result.rounds,
         )
     row = comparison_row(replace(comparison, case=case.name))
-    front = None if comparison.front is None else front_distance_row(assignor, comparison.front)
+    front = (
+        None if comparison.front is None else tables.front_distance_row(assignor, comparison.front)
+    )
     return _AssignorRows(assignment_row, row, timing, front)
 
 
-def failed_record(case: Case, error: str) -> CaseRecord:
+def failed_record(case: Case, error: str) -> tables.CaseRecord:
     """Return the record of a case that could not be evaluated."""
-    return CaseRecord(group=replace(_key_columns(case), error=error))
+    return tables.CaseRecord(group=replace(_key_columns(case), error=error))
 
 
 def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
@@ -191,17 +246,19 @@ def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]
         return None, f"{type(error).__name__}: {error}"
 
 
-def _timing(case: Case, contestant: str, start: float) -> TimingRow:
-    return TimingRow(case=case.name, contestant=contestant, seconds=time.perf_counter() - start)
+def _timing(case: Case, contestant: str, start: float) -> tables.TimingRow:
+    return tables.TimingRow(
+        case=case.name, contestant=contestant, seconds=time.perf_counter() - start
+    )
 
 
 def _optimum(
     case: Case, group: Group, limits: CaseLimits, *, drawn: bool
-) -> tuple[Solution | None, OptimumRow]:
+) -> tuple[Solution | None, tables.OptimumRow]:
     solution, error = _attempt(partial(solve_optimum, group, limits=limits))
     if solution is None:
-        return None, OptimumRow(case=case.name, status="error", detail=error)
-    row = OptimumRow(
+        return None, tables.OptimumRow(case=case.name, status="error", detail=error)
+    row = tables.OptimumRow(
         case=case.name,
         status=str(solution.status),
         method=str(solution.method),
@@ -217,11 +274,11 @@ def _optimum(
     return solution, row
 
 
-def _key_columns(case: Case) -> GroupRow:
-    return GroupRow(case=case.name, family=case.family, seed=case.seed, start=case.start)
+def _key_columns(case: Case) -> tables.GroupRow:
+    return tables.GroupRow(case=case.name, family=case.family, seed=case.seed, start=case.start)
 
 
-def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
+def _group_row(case: Case, group: Group, *, drawn: bool) -> tables.GroupRow:
     owners = ownership(group)
     subscribers = group.subscribers()
     partitions = {topic.name: topic.partitions for topic in group.topics}
@@ -246,20 +303,20 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> GroupRow:
         weighted=group.is_weighted,
         racks=has_racks(group),
         forced=all(len(members) <= 1 for members in subscribers.values()),
-        renaming_hash=renaming_hash(group),
+        renaming_hash=tables.renaming_hash(group),
         document=_json(group_document(group)) if drawn else None,
     )
 
 
 def _assignment_row(
     case: Case, group: Group, assignor: str, result: StableResult, *, drawn: bool
-) -> AssignmentRow:
+) -> tables.AssignmentRow:
     assignment = result.assignment
     metrics = {} if assignment is None else _metric_columns(group, assignment)
-    return AssignmentRow.of(
-        case.name,
-        assignor,
-        result.ending,
+    return tables.AssignmentRow(
+        case=case.name,
+        assignor=assignor,
+        ending=str(result.ending),
         detail=result.detail,
         rounds=result.rounds,
         assignment=_assignment_text(assignment) if drawn else None,
@@ -294,7 +351,7 @@ def _json(document: Mapping[str, object]) -> str:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
-Evaluator = Callable[[Case], CaseRecord]
+Evaluator = Callable[[Case], tables.CaseRecord]
 _LINUX_MEMORY = Path("/proc/self/statm")
 
 
@@ -336,7 +393,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> CaseRecord:
+def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> tables.CaseRecord:
     """Evaluate a case in a child process with a time limit and a memory limit.
 
     If the child dies, the record contains the reason. A `KassayError` in the child is raised here.
@@ -349,7 +406,7 @@ def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> Case
     sender.close()
     try:
         if receiver.poll(limits.group):
-            answer: CaseRecord | KassayError = receiver.recv()
+            answer: tables.CaseRecord | KassayError = receiver.recv()
             if isinstance(answer, KassayError):
                 raise answer
             record = answer

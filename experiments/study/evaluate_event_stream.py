@@ -9,7 +9,7 @@ from random import Random
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.experiments.study.families.event_streams import EventStreamFamily, StreamStep
 from kassay.experiments.study.families.random_groups import random_even_assignment
-from kassay.experiments.study.tables import RebalanceRow
+from kassay.experiments.study.tables import HINDSIGHT, OPTIMUM, RebalanceRow
 from kassay.reference.model.assignment import Assignment, movement, ownership
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import NO_GENERATION, Group
@@ -23,12 +23,6 @@ from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import Ints, build_problem
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
-
-OPTIMUM = "optimum"
-"""Name of the results with minimum imbalance and the fewest moves at each rebalance."""
-
-HINDSIGHT = "hindsight"
-"""Name of the results with minimum imbalance and the fewest moves over the whole stream."""
 
 _SEARCH_LIMITS = SearchLimits(work=300)
 

@@ -5,7 +5,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +17,6 @@ from kassay.reference.model.errors import InputError, UsageError
 
 MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
-_COUNTS = (
-    *("families", "outcomes", "pairs", "profiles"),
-    *("trajectories", "events", "fronts", "measures"),
-)
 _SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
 _SHOWN_FILES = 5
 
@@ -50,6 +46,9 @@ class StudySummary:
     measures: pd.DataFrame
     worst: Sequence[Mapping[str, Any]]
     manifest: Mapping[str, Any]
+
+
+_COUNT_TABLES = [each.name for each in fields(StudySummary) if each.type is pd.DataFrame]
 
 
 def location(output: str) -> Path | None:
@@ -101,17 +100,13 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     )
 
 
-def digest_local_files(
-    directory: Path, folders: Iterable[str], *, only_empty: bool = False
-) -> FileDigests:
+def digest_local_files(directory: Path, folders: Iterable[str]) -> FileDigests:
     """Return the size and SHA-256 of each file in the given folders of an output directory."""
     found: FileDigests = {}
     for folder in folders:
         for path in sorted((directory / folder).rglob("*")):
             relative = path.relative_to(directory)
             if path.is_file() and not any(part.startswith(("_", ".")) for part in relative.parts):
-                if only_empty and path.stat().st_size:
-                    continue
                 with path.open("rb") as stream:
                     sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
                 found[relative.as_posix()] = FileState(path.stat().st_size, sha256)
@@ -194,7 +189,7 @@ def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> 
         raise InputError(f"{directory} contains no output of kassay study")
     root = directory / manifest["summary"]
     return StudySummary(
-        **{name: read_table(root / name) for name in _COUNTS},
+        **{name: read_table(root / name) for name in _COUNT_TABLES},
         worst=_arrow_table(root / "worst").sort_by("rank").to_pylist(),
         manifest=manifest,
     )

@@ -7,36 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
 
-from kassay.experiments.study.evaluate_event_stream import OPTIMUM
+from kassay.experiments.study.tables import OPTIMUM
 from kassay.experiments.study.unowned_time import UNOWNED_SECONDS
 from kassay.reference.assignors import RebalanceProtocol
 
 CONFIDENCE = 0.95
 UPPER_QUANTILE = (1 + CONFIDENCE) / 2
 """Probability below the upper end of a confidence interval."""
-SIGNIFICANT = 0.05
-"""Adjusted p-values below this level are marked."""
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for the number of tests, by Holm's method. NaN stays NaN.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    adjusted = [math.nan] * len(p_values)
-    largest = 0.0
-    tests = [index for index, p_value in enumerate(p_values) if not math.isnan(p_value)]
-    for rank, index in enumerate(sorted(tests, key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(tests) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
-
-
 _GROUP_RESAMPLES = 5000
 
 
@@ -200,7 +178,6 @@ class StreamPair:
     equal: int
     higher: int
     difference: Estimate
-    p_value: float  # of equal rates; below 0.05 if the interval excludes 0. NaN without variation
 
 
 class StreamTotals:
@@ -264,7 +241,6 @@ class StreamTotals:
             equal=int((sign == 0).sum()),
             higher=int((sign > 0).sum()),
             difference=_estimate(rate.factor * value, two - one),
-            p_value=_p_value(rate.factor * value, two - one),
         )
 
     def _parts(self, assignor: str, rate: Rate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -281,22 +257,6 @@ class StreamTotals:
         ratios = np.full(len(divisor), np.nan)
         np.divide(rate.factor * (self._weights @ above), divisor, out=ratios, where=divisor > 0)
         return ratios
-
-
-def _p_value(difference: float, resampled: NDArray[np.float64]) -> float:
-    """Return the two-sided p-value of the hypothesis that a resampled difference is 0.
-
-    The quantiles that give the 95 % interval also give the p-value, so that both agree.
-    """
-    error = float(np.nanstd(resampled))
-    if not error:
-        return math.nan
-    known = resampled[~np.isnan(resampled)]
-    beyond = min(int((known <= 0).sum()), int((known >= 0).sum()))
-    if beyond:
-        return min(1.0, 2 * beyond / len(known))
-    # The resamples do not resolve smaller p-values; the standard error gives their size.
-    return min(1 / len(known), float(2 * norm.sf(abs(difference) / error)))
 
 
 def _estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:

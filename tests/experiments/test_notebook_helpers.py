@@ -3,11 +3,10 @@
 import json
 from pathlib import Path
 
-import networkx as nx
 import pytest
 
 import kassay
-from kassay import Group, InputError, Member, Topic, UsageError
+from kassay import InputError, UsageError
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 
 GROUP = NAMED_GROUPS["E"].group
@@ -29,22 +28,6 @@ CAPTURE = Path(__file__).parents[2] / "examples" / "captures" / "billing-roundro
 def test_each_result_has_a_data_frame(value, rows):
     assert len(kassay.to_frame(value)) == rows
     assert len(kassay.to_frame([value, value])) == 2 * rows
-
-
-def test_paths_of_the_residual_network_are_the_improving_chains():
-    members = (
-        Member(id="a", subscription=("t", "u"), owned=[("t", 0), ("u", 0), ("u", 1)]),
-        Member(id="b", subscription=("t",)),
-    )
-    group = Group(
-        topics=(Topic(name="t", partitions=1), Topic(name="u", partitions=2)), members=members
-    )
-    graph = kassay.residual_network(
-        group, kassay.Assignment({"a": [("t", 0), ("u", 0), ("u", 1)], "b": []})
-    )
-    assert nx.has_path(graph, ("member", "a"), ("member", "b"))
-    assert not nx.has_path(graph, ("member", "b"), ("member", "a"))
-    assert graph.nodes["member", "a"]["load"] == 3
 
 
 def test_the_weights_of_a_group_document_are_kept_unless_none_removes_them(tmp_path):

@@ -12,7 +12,7 @@ from kassay.experiments.cli.output import write_text
 from kassay.experiments.cli.spark_options import SparkOptions
 from kassay.experiments.plotting.matplotlib_figures import Plot
 from kassay.experiments.report import history_report
-from kassay.experiments.report.report_table import ReportTable
+from kassay.experiments.report.assignor_results import ReportTable
 from kassay.experiments.report.study_report import render
 from kassay.experiments.study.output_reader import (
     FileDigests,

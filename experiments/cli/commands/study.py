@@ -20,8 +20,7 @@ from kassay.experiments.cli.run_control import BAD_INPUT, note_on_interrupt
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import read_group_documents
 from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
-from kassay.experiments.report.assignor_results import by_scope
-from kassay.experiments.report.measure_section import measure_section
+from kassay.experiments.report.assignor_results import by_scope, measure_section
 from kassay.experiments.spark.output_files import read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study

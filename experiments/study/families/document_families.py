@@ -1,7 +1,7 @@
 """Families of documents: share groups, Streams applications and Connect clusters after an event.
 
 The state before the event is an earlier answer of a port of Kafka's assignor. An answer is compared
-with the optimum by `kassay.experiments.study.evaluate_document`.
+with the optimum by `kassay.experiments.study.evaluate_case`.
 """
 
 from abc import abstractmethod

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
+from importlib.resources import files
 from itertools import combinations, combinations_with_replacement, permutations, product
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -16,8 +16,6 @@ from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
-
-_Owned = dict[str, list[int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,78 +28,17 @@ class NamedGroup:
     moves: int  # fewest moves to such an assignment
 
 
-def _named_group(
-    name: str,
-    topics: dict[str, int],
-    *members: tuple[str, list[str], _Owned],
-    shows: str,
-    loads: tuple[int, ...],
-    moves: int,
-) -> tuple[str, NamedGroup]:
-    documents = [
-        {"id": member, "topics": subscription, "owned": owned, "generation": 7 if owned else -1}
-        for member, subscription, owned in members
-    ]
-    group = parse_group({"id": name, "topics": topics, "members": documents})
-    return name, NamedGroup(group=group, shows=shows, loads=loads, moves=moves)
-
-
-NAMED_GROUPS = dict(
-    [
-        _named_group(
-            "A",
-            {"t0": 1, "t1": 2},
-            ("c0", ["t1"], {}),
-            ("c1", ["t0", "t1"], {}),
-            ("c2", ["t0"], {}),
-            shows="sticky assigns nothing to c2: only a chain of two transfers improves it",
-            loads=(1, 1, 1),
-            moves=0,
-        ),
-        _named_group(
-            "B",
-            {"t0": 1, "t1": 1, "t2": 1},
-            ("c0", ["t0"], {}),
-            ("c1", ["t0", "t1", "t2"], {"t0": [0]}),
-            ("c2", ["t0", "t1", "t2"], {"t1": [0], "t2": [0]}),
-            shows="sticky moves nothing and assigns nothing to c0; two moves balance the group",
-            loads=(1, 1, 1),
-            moves=2,
-        ),
-        _named_group(
-            "C",
-            {"t0": 1, "t1": 1, "t2": 1, "t3": 1},
-            ("c0", ["t0", "t1"], {}),
-            ("c1", ["t0", "t2", "t3"], {"t0": [0], "t2": [0], "t3": [0]}),
-            ("c2", ["t0", "t1", "t2", "t3"], {"t1": [0]}),
-            shows="sticky makes two moves where one is enough",
-            loads=(2, 1, 1),
-            moves=1,
-        ),
-        _named_group(
-            "D",
-            {"t0": 5, "t13": 3, "t2": 5, "t5": 2, "t6": 6},
-            ("c01", ["t13", "t6"], {"t6": [0, 1, 3, 5]}),
-            ("c02", ["t0", "t5"], {"t0": [0, 2, 4]}),
-            ("c07", ["t2", "t6"], {"t6": [2, 4]}),
-            ("c08", ["t0", "t5"], {"t0": [1, 3]}),
-            ("cNEW", ["t0", "t6"], {}),
-            shows="sticky does not terminate: it moves the same partitions in a cycle",
-            loads=(5, 5, 4, 4, 3),
-            moves=4,
-        ),
-        _named_group(
-            "E",
-            {"T1": 15, "T2": 15},
-            ("M1", ["T1"], {"T1": list(range(9))}),
-            ("M2", ["T1", "T2"], {"T1": list(range(9, 15)), "T2": list(range(4))}),
-            ("M3", ["T2"], {"T2": list(range(4, 15))}),
-            shows="uniform leaves loads 11/10/9, as documented; two moves balance the group",
-            loads=(10, 10, 10),
-            moves=2,
-        ),
-    ]
-)
+_FOLDER = files(__package__)  # on Spark workers, this package is in an archive
+_NAMED = json.loads((_FOLDER / "named_groups.json").read_text(encoding="utf-8"))
+NAMED_GROUPS = {
+    name: NamedGroup(
+        group=parse_group(fields["group"]),
+        shows=fields["shows"],
+        loads=tuple(fields["loads"]),
+        moves=fields["moves"],
+    )
+    for name, fields in _NAMED.items()
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,7 +287,7 @@ class BenchmarkFamily(GridFamily):
             after = group if past is None else rejoin(group, past)
             joined = replace(members[-1], id="newMember", generation=NO_GENERATION)
             group = replace(after, members=(*after.members, joined))
-        return replace(group, id=f"{self.name}/{seed}" + (f"@{start}" if start else ""))
+        return replace(group, id=self.id_of(seed, start))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,7 +338,7 @@ WINDOWS_SMALL = WindowFamily(
 )
 
 
-RECORDED_GROUPS = Path(__file__).with_name("simulated_groups.json")
+RECORDED_GROUPS = _FOLDER / "simulated_groups.json"
 GROUPS_PER_SCRIPT = 4
 
 
@@ -437,7 +374,7 @@ class SimulatedFamily(Family):
         if key not in _documents():
             raise UsageError(f"family {self.name!r} has no recorded groups of assignor {start!r}")
         group = parse_group(_documents()[key][seed % GROUPS_PER_SCRIPT])
-        return replace(group, id=f"{self.name}/{seed}" + (f"@{start}" if start else ""))
+        return replace(group, id=self.id_of(seed, start))
 
 
 @cache

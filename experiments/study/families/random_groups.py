@@ -1,10 +1,9 @@
 """Families of random groups, and the base class of all families."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -54,6 +53,10 @@ class SeededCases(ABC):
 class Family(SeededCases):
     """Base class of families of consumer groups."""
 
+    def id_of(self, seed: int, start: str | None = None) -> str:
+        """Return the id of the group of a seed."""
+        return f"{self.name}/{seed}" + (f"@{start}" if start else "")
+
     @abstractmethod
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Build the group of a seed. If the family has a size, the seed is a position.
@@ -85,7 +88,7 @@ CHURN = (
 )
 
 
-def join(
+def _join(
     group: Group, rng: Random, draw_subscription: DrawSubscription, unused_names: list[str]
 ) -> Group:
     """Add members to a group: at least one, at most a quarter of the current number."""
@@ -97,37 +100,39 @@ def join(
     return replace(group, members=group.members + joined)
 
 
-def leave(group: Group, rng: Random) -> Group:
-    """Remove random members from a group, at most a quarter of all members.
-
-    Groups with fewer than 3 members are not changed.
-    """
+def _leave(group: Group, rng: Random) -> Group:
+    """Remove members: at least one of three or more members, at most a quarter."""
     if len(group.members) < 3:
         return group
-    count = rng.randint(1, max(1, len(group.members) // 4))
-    leaving = frozenset(rng.sample(range(len(group.members)), count))
+    leaving = _draw_members(group, rng)
     remaining = tuple(m for index, m in enumerate(group.members) if index not in leaving)
     return replace(group, members=remaining)
 
 
-def resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
-    """Change the subscriptions of random members: at least one, at most a quarter.
+def _draw_members(group: Group, rng: Random) -> set[int]:
+    """Draw the indices of at least one member, at most a quarter of all."""
+    indices = range(len(group.members))
+    count = rng.randint(1, max(1, len(indices) // 4))
+    return set(rng.sample(indices, min(count, len(indices))))
+
+
+def _resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
+    """Change the subscriptions of members: at least one, at most a quarter.
 
     These members still claim their old partitions, so that claims to unsubscribed topics become
-    stale.
+    stale. A drawn subscription that equals the old one is drawn again, at most 8 times.
     """
-    count = rng.randint(1, max(1, len(group.members) // 4))
-    changed = frozenset(rng.sample(range(len(group.members)), min(count, len(group.members))))
-    members = tuple(
-        replace(member, subscription=_draw_different(member.subscription, rng, draw_subscription))
-        if index in changed
-        else member
-        for index, member in enumerate(group.members)
-    )
-    return replace(group, members=members)
+    members = list(group.members)
+    changed = _draw_members(group, rng)
+    for index, member in enumerate(members):
+        if index in changed:
+            draws = (draw_subscription(rng) for _ in range(8))
+            drawn = next((one for one in draws if one != member.subscription), member.subscription)
+            members[index] = replace(member, subscription=drawn)
+    return replace(group, members=tuple(members))
 
 
-def resubscribe_all(group: Group, rng: Random) -> Group:
+def _resubscribe_all(group: Group, rng: Random) -> Group:
     """Add a random topic to the common subscription of all members, or remove one from it."""
     subscription = group.members[0].subscription
     other_topics = [topic.name for topic in group.topics if topic.name not in subscription]
@@ -142,25 +147,14 @@ def resubscribe_all(group: Group, rng: Random) -> Group:
     return replace(group, members=members)
 
 
-def grow(group: Group, rng: Random) -> Group:
+def _grow(group: Group, rng: Random) -> Group:
     """Add at most 50 % more partitions, but at least one, to a random subscribed topic."""
-    subscribers = group.subscribers()
-    index = rng.choice([i for i, topic in enumerate(group.topics) if subscribers.get(topic.name)])
-    topic = group.topics[index]
-    partitions = topic.partitions + rng.randint(1, max(1, topic.partitions // 2))
-    larger = replace(topic, partitions=partitions)
-    return replace(group, topics=(*group.topics[:index], larger, *group.topics[index + 1 :]))
-
-
-def _draw_different(
-    subscription: tuple[str, ...], rng: Random, draw_subscription: DrawSubscription
-) -> tuple[str, ...]:
-    """Draw a subscription that differs from the current one, with at most 8 attempts."""
-    for _ in range(8):
-        drawn = draw_subscription(rng)
-        if drawn != subscription:
-            return drawn
-    return subscription
+    subscribers, topics = group.subscribers(), list(group.topics)
+    index = rng.choice([i for i, topic in enumerate(topics) if subscribers.get(topic.name)])
+    partitions = topics[index].partitions
+    partitions += rng.randint(1, max(1, partitions // 2))
+    topics[index] = replace(topics[index], partitions=partitions)
+    return replace(group, topics=tuple(topics))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +198,17 @@ class SeededFamily(Family):
         rng.shuffle(names)
         group, draw_subscription = self._initial_group(rng, names)
         for step, event in enumerate(self._events(rng)):
-            rejoined = self._rebalance(group, f"{self.name}/{seed}/{step}", start, complete)
-            if rejoined is None:
-                break
+            if start is None or not self.own_history:
+                own_rng = Random(f"{self.name}/{seed}/{step}")  # noqa: S311
+                assignment = random_even_assignment(group, own_rng)
+            else:
+                result = run_until_stable(complete(group), start)
+                if result.assignment is None:
+                    break
+                assignment = result.assignment
+            rejoined = rejoin(group, assignment)
             group = self._apply(event, rejoined, rng, draw_subscription, names)
-        suffix = f"@{start}" if start else ""
-        return replace(complete(group), id=f"{self.name}/{seed}{suffix}")
+        return replace(complete(group), id=self.id_of(seed, start))
 
     def _initial_group(self, rng: Random, names: list[str]) -> tuple[Group, DrawSubscription]:
         count = self.topics.draw(rng)
@@ -239,14 +238,6 @@ class SeededFamily(Family):
             return (self.event,) * self.steps
         return tuple(rng.choice(CHURN) for _ in range(self.steps))
 
-    def _rebalance(
-        self, group: Group, seed: str, start: str | None, complete: Callable[[Group], Group]
-    ) -> Group | None:
-        if start is None or not self.own_history:
-            return rejoin(group, random_even_assignment(group, Random(seed)))  # noqa: S311
-        assignment = run_until_stable(complete(group), start).assignment
-        return None if assignment is None else rejoin(group, assignment)
-
     def _apply(
         self,
         event: MembershipEvent,
@@ -259,15 +250,15 @@ class SeededFamily(Family):
             case MembershipEvent.JOIN:
                 if not self.mixed:  # the common subscription may have changed
                     draw_subscription = lambda _: group.members[0].subscription  # noqa: E731
-                return join(group, rng, draw_subscription, names)
+                return _join(group, rng, draw_subscription, names)
             case MembershipEvent.LEAVE:
-                return leave(group, rng)
+                return _leave(group, rng)
             case MembershipEvent.RESUBSCRIBE if self.mixed:
-                return resubscribe(group, rng, draw_subscription)
+                return _resubscribe(group, rng, draw_subscription)
             case MembershipEvent.RESUBSCRIBE:
-                return resubscribe_all(group, rng)
+                return _resubscribe_all(group, rng)
             case MembershipEvent.GROW:
-                return grow(group, rng)
+                return _grow(group, rng)
             case MembershipEvent.FRESH:
                 return group
 
@@ -355,19 +346,14 @@ class OverlapFamily(Family):
             tuple(topics[t].name for t in sorted(self._draw_topics(index, members, count, rng)))
             for index in range(members)
         ]
-        group = Group(
-            topics=topics,
-            members=tuple(
-                Member(id=names.pop(), subscription=subscription) for subscription in subscriptions
-            ),
-        )
+        group = Group(topics, tuple(Member(names.pop(), drawn) for drawn in subscriptions))
         event = rng.randrange(3)
         if event:
             group = rejoin(group, random_even_assignment(group, rng))
             group = (
-                join(group, rng, lambda draw: draw.choice(subscriptions), names)
+                _join(group, rng, lambda draw: draw.choice(subscriptions), names)
                 if event == 1
-                else leave(group, rng)
+                else _leave(group, rng)
             )
         return group
 
@@ -471,46 +457,35 @@ class RackFamily(Family):
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Build the group that the family generates from ``seed``."""
-        complete = partial(self._add_racks, self._draw_racks(seed), seed)
-        group = self.base.build(seed, start=start, complete=complete)
-        suffix = f"@{start}" if start else ""
-        return replace(group, id=f"{self.name}/{seed}{suffix}")
-
-    def _draw_racks(self, seed: int) -> "_Racks":
-        """Draw the racks of all replicas, and of all members of the final group."""
-        group = self.base.build(seed)
+        final = self.base.build(seed)
         rng = Random(f"{self.base.name}/{seed}/racks")  # noqa: S311
         names = [f"r{index}" for index in range(self.racks)]
         replicas = {
             topic.name: tuple(
                 tuple(sorted(rng.sample(names, self.replicas))) for _ in range(topic.partitions)
             )
-            for topic in group.topics
+            for topic in final.topics
         }
-        return _Racks(replicas, {member.id: rng.choice(names) for member in group.members})
+        rack_of = {member.id: rng.choice(names) for member in final.members}
 
-    def _add_racks(self, racks: "_Racks", seed: int, group: Group) -> Group:
-        topics = tuple(
-            replace(topic, racks=racks.replicas[topic.name][: topic.partitions])
-            for topic in group.topics
-        )
-        members = tuple(
-            replace(member, rack=racks.members.get(member.id) or self._rack_of(member.id, seed))
-            for member in group.members
-        )
-        return replace(group, topics=topics, members=members)
+        def add_racks(group: Group) -> Group:
+            topics = (
+                replace(topic, racks=replicas[topic.name][: topic.partitions])
+                for topic in group.topics
+            )
+            members = (
+                replace(member, rack=rack_of.get(member.id) or self._rack_of(member.id, seed))
+                for member in group.members
+            )
+            return replace(group, topics=tuple(topics), members=tuple(members))
+
+        group = self.base.build(seed, start=start, complete=add_racks)
+        return replace(group, id=self.id_of(seed, start))
 
     def _rack_of(self, left: str, seed: int) -> str:
         """Draw the rack of a member that has left the group."""
         rng = Random(f"{self.base.name}/{seed}/racks/{left}")  # noqa: S311
         return f"r{rng.randrange(self.racks)}"
-
-
-class _Racks(NamedTuple):
-    """Racks of the replicas of each topic's partitions, and rack of each member."""
-
-    replicas: Mapping[str, tuple[tuple[str, ...], ...]]
-    members: Mapping[str, str]
 
 
 WEIGHTED: tuple[WeightedFamily, ...] = tuple(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from kassay.experiments.report.study_report import render
-from kassay.experiments.report.study_sections import rack_section
+from kassay.experiments.report.study_report import rack_section, render
 from kassay.experiments.spark.study_pipeline import write_study
 from kassay.experiments.study.cases import ImportedCases, cases_of
 from kassay.experiments.study.configuration import StudyConfig, manifest

@@ -69,7 +69,7 @@ def test_the_tables_of_assignors_have_values_in_their_units(section):
 
 def test_pairs_are_compared_by_stream(section):
     rows = {row[:2]: row[2:] for row in section["pairs"].rows}
-    moves = ("2", "2", "0", "0", "−0.500", "–")
+    moves = ("2", "2", "0", "0", "−0.500")
     assert rows["sticky → uniform", "moves"] == moves
 
 

@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from kassay.experiments.cli import main
 from kassay.experiments.history.history_rows import compared_row, generation_rows, rebalance_rows
 from kassay.experiments.report.history_report import is_history, render
-from kassay.experiments.spark.capture_source import register
 from kassay.experiments.spark.history_pipeline import GROUPS, ClusterMetadata, write_history
 from kassay.experiments.spark.record_sources import read_files
 from kassay.experiments.study.output_reader import read_manifest
@@ -113,25 +112,3 @@ def _generation(row: dict) -> tuple:
 
 def _case(row: dict) -> str:
     return row["case"]
-
-
-def test_unreadable_captures_become_rows_with_errors(spark: SparkSession, tmp_path: Path) -> None:
-    good = CAPTURES / "all-groups" / "members-verbose.txt"
-    for number in range(3):
-        (tmp_path / f"{number}.txt").write_bytes(good.read_bytes())
-    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\xfd\x00not text")
-    (tmp_path / "cut.txt").write_bytes(good.read_bytes()[:-200])
-    register(spark)
-    frame = spark.read.format("kassay").option("captures_per_task", "2").load(str(tmp_path))
-    found = [row.asDict() for row in frame.collect()]
-    by_capture = {Path(row["capture"]).name for row in found}
-    assert by_capture == {"0.txt", "1.txt", "2.txt", "bad.txt", "cut.txt"}
-    [bad] = [row for row in found if row["capture"].endswith("bad.txt")]
-    assert "bad.txt" in bad["error"]
-    assert bad["document"] is None
-    groups = {row["id"] for row in found if row["capture"].endswith("0.txt") and row["document"]}
-    assert groups
-    for number in range(3):
-        rows_of_capture = [row for row in found if row["capture"].endswith(f"{number}.txt")]
-        assert {row["id"] for row in rows_of_capture if row["document"]} == groups
-        assert all(row["members"] is not None for row in rows_of_capture if row["document"])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from kassay.experiments.spark.capture_source import CaptureReader
 from kassay.experiments.spark.record_sources import record_files
 from kassay.reference.model.errors import InputError
 
@@ -42,16 +40,3 @@ def test_a_path_without_records_is_one_error(tmp_path: Path, name: str, message:
     (tmp_path / "members.txt").write_text("GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS\n")
     with pytest.raises(InputError, match=message):
         record_files(tmp_path / name)
-
-
-def test_the_capture_source_keeps_weights_of_documents_unless_none_removes_them(
-    tmp_path: Path,
-) -> None:
-    topics = {"t": {"partitions": 2, "weights": [3, 4]}}
-    group = {"id": "g", "topics": topics, "members": [{"id": "a", "topics": ["t"]}]}
-    (tmp_path / "group.json").write_text(json.dumps(group))
-    for options, weights in (({}, [3, 4]), ({"weights": "none"}, None)):
-        reader = CaptureReader({"path": str(tmp_path), **options})
-        [batch] = (batch for part in reader.partitions() for batch in reader.read(part))
-        topic = json.loads(batch.to_pylist()[0]["document"])["topics"]["t"]
-        assert (topic["weights"] if weights else topic) == (weights or 2)

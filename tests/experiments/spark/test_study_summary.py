@@ -5,10 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from kassay.experiments.study.digests import GROUP_FIELDS, case_digest, family_digest
 from kassay.experiments.study.output_reader import read_manifest
 from kassay.experiments.study.result_statistics import RATIOS
-from kassay.experiments.study.tables import CaseRecord, GroupRow
+from kassay.experiments.study.tables import (
+    GROUP_FIELDS,
+    CaseRecord,
+    GroupRow,
+    case_digest,
+    family_digest,
+)
 from tests.experiments.conftest import stored_rows
 
 pytestmark = pytest.mark.spark

@@ -2,13 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kassay.experiments.study.result_statistics import (
-    RATIOS,
-    compare_pairs,
-    holm,
-    mean_interval,
-    profile,
-)
+from kassay.experiments.study.result_statistics import RATIOS, compare_pairs, mean_interval, profile
 
 PAIRS = pd.DataFrame(
     [
@@ -55,8 +49,3 @@ def test_a_profile_has_the_share_of_groups_within_each_ratio():
     assert found["a"].tolist() == [place / 20 for place in range(len(RATIOS))]
     assert set(found["b"]) == {0.5}
     assert found["absent"].isna().all()
-
-
-def test_adjusted_p_values_ignore_missing_tests():
-    assert holm([0.01, float("nan"), 0.04])[::2] == [0.02, 0.04]
-    assert np.isnan(holm([0.01, float("nan"), 0.04])[1])
