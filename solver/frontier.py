@@ -195,10 +195,11 @@ class _FrontierSearch:
                 return Frontier(measure, (), complete=bool(best.conflict), conflict=best.conflict)
             if best is not None and best.assignment is not None:
                 if not self.points:
-                    fewest = self._fewest_moves(best.assignment)
-                    if fewest is None:
+                    levels = Movement(), self.level
+                    fewest = self._solve(levels, _OPTIMUM_SHARE, start=best.assignment)
+                    if fewest.assignment is None:
                         return Frontier(measure, (_frontier_point(best),), complete=False)
-                    self._start(fewest)
+                    self._start(_frontier_point(fewest))
                 self._add_end(_frontier_point(best))
         found = [self._add_assignment(one) for one in known]
         counts = self._shown(max_points, [moves for moves in found if moves is not None])
@@ -219,19 +220,19 @@ class _FrontierSearch:
         owned = keep_owned(problem)
         if any(violated(problem, self._rules, owned)):
             return None
-        value = level_value(problem, self.level, owned)
-        is_fixed = bool((problem.owner != NO_OWNER).all())
-        bound = value if is_fixed else level_bound(problem, self.level)
-        return FrontierPoint(
-            LevelValue(Movement.name, 0, 0),
-            LevelValue(self.level.name, value, min(bound, value)),
-            problem.to_assignment(owned),
-        )
+        if (problem.owner != NO_OWNER).all():
+            return self._point_of(owned, bound=level_value(problem, self.level, owned))
+        return self._point_of(owned, bound=level_bound(problem, self.level))
 
-    def _fewest_moves(self, start: Assignment) -> FrontierPoint | None:
-        """Find the point with the fewest moves, or return None if no assignment was found."""
-        fewest = self._solve((Movement(), self.level), _OPTIMUM_SHARE, start=start)
-        return None if fewest.assignment is None else _frontier_point(fewest)
+    def _point_of(self, placement: Placement, *, fewest: int = 0, bound: int = 0) -> FrontierPoint:
+        """Return the point of a placement, with bounds on its moves and on its imbalance."""
+        moves = level_value(self.problem, Movement(), placement)
+        value = level_value(self.problem, self.level, placement)
+        return FrontierPoint(
+            LevelValue(Movement.name, moves, min(fewest, moves)),
+            LevelValue(self.level.name, value, min(bound, value)),
+            self.problem.to_assignment(placement),
+        )
 
     def _lowest(self, optimum: Solution | None) -> Solution | None:
         """Find the minimum imbalance, or return None if a point has the lowest possible one."""
@@ -330,16 +331,9 @@ class _FrontierSearch:
         """Add a placement, and return its number of moves, or None if it violates a constraint."""
         if any(violated(self.problem, self._rules, placement)):
             return None
-        moves = level_value(self.problem, Movement(), placement)
-        value = level_value(self.problem, self.level, placement)
-        self._add(
-            FrontierPoint(
-                LevelValue(Movement.name, moves, 0),
-                LevelValue(self.level.name, value, 0),
-                self.problem.to_assignment(placement),
-            )
-        )
-        return moves
+        point = self._point_of(placement)
+        self._add(point)
+        return point.movement.value
 
     def _add(self, point: FrontierPoint) -> None:
         """Use a point for its number of moves, and for more moves without a lower imbalance."""
@@ -403,11 +397,8 @@ class _FrontierSearch:
 
     def _hull_point(self, hull: ConvexHull, point: FlowPoint) -> FrontierPoint:
         squares = point.squares * int(self.problem.weight[0]) ** 2
-        return FrontierPoint(
-            LevelValue(Movement.name, point.moves, point.moves),
-            LevelValue(self.level.name, squares, squares),
-            self.problem.to_assignment(hull.arcs.network.place(point.counts)),
-        )
+        placement = hull.arcs.network.place(point.counts)
+        return self._point_of(placement, fewest=point.moves, bound=squares)
 
     def _solve(
         self,
