@@ -9,8 +9,8 @@ the family, and with at least one choice of names.
 import argparse
 from collections import Counter
 
-from kassay.experiments.comparison.optimum import solve_optimum
-from kassay.experiments.counterexamples.namings import namings
+from kassay.experiments.comparison.compare import solve_optimum
+from kassay.experiments.counterexamples.find_counterexample import namings
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.reference.assignors import run_assignor
 from kassay.reference.model.errors import InternalError

@@ -15,7 +15,7 @@ from statistics import mean
 from time import process_time
 
 from benchmarks.network_shapes import build_group
-from kassay.experiments.comparison.optimum import fewest_moves_within, solve_optimum
+from kassay.experiments.comparison.compare import fewest_moves_within, solve_optimum
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.reference.assignors import run_assignor

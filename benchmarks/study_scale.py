@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.memory import peak_memory, sampled_peak
 from benchmarks.timing import Timing, print_json, print_table, run_alone
-from kassay.experiments.comparison.optimum import LIMITS
+from kassay.experiments.comparison.compare import LIMITS
 from kassay.experiments.report.study_report import render
 from kassay.experiments.spark.output_files import CASES_FOLDER, new_run
 from kassay.experiments.spark.session import spark_session

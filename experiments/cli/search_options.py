@@ -36,7 +36,7 @@ from kassay.solver.objective import (
 )
 
 if TYPE_CHECKING:
-    from kassay.experiments.comparison.optimum import CaseLimits
+    from kassay.experiments.comparison.compare import CaseLimits
 
 
 _LEVEL_NAMES = ("imbalance", "hosts", Movement.name, *FURTHER_LEVELS, Colocation.name)
@@ -268,7 +268,7 @@ class LimitOptions:
 
     def case_limits(self) -> "CaseLimits":
         """Return the limits for comparisons of assignors in a process that Ctrl-C ends."""
-        from kassay.experiments.comparison.optimum import CaseLimits
+        from kassay.experiments.comparison.compare import CaseLimits
 
         return CaseLimits(work=self.work, time=self.time_limit)
 

@@ -1,30 +1,142 @@
-"""Compare assignors with the optimum of a group, with the front, and level by level."""
+"""Find the optimum of a group, and compare assignors with it, with the front and by level."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from kassay.experiments.comparison.comparison_result import ComparedValue, Comparison, FrontDistance
-from kassay.experiments.comparison.optimum import (
-    LIMITS,
-    CaseLimits,
-    fewest_moves_within,
-    solve_optimum,
-    without_capacities,
-    without_racks,
-)
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.reference.model.assignment import Assignment, movement, ownership
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, cached
 from kassay.reference.model.group_remarks import condition, require_group
-from kassay.reference.model.metrics import MEASURES, Measure, has_racks, measures, off_rack
+from kassay.reference.model.metrics import (
+    MEASURES,
+    Measure,
+    has_racks,
+    leximax,
+    loads,
+    measures,
+    off_rack,
+    shown,
+)
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import CrossRack, Imbalance, Level, Movement, Tolerance
+from kassay.solver.incumbent_pool import keep_owned, longest_processing_time
+from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.objective import (
+    EXACT,
+    CrossRack,
+    Imbalance,
+    Level,
+    Movement,
+    Tolerance,
+    default_levels,
+)
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution, level_keys
 from kassay.solver.solve import solve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLimits(SearchLimits):
+    """Limits of each solver search and, in a study, of the whole evaluation of a group.
+
+    Parameters
+    ----------
+    within_partitions
+        Maximum number of partitions of groups for which ``movement_within`` is searched.
+    group
+        Wall-clock seconds per group in a study, after which its process is killed.
+    memory
+        Address space in MiB that the evaluation of a group in a study may allocate; None for
+        the memory of a Spark executor divided by its number of cores.
+    """
+
+    within_partitions: int = 5_000
+    group: float = 900.0
+    memory: int | None = None
+
+
+LIMITS = CaseLimits()
+
+
+def solve_optimum(
+    group: Group,
+    *,
+    levels: Sequence[Level] | None = None,
+    constraints: Sequence[Constraint] = (),
+    limits: SearchLimits = LIMITS,
+) -> Solution:
+    """Find the optimum; by default, minimum imbalance without tolerance, then the fewest moves.
+
+    Capacities of members are ignored.
+    """
+    unlimited = without_capacities(group)
+    if levels is None:
+        levels = default_levels(group, tolerance=EXACT)[:2]
+    return solve(unlimited, levels=levels, constraints=constraints, limits=limits)
+
+
+@cached
+def keep_owners(group: Group) -> Assignment:
+    """Build an assignment without moves: keep owned partitions, and assign unowned partitions.
+
+    Each unowned partition goes to the least loaded member that subscribes to its topic.
+    """
+    problem = build_problem(group)
+    return problem.to_assignment(keep_owned(problem))
+
+
+def fewest_moves_within(
+    group: Group,
+    imbalance: int,
+    off_rack_reads: int | None = None,
+    *,
+    optimum: Solution,
+    limits: CaseLimits = LIMITS,
+    start: Assignment | None = None,
+) -> int | None:
+    """Return the minimum number of moves to an assignment of at most the given imbalance.
+
+    The assignment also has at most the given off-rack reads; None means any number. ``optimum``
+    is the group's `solve_optimum`; ``start`` is an assignment within both limits, if one is known.
+    The result is None if a limit was reached before the proof.
+    """
+    measure = Measure(optimum.imbalance.name)
+    if off_rack_reads is None:
+        if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
+            return optimum.movement.value if optimum.movement.gap == 0 else None
+        if measures(group, keep_owners(group))[measure] <= imbalance:
+            return 0
+    if group.partition_count > limits.within_partitions:
+        return None
+    levels: list[Level] = [Imbalance(measure, Tolerance(up_to=imbalance))]
+    if off_rack_reads is not None:
+        levels.append(CrossRack(Tolerance(up_to=off_rack_reads)))
+    solution = solve(
+        without_capacities(group),
+        levels=(*levels, Movement()),
+        initial_assignment=start or optimum.assignment,
+        limits=limits,
+    )
+    reached = zip(solution.levels, (imbalance, off_rack_reads), strict=False)
+    is_within = all(limit is None or level.value <= limit for level, limit in reached)
+    return solution.movement.value if is_within and solution.movement.gap == 0 else None
+
+
+def without_capacities(group: Group) -> Group:
+    """Return a copy of a group without capacities. Kafka's assignors ignore them."""
+    if all(member.capacity is None for member in group.members):
+        return group
+    members = tuple(replace(member, capacity=None) for member in group.members)
+    return replace(group, members=members)
+
+
+def without_racks(group: Group) -> Group:
+    """Return a copy of a group in which no member and no replica has a known rack."""
+    topics = tuple(replace(topic, racks=None) for topic in group.topics)
+    members = tuple(replace(member, rack=None) for member in group.members)
+    return replace(group, topics=topics, members=members)
 
 
 def front_distance(
@@ -48,7 +160,7 @@ def front_distance(
 
     Examples
     --------
-    >>> from kassay.experiments.comparison.optimum import solve_optimum
+    >>> from kassay.experiments.comparison.compare import solve_optimum
     >>> from kassay.reference import Member, Topic
     >>> topic = Topic(name="t", partitions=2, racks=(("x",), ("y",)))
     >>> members = (
@@ -293,3 +405,96 @@ def _without_values(group: Group, assignor: str, result: StableResult) -> Compar
         detail=result.detail,
         rounds=result.rounds,
     )
+
+
+_OPTIMUM_SHARE = 0.5
+"""Share of the time limit for the optimum, before the searches for unnecessary moves."""
+_SHARE_IF_MISSED = 1 / 15
+"""Share of the time limit for the optimum if a greedy assignment is better than all assignors."""
+
+
+def compare_assignors(
+    group: Group,
+    names: Sequence[str],
+    limits: CaseLimits,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, object]:
+    """Compare assignors with the optimum of a group within common limits, as JSON.
+
+    If the limits stop the search, the further assignors have no result.
+    """
+    budget = SearchBudget.start(limits)
+    results: dict[str, StableResult] = {}
+    for name in names:
+        if limits.is_stopped:
+            break
+        progress(name)
+        results[name] = run_until_stable(group, name)
+    progress("optimum")
+    share = 1 if not names else _OPTIMUM_SHARE
+    if group.is_weighted and not _may_be_optimal(group, results.values()):
+        share = _SHARE_IF_MISSED
+    optimum = solve_optimum(group, limits=budget.part(share).rest())
+    vector = () if optimum.assignment is None else loads(group, optimum.assignment).values()
+    comparisons = []
+    for index, (name, result) in enumerate(results.items()):
+        if limits.is_stopped:
+            break
+        progress(f"unnecessary moves of {name}")
+        within = CaseLimits.of(budget.part(1 / (len(results) - index)).rest())
+        comparisons.append(
+            compare(group, name, optimum=optimum, result=result, limits=within, needs_proof=False)
+        )
+    return {
+        "id": group.id,
+        "optimum": {
+            "status": str(optimum.status),
+            "measure": optimum.imbalance.name,
+            "imbalance": shown(optimum.imbalance.name, optimum.imbalance.value, group),
+            "imbalance_bound": shown(optimum.imbalance.name, optimum.imbalance.bound, group),
+            "movement": optimum.movement.value,
+            "loads": list(leximax(vector)) if vector else [],
+        },
+        "comparisons": [_entry(comparison, group) for comparison in comparisons],
+        "proof": optimum.proof_by_level(),
+    }
+
+
+def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
+    """Return whether a result may have the minimum makespan.
+
+    It does not if a greedy assignment has a lower makespan.
+    """
+    problem = build_problem(without_capacities(group))
+    placement = longest_processing_time(problem)
+    greedy = measures(group, problem.to_assignment(placement))[Measure.MAKESPAN]
+    assignments = [one.assignment for one in results if one.assignment is not None]
+    return any(measures(group, one)[Measure.MAKESPAN] <= greedy for one in assignments)
+
+
+def compared(name: str, value: ComparedValue, group: Group) -> dict[str, object]:
+    """Convert a value of a level to JSON, in the unit of the loads of the group."""
+    numbers = {"value": value.value, "optimum": value.optimum, "gap": value.gap}
+    return {
+        key: None if number is None else shown(name, number, group)
+        for key, number in numbers.items()
+    }
+
+
+def _entry(comparison: Comparison, group: Group) -> dict[str, object]:
+    """Convert a comparison to JSON, with one object per measure and no null values."""
+    names = ("assignor", "ending", "detail", "rounds", "measure", "proven")
+    results = ("least_imbalance", "movement_within", "unnecessary_moves")
+    entry = {name: getattr(comparison, name) for name in (*names, *results)}
+    for measure, values in comparison.imbalance.items():
+        if values.value is not None:
+            entry[measure] = compared(measure, values, group)
+    moves = comparison.movement
+    if moves.value is not None:
+        entry["movement"] = {
+            "value": moves.value,
+            "optimum": moves.optimum,
+            "gap": comparison.movement_gap,
+        }
+    return {key: value for key, value in entry.items() if value is not None}

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from kassay.experiments.comparison.compare import compare
+from kassay.experiments.comparison.compare import LIMITS, CaseLimits, compare, solve_optimum
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.implementations.library_catalogue import (
     Library,
     repetitions_of,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kassay.experiments.comparison.optimum import CaseLimits, fewest_moves_within
+from kassay.experiments.comparison.compare import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.planning.identify_assignor import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 
-from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, keep_owners
+from kassay.experiments.comparison.compare import LIMITS, CaseLimits, keep_owners
 from kassay.experiments.planning.actions import (
     AssignmentMetrics,
     AssignorOutcome,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kassay.experiments.comparison.optimum import keep_owners
+from kassay.experiments.comparison.compare import keep_owners
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group, Protocol

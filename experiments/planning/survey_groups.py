@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from kassay.experiments.comparison.optimum import keep_owners
+from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.kinds.registry import current_state
 from kassay.experiments.planning.plan_verdict import (
     StreamsApplicationError,

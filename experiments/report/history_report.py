@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.history.history_rows import FOLLOWED
+from kassay.experiments.history.rebalances import FOLLOWED
 from kassay.experiments.plotting.matplotlib_figures import Plot, step_lines
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES

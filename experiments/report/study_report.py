@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.counterexamples.worst_groups import named_groups, worst_groups
+from kassay.experiments.counterexamples.gallery import named_groups, worst_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot, cumulative_shares, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE, digits_in_groups, environment
 from kassay.experiments.report import TEMPLATES

@@ -10,10 +10,10 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from kassay.experiments.comparison.compare import LIMITS, CaseLimits
 from kassay.experiments.comparison.comparison_result import ComparisonRow
-from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
 from kassay.experiments.history.group_records import decode_batches
-from kassay.experiments.history.history_rows import (
+from kassay.experiments.history.rebalances import (
     HindsightRow,
     RecordedRebalanceRow,
     compared_row,

@@ -10,10 +10,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
+from kassay.experiments.comparison.compare import LIMITS, CaseLimits
 from kassay.experiments.history.group_records import from_row
-from kassay.experiments.history.history_rows import FOLLOWED, GroupFollower
 from kassay.experiments.history.prometheus_metrics import metrics_text, replace_file
+from kassay.experiments.history.rebalances import FOLLOWED, GroupFollower
 from kassay.experiments.spark.history_pipeline import (
     REBALANCE_FACTS,
     REBALANCES,

@@ -17,8 +17,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from kassay.experiments.history.group_records import read_dump
 from kassay.experiments.history.live_topic import TOPIC, OffsetsReader
-from kassay.experiments.history.log_dumps import read_dump
 from kassay.experiments.spark.arrow_map import map_rows, record_batches
 from kassay.experiments.spark.history_pipeline import RAW, RECORDS, decode_records
 from kassay.experiments.spark.output_files import uri_of
@@ -203,8 +203,7 @@ def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
     for row in rows:
         path = Path(row["path"])
         with open_text(path, errors="replace") as lines:
-            for line in read_dump(lines, name=str(path)):
-                yield line.row()
+            yield from read_dump(lines, name=str(path))
 
 
 def _raw_records(frame: DataFrame, path: str) -> DataFrame:

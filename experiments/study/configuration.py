@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.comparison.optimum import LIMITS, CaseLimits
+from kassay.experiments.comparison.compare import LIMITS, CaseLimits
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
     parse_library_assignor,

@@ -16,16 +16,19 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from kassay.experiments.comparison.compare import Comparer
+from kassay.experiments.comparison.compare import LIMITS, CaseLimits, Comparer, solve_optimum
 from kassay.experiments.comparison.comparison_result import (
     Comparison,
     ComparisonRow,
     comparison_row,
 )
-from kassay.experiments.comparison.optimum import LIMITS, CaseLimits, solve_optimum
 from kassay.experiments.implementations.installation import NotInstalledError
-from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
-from kassay.experiments.implementations.subprocess_assignor import NotReadyError
+from kassay.experiments.implementations.runner import (
+    Ending,
+    NotReadyError,
+    StableResult,
+    run_until_stable,
+)
 from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.registry import run_until_stable as run_document_until_stable
 from kassay.experiments.study import tables

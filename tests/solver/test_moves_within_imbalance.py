@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from kassay.experiments.comparison.optimum import solve_optimum
+from kassay.experiments.comparison.compare import solve_optimum
 from kassay.solver.frontier import frontier
 from kassay.solver.network.convex_hull import ConvexHull
 from kassay.solver.network.subscription_network import build_network

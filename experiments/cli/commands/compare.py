@@ -29,8 +29,13 @@ from kassay.experiments.cli.run_control import (
 )
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.source_options import GroupSource, read_valid_groups
-from kassay.experiments.comparison.compare import compare_levels
-from kassay.experiments.comparison.compare_assignors import compare_assignors, compared
+from kassay.experiments.comparison.compare import (
+    CaseLimits,
+    compare_assignors,
+    compare_levels,
+    compared,
+    solve_optimum,
+)
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.library_agreement import (
     Agreement,
@@ -42,7 +47,6 @@ from kassay.experiments.comparison.library_agreement import (
     run_releases,
     sorted_loads,
 )
-from kassay.experiments.comparison.optimum import CaseLimits, solve_optimum
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import (
     Library,

@@ -13,7 +13,7 @@ from kassay.experiments.cli.run_control import BAD_INPUT, print_error, print_not
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import ClusterOptions, metadata_option
 from kassay.experiments.cli.spark_options import SparkOptions
-from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.history.live_topic import list_cluster_topics
 from kassay.experiments.sources.capture_files import load_metadata
 from kassay.experiments.spark import record_sources

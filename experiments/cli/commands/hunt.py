@@ -15,7 +15,11 @@ from kassay.experiments.cli.run_control import BAD_INPUT, print_note
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.source_options import read_group_documents
 from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
-from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
+from kassay.experiments.counterexamples.document_hunt import (
+    DocumentCounterexample,
+    DocumentHunt,
+    random_case,
+)
 from kassay.experiments.counterexamples.find_counterexample import (
     EXHAUSTIVE,
     CaseSearch,
@@ -25,7 +29,6 @@ from kassay.experiments.counterexamples.find_counterexample import (
     exhaustive_cases,
 )
 from kassay.experiments.counterexamples.gallery import Gallery, gallery, render_gallery
-from kassay.experiments.counterexamples.random_documents import random_case
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.library_catalogue import (
     is_custom_assignor,

@@ -37,7 +37,7 @@ from kassay.experiments.cli.source_options import (
     read_cluster,
     read_source,
 )
-from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments

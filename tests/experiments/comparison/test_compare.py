@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.comparison.compare import compare
+from kassay.experiments.comparison.compare import CaseLimits, compare, keep_owners, solve_optimum
 from kassay.experiments.comparison.comparison_result import ComparedValue
-from kassay.experiments.comparison.optimum import CaseLimits, keep_owners, solve_optimum
 from kassay.experiments.implementations.runner import Ending, StableResult
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic, movement, violations

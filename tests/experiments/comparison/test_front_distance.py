@@ -4,8 +4,7 @@ from itertools import islice
 
 import pytest
 
-from kassay.experiments.comparison.compare import front_distance
-from kassay.experiments.comparison.optimum import solve_optimum
+from kassay.experiments.comparison.compare import front_distance, solve_optimum
 from kassay.reference import Assignment, Group
 from kassay.reference.model.metrics import has_racks
 from kassay.solver import SearchLimits

@@ -5,6 +5,7 @@ from threading import Event
 
 import pytest
 
+from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.comparison.library_agreement import (
     Agreement,
     add_agreements,
@@ -13,11 +14,9 @@ from kassay.experiments.comparison.library_agreement import (
     empty_counts,
     run_releases,
 )
-from kassay.experiments.comparison.optimum import CaseLimits
 from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.library_catalogue import libraries
-from kassay.experiments.implementations.runner import Ending, StableResult
-from kassay.experiments.implementations.subprocess_assignor import close_processes
+from kassay.experiments.implementations.runner import Ending, StableResult, close_processes
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic
 

@@ -8,8 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
-from kassay.experiments.counterexamples.document_hunt import DocumentHunt, document_size
-from kassay.experiments.counterexamples.random_documents import random_case
+from kassay.experiments.counterexamples.document_hunt import (
+    DocumentHunt,
+    document_size,
+    random_case,
+)
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import compare_answer, compare_assignor

@@ -13,11 +13,13 @@ from kassay.experiments.counterexamples.find_counterexample import (
     Shortcoming,
     exhaustive_cases,
     find_counterexample,
+    group_kind,
     measure_shortfall,
+    namings,
+    renamed,
     shrink_group,
 )
 from kassay.experiments.counterexamples.gallery import gallery
-from kassay.experiments.counterexamples.namings import group_kind, namings, renamed
 from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
 from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.study.cases import Case

@@ -8,8 +8,11 @@ import pytest
 
 from kassay.experiments.history.generations import generation_of, reconstruct_generations
 from kassay.experiments.history.group_records import GroupRecord
-from kassay.experiments.history.history_rows import generation_rows
-from kassay.experiments.history.rebalances import compare_rebalance, find_rebalances
+from kassay.experiments.history.rebalances import (
+    compare_rebalance,
+    find_rebalances,
+    generation_rows,
+)
 from kassay.reference.model.group import Protocol
 from kassay.reference.protocol.offsets_topic import (
     ConsumerRecord,

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from kassay.experiments.history import history_rows
+from kassay.experiments.history import rebalances
 from kassay.experiments.history.group_records import from_row
-from kassay.experiments.history.history_rows import (
+from kassay.experiments.history.rebalances import (
     GroupFollower,
     generation_rows,
     hindsight_rows,
@@ -82,7 +82,7 @@ def test_unknown_owners_start_a_new_sequence_from_the_recorded_owners():
 
 
 def test_long_histories_are_split(monkeypatch):
-    monkeypatch.setattr(history_rows, "_MAX_REBALANCES", 2)
+    monkeypatch.setattr(rebalances, "_MAX_REBALANCES", 2)
     row = summary(recorded(RESTART, "roundrobin"))
     assert row["hindsight_rebalances"] == 4
     assert row["hindsight"] == row["hindsight_bound"] <= row["moves_made"]

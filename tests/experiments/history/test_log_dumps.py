@@ -7,9 +7,8 @@ import json
 
 import pytest
 
-from kassay.experiments.history.group_records import record_row
-from kassay.experiments.history.history_rows import generation_rows
-from kassay.experiments.history.log_dumps import read_dump
+from kassay.experiments.history.group_records import from_row, read_dump
+from kassay.experiments.history.rebalances import generation_rows
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.member_messages import StickyUserData, encode_sticky_user_data
 
@@ -48,18 +47,22 @@ GROUP = {
 
 
 def read_line(text: str, name: str = "dump.txt"):
-    [result] = read_dump(text.splitlines(), name=name)
-    return result
+    [row] = read_dump(text.splitlines(), name=name)
+    return row
+
+
+def read_record(text: str, name: str = "dump.txt"):
+    return from_row(read_line(text, name))
 
 
 def test_group_metadata_contains_subscriptions_and_assignments() -> None:
-    result = read_line(
+    result = read_record(
         line({"type": "2", "data": {"group": "g"}}, {"version": "3", "data": GROUP}),
         "/x/__consumer_offsets-12/00.log.txt",
     )
     assert (result.partition, result.offset, result.timestamp) == (12, 5, 60)
-    assert result.record.key == {"group": "g"}
-    value = result.record.value
+    assert result.key == {"group": "g"}
+    value = result.value
     assert (value["generation"], value["protocol"], value["timestamp"]) == (4, "range", 99)
     [member] = value["members"]
     assert member["subscription"]["topics"] == ["t"]
@@ -69,35 +72,34 @@ def test_group_metadata_contains_subscriptions_and_assignments() -> None:
 
 
 def test_tombstones_other_record_types_and_failures_are_distinguished() -> None:
-    deleted = read_line(line({"type": "2", "data": {"group": "g"}}, "<DELETE>"))
-    assert deleted.record.value is None
+    deleted = read_record(line({"type": "2", "data": {"group": "g"}}, "<DELETE>"))
+    assert deleted.value is None
     other = read_line(
         f"{HEAD.format(offset=1, time=2)} key: Unknown record type 11 at offset 1, skipping."
     )
-    assert (other.record.kind, other.record.known) == (11, False)
+    assert (other["kind"], other["payload"]) == (11, None)
     failed = read_line(
         f"{HEAD.format(offset=1, time=2)} key: Error at offset 1, skipping. Bad bytes"
     )
-    assert failed.record is None
-    assert failed.error == "dump.txt:1: the tool cannot decode the record: Bad bytes"
+    assert failed["error"] == "dump.txt:1: the tool cannot decode the record: Bad bytes"
 
 
 def test_output_of_older_releases_is_read() -> None:
     payload = {"protocolType": "consumer", "protocol": "range", "generationId": 2}
-    result = read_line(
+    result = read_record(
         line("group_metadata::group=g", payload | {"assignment": "{a=[t-0, u-x-1],b=[]}"})
     )
-    assert result.record.value["generation"] == 2
-    assert [(m["member_id"], m["assignment"]) for m in result.record.value["members"]] == [
+    assert result.value["generation"] == 2
+    assert [(m["member_id"], m["assignment"]) for m in result.value["members"]] == [
         (
             "a",
             {"assigned": [{"topic": "t", "partitions": [0]}, {"topic": "u-x", "partitions": [1]}]},
         ),
         ("b", {"assigned": []}),
     ]
-    commit = read_line(line("offset_commit::group=g,partition=a-b-3", "offset=17"))
-    assert commit.record.key == {"group": "g", "topic": "a-b", "partition": 3}
-    assert commit.record.value["offset"] == 17
+    commit = read_record(line("offset_commit::group=g,partition=a-b-3", "offset=17"))
+    assert commit.key == {"group": "g", "topic": "a-b", "partition": 3}
+    assert commit.value["offset"] == 17
 
 
 @pytest.mark.parametrize(
@@ -114,8 +116,8 @@ def test_output_of_older_releases_is_read() -> None:
 )
 def test_damaged_lines_become_errors(text: str, message: str) -> None:
     result = read_line(text)
-    assert result.record is None
-    assert message in result.error
+    assert result["payload"] is None
+    assert message in result["error"]
 
 
 def test_subscriptions_and_assignments_in_base_64_are_decoded() -> None:
@@ -127,9 +129,7 @@ def test_subscriptions_and_assignments_in_base_64_are_decoded() -> None:
         "assignment": base64.b64encode(assignment).decode(),
     }
     payload = {"version": "3", "data": GROUP | {"members": [member]}}
-    [decoded] = read_line(line({"type": "2", "data": {"group": "g"}}, payload)).record.value[
-        "members"
-    ]
+    [decoded] = read_record(line({"type": "2", "data": {"group": "g"}}, payload)).value["members"]
     assert decoded["subscription"]["topics"] == ["t"]
     assert decoded["assignment"]["assigned"] == [{"topic": "t", "partitions": [0, 2]}]
 
@@ -139,15 +139,12 @@ def test_the_user_data_of_sticky_members_contain_generation_and_owned_partitions
     subscription = MEMBER["subscription"] | {"userData": base64.b64encode(data).decode()}
     group = GROUP | {"protocol": "sticky", "members": [MEMBER | {"subscription": subscription}]}
     payload = {"version": "3", "data": group}
-    record = read_line(line({"type": "2", "data": {"group": "g"}}, payload)).record
-    [decoded] = record.value["members"]
+    row = read_line(line({"type": "2", "data": {"group": "g"}}, payload))
+    [decoded] = from_row(row).value["members"]
     assert decoded["subscription"]["user_data"] == {
         "previous_assignment": [{"topic": "t", "partitions": [3]}],
         "generation": 7,
     }
-    rows = generation_rows(
-        [record_row(record, {"partition": 0, "offset": 1, "timestamp": 2})], topic_names={}
-    )
-    [member] = next(rows)["members"]
+    [member] = next(generation_rows([row], topic_names={}))["members"]
     assert member["claimed"] == [{"topic": "t", "partitions": [3]}]
     assert member["claimed_generation"] == 7

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.implementations.library_catalogue import custom_assignor_names
-from kassay.experiments.implementations.runner import Ending, run_until_stable
-from kassay.experiments.implementations.subprocess_assignor import AssignorProcess, NoAnswerError
+from kassay.experiments.implementations.runner import (
+    AssignorProcess,
+    Ending,
+    NoAnswerError,
+    run_until_stable,
+)
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Group, InputError
 

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
 from kassay.experiments.implementations import runner
-from kassay.experiments.implementations.runner import run, run_on_document
-from kassay.experiments.implementations.subprocess_assignor import close_processes
+from kassay.experiments.implementations.runner import close_processes, run, run_on_document
 from kassay.experiments.planning.identify_assignor import client_assignors
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document

@@ -12,8 +12,13 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
     parse_library_version,
 )
-from kassay.experiments.implementations.runner import Ending, run, run_until_stable
-from kassay.experiments.implementations.subprocess_assignor import NotReadyError, close_processes
+from kassay.experiments.implementations.runner import (
+    Ending,
+    NotReadyError,
+    close_processes,
+    run,
+    run_until_stable,
+)
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.errors import InputError, RunError
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.notebook_helpers import load_captures
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import render_html

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from benchmarks.weighted_groups import weighted_group
-from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import plan_document, render_summary, render_ticket
 from kassay.reference import Group, Member, Topic

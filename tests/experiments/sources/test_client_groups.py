@@ -11,8 +11,7 @@ from operator import itemgetter
 import pytest
 
 from kassay.experiments.history.generations import reconstruct_generations
-from kassay.experiments.history.group_records import from_row
-from kassay.experiments.history.log_dumps import read_dump
+from kassay.experiments.history.group_records import from_row, read_dump
 from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
@@ -112,7 +111,7 @@ def rebalances(release: str) -> dict[str, list[Rebalance]]:
     metadata = load_metadata(DATA / "topics.txt")
     names = {str(id): topic for topic, id in metadata.topic_ids.items()}
     with gzip.open(DATA / release / "dump.txt.gz", "rt") as lines:
-        rows = [line.row() for line in read_dump(lines, name="dump.txt")]
+        rows = list(read_dump(lines, name="dump.txt"))
     assert [row["error"] for row in rows if row["error"]] == []
     known = [row for row in rows if row["payload"] and row["kind"] not in OFFSET_COMMIT_KINDS]
     known.sort(key=itemgetter("group", "offset"))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kassay.experiments.history.history_rows import generation_rows, rebalance_rows
+from kassay.experiments.history.rebalances import generation_rows, rebalance_rows
 from kassay.experiments.spark.history_pipeline import RAW
 from kassay.experiments.study.output_reader import read_manifest
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows

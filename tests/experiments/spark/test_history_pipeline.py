@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kassay.experiments.cli import main
-from kassay.experiments.history.history_rows import compared_row, generation_rows, rebalance_rows
+from kassay.experiments.history.rebalances import compared_row, generation_rows, rebalance_rows
 from kassay.experiments.report.history_report import is_history, render
 from kassay.experiments.spark.history_pipeline import GROUPS, ClusterMetadata, write_history
 from kassay.experiments.spark.record_sources import read_files

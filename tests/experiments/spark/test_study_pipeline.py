@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.spark.session import code_identity
 from kassay.experiments.spark.study_pipeline import evaluate_cases, write_study
 from kassay.experiments.study.cases import (

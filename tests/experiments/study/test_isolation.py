@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from kassay.experiments.comparison.optimum import CaseLimits
+from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import (
     evaluate_case,

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 import pytest
 
-from kassay.experiments.comparison.optimum import without_racks
+from kassay.experiments.comparison.compare import without_racks
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.cases import Case, document_id
 from kassay.experiments.study.evaluate_case import evaluate_case

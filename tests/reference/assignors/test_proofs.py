@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.counterexamples.namings import namings
+from kassay.experiments.counterexamples.find_counterexample import namings
 from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.study.families.fixed_groups import exhaustive_groups_up_to
 from kassay.reference import Assignment, Group, Member, Topic

@@ -4,8 +4,7 @@ from functools import partial
 
 import pytest
 
-from kassay.experiments.comparison.compare import Comparer
-from kassay.experiments.comparison.optimum import solve_optimum
+from kassay.experiments.comparison.compare import Comparer, solve_optimum
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.families.fixed_groups import (
     JMH_SMALL,
