@@ -1,14 +1,324 @@
-"""Command-line interface ``kassay COMMAND``: the table of commands, the program, its errors."""
+"""Command-line interface ``kassay COMMAND``: commands, options, errors, Ctrl-C and progress.
 
+Options are fields of dataclasses, and a command is a function of such dataclasses. A failed check
+of an option is a usage error.
+"""
+
+import _thread
 import importlib
+import inspect
+import os
+import signal
 import sys
-from typing import Annotated, Any
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import MISSING, Field, field, fields
+from fractions import Fraction
+from pathlib import Path
+from threading import Event, Thread, current_thread, main_thread
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_click_param
+from typer.models import ParameterInfo, ParamMeta
 
-from kassay.experiments.cli.option_groups import ComposedCommand
-from kassay.experiments.cli.run_control import BAD_INPUT, INTERRUPTED, print_error
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+BAD_INPUT = 2
+"""Exit code for bad input and usage errors."""
+NOT_REACHED = 1
+"""Exit code if a requested condition is not met."""
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C stopped."""
+
+
+def print_error(message: str) -> None:
+    """Write one error line to standard error."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    # Under NO_COLOR rich omits colours but not bold.
+    console.print("kassay:", style="" if console.no_color else "bold red", end=" ")
+    console.print(message, markup=False)
+
+
+def print_note(message: str) -> None:
+    """Write one informational line to standard error."""
+    typer.echo(f"kassay: {message}", err=True)
+
+
+_Result = TypeVar("_Result")
+
+STOP = Event()
+"""Event that Ctrl-C sets while `stop_on_interrupt` is active, to stop searches."""
+
+_GRACE_SECONDS, _GRACE_PROCESSOR_SECONDS, _MAX_GRACE_SECONDS = 1.7, 1.0, 6.0
+"""Time after Ctrl-C until a search that does not check `STOP` is ended without a result.
+
+On a machine with many other processes, the search may take longer, until it has used the
+processor for some time or the maximum is reached.
+"""
+_SECONDS_TO_NOTE = 1.0
+"""Time in seconds to the first note, and between notes about different steps."""
+_SECONDS_PER_NOTE = 5.0
+"""Time in seconds between notes about the same step."""
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[None]:
+    """Let the first Ctrl-C set `STOP` instead of raising KeyboardInterrupt.
+
+    The second Ctrl-C, or the end of the grace period, raises KeyboardInterrupt.
+    """
+    previous = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or previous is signal.SIG_IGN:
+        yield
+        return
+    ended = Event()
+
+    def stop(number: int, frame: object) -> None:  # noqa: ARG001 - the signature of a handler
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        STOP.set()
+        Thread(target=_interrupt_after_grace, args=(ended,), daemon=True).start()
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        ended.set()
+        signal.signal(signal.SIGINT, previous)
+
+
+def _interrupt_after_grace(ended: Event) -> None:
+    start, processor_start = time.monotonic(), time.process_time()
+    while not ended.wait(0.05):
+        seconds, used = time.monotonic() - start, time.process_time() - processor_start
+        is_over = seconds > _GRACE_SECONDS and used > _GRACE_PROCESSOR_SECONDS
+        if is_over or seconds > _MAX_GRACE_SECONDS:
+            _thread.interrupt_main()
+            return
+
+
+@contextmanager
+def note_on_interrupt(note: str) -> Iterator[None]:
+    """Print a note if Ctrl-C ends the ``with`` block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_note(f"interrupted: {note}")
+        raise
+
+
+def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
+    """Call a function that Ctrl-C can stop. End the process if the function returns no result."""
+    try:
+        with stop_on_interrupt():
+            return call()
+    except KeyboardInterrupt:
+        exit_interrupted(lost)
+
+
+def exit_interrupted(note: str) -> NoReturn:
+    """Print a note, and end this process, its threads and child processes immediately."""
+    from kassay.experiments.implementations.runner import close_processes
+
+    print_note(f"interrupted: {note}")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    close_processes()
+    os._exit(INTERRUPTED)
+
+
+class Progress:
+    """Current step of a long computation. A thread prints it, from the first second."""
+
+    def __init__(self) -> None:
+        self._name = self._step = ""
+
+    def __call__(self, step: str) -> None:
+        """Set the current step of the computation."""
+        self._step = step
+
+    @contextmanager
+    def shown(self, name: str) -> Iterator[None]:
+        """Print the steps of a computation that takes more than a second, after its name."""
+        self._name, self._step = name, "search"
+        ended = Event()
+        thread = Thread(target=self._print_until, args=(ended,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _print_until(self, ended: Event) -> None:
+        start, printed, printed_at = time.monotonic(), "", 0.0
+        while not ended.wait(_SECONDS_TO_NOTE):
+            step, now = self._step, time.monotonic()
+            if step != printed or now - printed_at >= _SECONDS_PER_NOTE:
+                printed, printed_at = step, now
+                print_note(f"{self._name}: {step}, {now - start:.0f} s")
+
+
+PROGRESS = Progress()
+"""Progress of the running command."""
+
+
+REQUIRED: Any = MISSING
+"""Default of an option that must be given."""
+_PLACEHOLDERS = {"int": "N", "float": "SECONDS", "path": "FILE", "str": "NAME"}
+"""Default placeholders for option values in help texts, by the first word of the type."""
+
+
+def option(default: Any, text: str, *names: str, **settings: Any) -> Any:
+    """Declare an option as a field of a group, with the settings of ``typer.Option``.
+
+    ``text`` is the help. Without ``names``, the name of the option is the name of the field.
+    """
+    return _declare(default, typer.Option(..., *names, help=text, **settings))
+
+
+def argument(default: Any, text: str, **settings: Any) -> Any:
+    """Declare an argument as a field of a group, with the settings of ``typer.Argument``."""
+    return _declare(default, typer.Argument(..., help=text, **settings))
+
+
+def _declare(default: Any, declaration: ParameterInfo) -> Any:
+    return field(default=default, metadata={"declaration": declaration})
+
+
+def _param(
+    one: "Field[Any]", default: object, panel: str | None
+) -> tuple[Any, Callable[[Any], object]]:
+    """Convert a field to a parameter of Click, and a function that converts its value."""
+    declaration = copy(one.metadata["declaration"])
+    declaration.default = ... if default is REQUIRED else default
+    declaration.rich_help_panel = panel
+    if one.type is bool:
+        declaration.param_decls = (f"--{one.name.replace('_', '-')}",)
+    converted = ParamMeta(name=one.name, default=declaration, annotation=one.type)
+    param: Any
+    param, convert = get_click_param(converted)
+    if param.metavar is None and one.type is not bool:
+        choices = getattr(param.type, "choices", ())
+        param.metavar = "|".join(choices) or _PLACEHOLDERS[param.type.name.split()[0]]
+    return param, convert or (lambda value: value)
+
+
+class ComposedCommand(TyperCommand):
+    """Command with the options of all dataclasses that are parameters of a function.
+
+    The default of a parameter is an instance with defaults for this command. A class variable
+    ``panel`` of a dataclass is the heading of its options in the help. A parameter of type
+    ``typer.Context`` receives the context of the command.
+    """
+
+    def __init__(self, name: str, run: Callable[..., None]) -> None:
+        self.run = run
+        self.groups: dict[str, tuple[Any, dict[str, Callable[[Any], object]]]] = {}
+        self.contexts: list[str] = []
+        params = []
+        for parameter in inspect.signature(run).parameters.values():
+            group = parameter.annotation
+            if group is typer.Context:
+                self.contexts.append(parameter.name)
+                continue
+            defaults = {one.name: one.default for one in fields(group)}
+            if parameter.default is not parameter.empty:
+                defaults = {name: getattr(parameter.default, name) for name in defaults}
+            converters = {}
+            for one in fields(group):
+                param, convert = _param(one, defaults[one.name], getattr(group, "panel", None))
+                params.append(param)
+                converters[one.name] = convert
+            self.groups[parameter.name] = group, converters
+        super().__init__(name, params=params, help=inspect.getdoc(run), rich_markup_mode="markdown")
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words that follow the command name in the usage line."""
+        params: list[Any] = self.get_params(ctx)
+        arguments = [one for one in params if one.param_type_name == "argument"]
+        names = [one.metavar if one.required else f"[{one.metavar}]" for one in arguments]
+        return ["[OPTIONS]", *names]
+
+    def invoke(self, ctx: Any) -> None:
+        """Create the dataclasses from the values of the options, and run the function."""
+        groups = {
+            name: group(**{key: convert(ctx.params[key]) for key, convert in converters.items()})
+            for name, (group, converters) in self.groups.items()
+        }
+        self.run(**groups, **dict.fromkeys(self.contexts, ctx))
+
+
+def known_names(
+    kind: str, choices: Sequence[str], default: Sequence[str] = ()
+) -> Callable[[list[str] | None], list[str]]:
+    """Return a Typer callback that removes duplicate names and rejects unknown names."""
+
+    def check(names: list[str] | None) -> list[str]:
+        for name in names or ():
+            check_name(kind, choices, name)
+        return list(dict.fromkeys(names or default))
+
+    return check
+
+
+def check_name(kind: str, choices: Sequence[str], name: str) -> None:
+    """Raise a usage error if the name is not one of the choices."""
+    if name not in choices:
+        raise typer.BadParameter(f"unknown {kind} {name!r}; choose from {', '.join(choices)}")
+
+
+def parse_share(text: str) -> Fraction:
+    """Parse a share, such as 0.05, 1/20 or 5%. Any other text is a usage error.
+
+    Examples
+    --------
+    >>> parse_share("2%"), parse_share("0.02")
+    (Fraction(1, 50), Fraction(1, 50))
+    """
+    number = text.strip()
+    try:
+        share = Fraction(number.removesuffix("%").rstrip()) / (100 if number.endswith("%") else 1)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if share < 0:
+        raise typer.BadParameter(f"a share must be at least 0, such as 0.05 or 5%, got {text!r}")
+    return share
+
+
+def check_directory(path: Path | None) -> Path | None:
+    """Raise a usage error if an output directory is a file or lies in one."""
+    for part in () if path is None else (path, *path.parents):
+        if part.exists() and not part.is_dir():
+            raise typer.BadParameter(f"must be a directory, but {part} is a file")
+    return path
+
+
+def given_options(*groups: "DataclassInstance", without: Sequence[str] = ()) -> list[str]:
+    """Return the options with other values than their defaults, as arguments of a command.
+
+    ``without`` are names of options to leave out.
+    """
+    arguments = []
+    for group in groups:
+        for option in fields(group):
+            value = getattr(group, option.name)
+            name = "--" + option.name.replace("_", "-")
+            if value == option.default or name in without:
+                continue
+            if value is True:
+                arguments.append(name)
+            else:
+                for one in value if isinstance(value, list) else [value]:
+                    arguments += [name, str(one)]
+    return arguments
+
 
 COMMAND_GROUPS = {
     "Understand": {

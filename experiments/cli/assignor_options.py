@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from kassay.experiments.cli.option_groups import check_name, option
+from kassay.experiments.cli.application import check_name, option
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
     ANSWER_SECONDS,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.application import print_note
+from kassay.experiments.cli.groups import GroupResult, OtherKinds
 from kassay.experiments.cli.output import Format, Record, TableLayout, cell
-from kassay.experiments.cli.process_each_group import GroupResult, OtherKinds
-from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison

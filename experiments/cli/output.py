@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kassay.experiments.cli.option_groups import REQUIRED, check_directory, option
-from kassay.experiments.cli.run_control import print_error, print_note
+from kassay.experiments.cli.application import (
+    REQUIRED,
+    check_directory,
+    option,
+    print_error,
+    print_note,
+)
 from kassay.reference.model.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kassay.experiments.cli.option_groups import check_name, option, parse_share
-from kassay.experiments.cli.run_control import STOP
+from kassay.experiments.cli.application import STOP, check_name, option, parse_share
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import Measure

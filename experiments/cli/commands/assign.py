@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option
+from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.kind_results import assigned_documents
 from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
 from kassay.experiments.implementations.runner import RunResult, run
 from kassay.reference.assignors import ASSIGNORS

@@ -9,26 +9,30 @@ from typing import ClassVar
 
 import typer
 
+from kassay.experiments.cli.application import (
+    BAD_INPUT,
+    PROGRESS,
+    STOP,
+    exit_interrupted,
+    option,
+    print_note,
+    stop_on_interrupt,
+)
 from kassay.experiments.cli.assignor_options import (
     CustomAssignors,
     assignors_of_one_kind,
     assignors_option,
     known_assignor,
 )
-from kassay.experiments.cli.kind_results import compared_documents
-from kassay.experiments.cli.option_groups import option
-from kassay.experiments.cli.output import Format, Record, TableLayout, format_option, print_records
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.run_control import (
-    BAD_INPUT,
-    PROGRESS,
-    STOP,
-    exit_interrupted,
-    print_note,
-    stop_on_interrupt,
+from kassay.experiments.cli.groups import (
+    GroupResult,
+    GroupSource,
+    process_each_group,
+    read_valid_groups,
 )
+from kassay.experiments.cli.kind_results import compared_documents
+from kassay.experiments.cli.output import Format, Record, TableLayout, format_option, print_records
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
-from kassay.experiments.cli.source_options import GroupSource, read_valid_groups
 from kassay.experiments.comparison.compare import (
     CaseLimits,
     compare_assignors,

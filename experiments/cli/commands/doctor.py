@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.run_control import NOT_REACHED
+from kassay.experiments.cli.application import NOT_REACHED
 from kassay.reference.model.errors import RunError
 
 MODULES = ["ortools.sat.python.cp_model", "networkx", "matplotlib.figure", "confluent_kafka.admin"]

@@ -8,9 +8,21 @@ from typing import ClassVar
 
 import typer
 
+from kassay.experiments.cli.application import (
+    PROGRESS,
+    check_name,
+    given_options,
+    option,
+    print_note,
+)
 from kassay.experiments.cli.assignor_options import known_assignor
+from kassay.experiments.cli.groups import (
+    GroupResult,
+    SelectedGroups,
+    consumer_groups,
+    process_each_group,
+)
 from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
-from kassay.experiments.cli.option_groups import check_name, given_options, option
 from kassay.experiments.cli.output import (
     Format,
     Record,
@@ -20,12 +32,6 @@ from kassay.experiments.cli.output import (
     format_option,
     write_text,
 )
-from kassay.experiments.cli.process_each_group import (
-    GroupResult,
-    consumer_groups,
-    process_each_group,
-)
-from kassay.experiments.cli.run_control import PROGRESS, print_note
 from kassay.experiments.cli.search_options import (
     AddedMembers,
     ObjectiveOptions,
@@ -33,7 +39,6 @@ from kassay.experiments.cli.search_options import (
     downtime_option,
     pause_option,
 )
-from kassay.experiments.cli.source_options import SelectedGroups
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start

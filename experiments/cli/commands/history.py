@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import typer
 
-from kassay.experiments.cli.option_groups import argument, option
+from kassay.experiments.cli.application import BAD_INPUT, argument, option, print_error, print_note
+from kassay.experiments.cli.cluster_options import ClusterOptions, SparkOptions
+from kassay.experiments.cli.groups import metadata_option
 from kassay.experiments.cli.output import json_line, location_option
-from kassay.experiments.cli.run_control import BAD_INPUT, print_error, print_note
 from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.cli.source_options import ClusterOptions, metadata_option
-from kassay.experiments.cli.spark_options import SparkOptions
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.history.live_topic import list_cluster_topics
 from kassay.experiments.sources.capture_files import load_metadata

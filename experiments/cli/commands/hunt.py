@@ -8,13 +8,12 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.application import BAD_INPUT, known_names, option, print_note
 from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option, cases_option
-from kassay.experiments.cli.option_groups import known_names, option
+from kassay.experiments.cli.cluster_options import SparkOptions, tasks_option
+from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import directory_option, json_lines, print_table, write_text
-from kassay.experiments.cli.run_control import BAD_INPUT, print_note
 from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.cli.source_options import read_group_documents
-from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
 from kassay.experiments.counterexamples.document_hunt import (
     DocumentCounterexample,
     DocumentHunt,

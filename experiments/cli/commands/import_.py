@@ -8,15 +8,14 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.option_groups import argument, option
-from kassay.experiments.cli.output import Record, error_record, json_lines, write_text
-from kassay.experiments.cli.run_control import BAD_INPUT, print_error, print_note
-from kassay.experiments.cli.source_options import (
+from kassay.experiments.cli.application import BAD_INPUT, argument, option, print_error, print_note
+from kassay.experiments.cli.cluster_options import (
     SampledClusterOptions,
-    SourceOptions,
     check_cluster_usage,
     read_cluster,
 )
+from kassay.experiments.cli.groups import SourceOptions
+from kassay.experiments.cli.output import Record, error_record, json_lines, write_text
 from kassay.experiments.sources import anonymize as anonymization
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,

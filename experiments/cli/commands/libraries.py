@@ -6,9 +6,8 @@ from typing import Any
 
 import typer
 
-from kassay.experiments.cli.option_groups import argument
+from kassay.experiments.cli.application import argument, print_note
 from kassay.experiments.cli.output import Format, format_option, print_records
-from kassay.experiments.cli.run_control import print_note
 from kassay.experiments.implementations import library_catalogue
 from kassay.experiments.implementations.installation import (
     RUNTIMES,

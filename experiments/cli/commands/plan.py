@@ -9,9 +9,21 @@ from pathlib import Path
 
 import typer
 
+from kassay.experiments.cli.application import (
+    BAD_INPUT,
+    NOT_REACHED,
+    PROGRESS,
+    STOP,
+    call_interruptibly,
+    exit_interrupted,
+    given_options,
+    option,
+    print_error,
+    print_note,
+)
 from kassay.experiments.cli.assignor_options import assignor_option
+from kassay.experiments.cli.groups import ParsedGroup, SelectedGroups, consumer_groups
 from kassay.experiments.cli.kind_results import states_of_documents
-from kassay.experiments.cli.option_groups import given_options, option
 from kassay.experiments.cli.output import (
     Format,
     directory_option,
@@ -19,19 +31,7 @@ from kassay.experiments.cli.output import (
     json_line,
     without_control_characters,
 )
-from kassay.experiments.cli.process_each_group import consumer_groups
-from kassay.experiments.cli.run_control import (
-    BAD_INPUT,
-    NOT_REACHED,
-    PROGRESS,
-    STOP,
-    call_interruptibly,
-    exit_interrupted,
-    print_error,
-    print_note,
-)
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
-from kassay.experiments.cli.source_options import ParsedGroup, SelectedGroups
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import installed_client
 from kassay.experiments.planning.plan import Plan

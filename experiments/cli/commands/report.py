@@ -7,9 +7,9 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.option_groups import REQUIRED, argument, option
+from kassay.experiments.cli.application import REQUIRED, argument, option
+from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.output import write_text
-from kassay.experiments.cli.spark_options import SparkOptions
 from kassay.experiments.plotting.matplotlib_figures import Plot
 from kassay.experiments.report import history_report
 from kassay.experiments.report.assignor_results import ReportTable

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import typer
 
+from kassay.experiments.cli.application import BAD_INPUT, PROGRESS, option
 from kassay.experiments.cli.assignor_options import assignor_option
-from kassay.experiments.cli.option_groups import option
+from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group, read_source
 from kassay.experiments.cli.output import Format, Record, TableLayout, error_record, format_option
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.run_control import BAD_INPUT, PROGRESS
 from kassay.experiments.cli.search_options import AddedMembers, SearchOptions
-from kassay.experiments.cli.source_options import GroupSource, read_source
 from kassay.experiments.planning.scale import Autoscaler, Scale, autoscaler_values
 from kassay.experiments.planning.scale import scale as find_scale
 from kassay.reference.model.errors import InputError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.option_groups import REQUIRED, argument, option
+from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.output import Format, print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.mixed_libraries import with_library_shares

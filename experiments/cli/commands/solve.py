@@ -4,12 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.cli.option_groups import option
+from kassay.experiments.cli.application import STOP, option
+from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.run_control import STOP
 from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
-from kassay.experiments.cli.source_options import GroupSource
 from kassay.reference.documents.json_codec import assignment_document, group_fingerprint
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

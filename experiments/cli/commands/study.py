@@ -8,18 +8,23 @@ from typing import Any
 
 import typer
 
+from kassay.experiments.cli.application import (
+    BAD_INPUT,
+    argument,
+    known_names,
+    note_on_interrupt,
+    option,
+)
 from kassay.experiments.cli.assignor_options import (
     CustomAssignors,
     assignors_option,
     cases_option,
     known_assignor,
 )
-from kassay.experiments.cli.option_groups import argument, known_names, option
+from kassay.experiments.cli.cluster_options import SparkOptions, tasks_option
+from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import location_option, print_table
-from kassay.experiments.cli.run_control import BAD_INPUT, note_on_interrupt
 from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.cli.source_options import read_group_documents
-from kassay.experiments.cli.spark_options import SparkOptions, tasks_option
 from kassay.experiments.report.assignor_results import by_scope, measure_section
 from kassay.experiments.spark.output_files import read_summary
 from kassay.experiments.spark.session import spark_session

@@ -10,7 +10,23 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.option_groups import argument, option
+from kassay.experiments.cli.application import (
+    BAD_INPUT,
+    NOT_REACHED,
+    PROGRESS,
+    STOP,
+    argument,
+    call_interruptibly,
+    exit_interrupted,
+    option,
+    print_note,
+)
+from kassay.experiments.cli.cluster_options import (
+    SampledClusterOptions,
+    check_cluster_usage,
+    read_cluster,
+)
+from kassay.experiments.cli.groups import SourceOptions, parsed_groups, read_source
 from kassay.experiments.cli.output import (
     Format,
     directory_option,
@@ -19,23 +35,6 @@ from kassay.experiments.cli.output import (
     print_table,
     without_control_characters,
     write_text,
-)
-from kassay.experiments.cli.run_control import (
-    BAD_INPUT,
-    NOT_REACHED,
-    PROGRESS,
-    STOP,
-    call_interruptibly,
-    exit_interrupted,
-    print_note,
-)
-from kassay.experiments.cli.source_options import (
-    SampledClusterOptions,
-    SourceOptions,
-    check_cluster_usage,
-    parsed_groups,
-    read_cluster,
-    read_source,
 )
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.option_groups import REQUIRED, option
+from kassay.experiments.cli.application import REQUIRED, option
+from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.output import Format, format_option
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
 from kassay.experiments.cli.search_options import ObjectiveOptions
-from kassay.experiments.cli.source_options import GroupSource
 from kassay.experiments.comparison.solution_check import Question, SolutionFile, check_solution
 from kassay.reference.documents.input_files import STDIN
 from kassay.reference.model.errors import InputError, UsageError

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
+from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.output import Format, print_table
-from kassay.experiments.cli.process_each_group import GroupResult, process_each_group
-from kassay.experiments.cli.source_options import GroupSource
 from kassay.reference import Group, InputError
 
 GOOD = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'

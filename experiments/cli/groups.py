@@ -1,14 +1,28 @@
-"""Process each group of a source, write the results, and set the exit code."""
+"""Read the groups of a command's source, process each of them, and write the results."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
 
+from kassay.experiments.cli.application import (
+    BAD_INPUT,
+    INTERRUPTED,
+    NOT_REACHED,
+    PROGRESS,
+    STOP,
+    argument,
+    exit_interrupted,
+    option,
+    print_error,
+    print_note,
+    stop_on_interrupt,
+)
 from kassay.experiments.cli.output import (
     Format,
     Record,
@@ -19,24 +33,23 @@ from kassay.experiments.cli.output import (
     print_table,
     write_text,
 )
-from kassay.experiments.cli.run_control import (
-    BAD_INPUT,
-    INTERRUPTED,
-    NOT_REACHED,
-    PROGRESS,
-    STOP,
-    exit_interrupted,
-    print_note,
-    stop_on_interrupt,
+from kassay.experiments.sources.capture_files import (
+    EmptyGroups,
+    ImportedGroup,
+    import_groups,
+    join_imported,
+    load_metadata,
+    load_sizes,
 )
-from kassay.experiments.cli.source_options import (
-    GroupSource,
-    ParsedGroup,
-    SelectedGroups,
-    read_source,
+from kassay.experiments.sources.import_options import (
+    RATE,
+    WEIGHT_NAMES,
+    ImportOptions,
+    load_speeds,
+    parse_hosts,
 )
-from kassay.experiments.sources.import_options import ImportOptions
 from kassay.reference.documents.input_files import STDIN, name_of, open_text
+from kassay.reference.documents.json_codec import group_document, load_weights
 from kassay.reference.documents.kind_documents import (
     Kind,
     KindDocument,
@@ -44,7 +57,7 @@ from kassay.reference.documents.kind_documents import (
     read_kind_documents,
 )
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, WeightSource
 from kassay.reference.model.group_remarks import (
     condition,
     other_reading,
@@ -52,6 +65,205 @@ from kassay.reference.model.group_remarks import (
     rebalance_caveat,
     streams_caveat,
 )
+
+ParsedGroup = tuple[str | None, Group | InputError]
+"""Pair of a group id, and the parsed group or the error in its document."""
+
+
+def metadata_option() -> Any:
+    """Declare the file with partition counts."""
+    return option(
+        None,
+        "File with partition counts: output of kafka-topics.sh --describe or kcat -L -J.",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """Command-line options for data that a source lacks, such as subscriptions or weights."""
+
+    subscriptions: str | None = option(
+        None,
+        "Subscriptions to use for members whose subscription the source does not show or states "
+        "as assumed. assigned: the topics assigned to the member. equal: all topics of the group. "
+        "FILE: JSON object {GROUP: {MEMBER: [TOPIC, ...]}}; MEMBER is a member, client or instance "
+        "id. A file also replaces known subscriptions, with a note.",
+        metavar="NAME|FILE",
+        show_default="assigned, or as the document assumes",
+    )
+    metadata: Path | None = metadata_option()
+    weights: str | None = option(
+        None,
+        "Weight of each partition. none: 1, also if the source has weights. lag: its lag. rate: "
+        "the messages appended to it between two samples of a cluster. size: its size in bytes. "
+        "FILE: JSON object {TOPIC: [WEIGHT, ...]} with one integer per partition.",
+        metavar="NAME|FILE",
+        show_default="weights of the group document, otherwise 1",
+    )
+    missing_lag: int | None = option(
+        None,
+        "Lag of the partitions without a lag in the source; required with --weights lag if a lag "
+        "is missing.",
+        min=0,
+    )
+    sizes: Path | None = option(
+        None,
+        "File with partition sizes for --weights size: output of kafka-log-dirs.sh --describe.",
+    )
+
+    hosts: str | None = option(
+        None,
+        "Host or pod of each member. client-id: its client id. PATTERN: regular expression with "
+        "the host in parentheses, for the client id, such as '(pod-[0-9]+)'. FILE: JSON object "
+        "{MEMBER: HOST}; MEMBER is a member, client or instance id, or an address.",
+        metavar="client-id|PATTERN|FILE",
+        show_default="address of the client",
+    )
+    speeds: str | None = option(
+        None,
+        "Speed of each member; imbalance compares loads divided by speeds. rate: number of "
+        "messages that the member consumes between the two offset samples of kassay import. FILE: "
+        "JSON object {NAME: SPEED}; NAME is a member, client or instance id, or a host; SPEED is "
+        "an integer or a measured rate.",
+        metavar="rate|FILE",
+        show_default="equal speeds",
+    )
+    together: bool = option(
+        False,
+        "Join all groups of the source to one group, to balance the hosts that they share. Topics "
+        "and members get the prefix GROUP/.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.sizes is not None and self.weights != WeightSource.SIZE:
+            raise typer.BadParameter("--sizes requires --weights size")
+
+    @property
+    def weight_file(self) -> Path | None:
+        """Return the file given with ``--weights``, or None for a name such as ``lag``."""
+        name = self.weights
+        return None if name is None or name in WEIGHT_NAMES else Path(name)
+
+    def import_options(self) -> ImportOptions:
+        """Load the files that the options name, and return the import options."""
+        file = self.weight_file
+        known = load_metadata(self.metadata)
+        options = ImportOptions(
+            partition_counts=known.partition_counts,
+            minimum_counts=known.minimum_counts,
+            topic_ids=known.topic_ids,
+            missing_lag=self.missing_lag,
+            sizes=None if self.sizes is None else load_sizes(self.sizes),
+            weight_table=None if file is None else load_weights(file),
+            hosts=None if self.hosts is None else parse_hosts(self.hosts),
+            speeds=None if self.speeds in (None, RATE) else load_speeds(Path(self.speeds)),
+            measures_speeds=self.speeds == RATE,
+            together=self.together,
+        ).with_subscriptions(self.subscriptions)
+        return options.with_named_weights(self.weights if file is None else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSource(SourceOptions):
+    """Source of groups: a file, a directory or standard input, and data that it lacks."""
+
+    file: Path = argument(
+        STDIN,
+        "Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a file, "
+        "plain or compressed with gzip, or a directory with captures taken at the same time. Use "
+        "- or omit SOURCE to read standard input.",
+        metavar="SOURCE",
+        show_default=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedGroups(GroupSource):
+    """Source of groups, and the ids of the groups to process."""
+
+    group: list[str] | None = option(
+        None, "Id of a group to process; repeatable.", show_default="all groups"
+    )
+
+
+def read_source(
+    file: Path,
+    options: ImportOptions | None = None,
+    *,
+    selected: Collection[str] = (),
+    print_notes: bool = True,
+) -> Iterator[ParsedGroup]:
+    """Read groups from documents or captures. Yield an `InputError` for each invalid group.
+
+    Unless ``print_notes`` is false, the notes of captures, and the state of rebalancing groups,
+    are printed. If ``selected`` is given, they are printed only for the selected groups. With the
+    option ``together``, the selected groups are joined.
+    """
+    if file != STDIN and not file.exists():
+        raise InputError(f"{file}: no such file or directory")
+    known = ImportOptions() if options is None else options
+    imported = import_groups([file], known, empty=EmptyGroups.REJECT)
+    if known.together:
+        imported = join_imported(one for one in imported if not selected or one.id in selected)
+        selected = ()
+    return parsed_groups(
+        imported, is_shown=lambda id: print_notes and (not selected or id in selected)
+    )
+
+
+def parsed_groups(
+    imported: Iterable[ImportedGroup], *, is_shown: Callable[[str | None], bool]
+) -> Iterator[ParsedGroup]:
+    """Yield the groups of an import, with an `InputError` for each invalid group.
+
+    The notes and the state of a group are printed if ``is_shown`` returns true for its id.
+    """
+    for one in imported:
+        if one.group is not None:
+            if is_shown(one.id):
+                _print_notes(one)
+            yield one.id, one.group
+        elif one.document is not None:
+            yield one.id, OtherKindError(one.document)
+        elif one.error is not None:
+            yield one.id, InputError(one.error)
+        elif is_shown(one.id):
+            print_note(f"skipped {one.id!r}: {one.skipped}")
+
+
+def _print_notes(imported: ImportedGroup) -> None:
+    """Print the notes of a captured group; for a document, those of options, and its rebalance."""
+    group = imported.group
+    if group is None:
+        return
+    state = group.status.state
+    if imported.option_notes:
+        print_note(f"group {imported.id!r}: {'; '.join(imported.option_notes)}")
+    if imported.is_document and group.status.is_rebalancing:
+        print_note(f"group {imported.id!r}: the group was rebalancing, state {state}")
+    elif group.notes and not imported.is_document:
+        print_note(f"group {imported.id!r}: {'; '.join(group.notes)}")
+
+
+def read_group_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
+    """Read valid groups of files as JSON documents, and return whether all groups are valid."""
+    groups, all_valid = read_valid_groups(paths)
+    return [json.dumps(group_document(group), ensure_ascii=False) for group in groups], all_valid
+
+
+def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
+    """Read valid groups of files, print errors, and return whether all groups are valid."""
+    groups, all_valid = [], True
+    for path in paths:
+        for _, group in read_source(path):
+            if isinstance(group, InputError):
+                print_error(str(group))
+                all_valid = False
+            else:
+                groups.append(group)
+    return groups, all_valid
+
 
 T = TypeVar("T")
 

@@ -1,0 +1,153 @@
+"""Command-line options for a running Kafka cluster, and for Spark."""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import typer
+
+from kassay.experiments.cli.application import option, print_note
+from kassay.experiments.cli.groups import SourceOptions
+from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, join_imported
+from kassay.experiments.sources.import_options import RATE, ImportOptions
+from kassay.experiments.sources.live_cluster import client_properties
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import WeightSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Command-line options for reading from a running Kafka cluster."""
+
+    panel: ClassVar[str] = "Options for a running cluster"
+
+    bootstrap_server: str | None = option(
+        None, "Brokers of the cluster to read from, separated by commas.", metavar="HOST:PORT"
+    )
+    command_config: Path | None = option(
+        None, "File of client properties, such as TLS and SASL settings."
+    )
+    timeout: float = option(30.0, "Time limit per request to Kafka, in seconds.", min=0.1)
+
+    def settings(self) -> dict[str, str]:
+        """Return the client properties for librdkafka."""
+        config = self.command_config
+        return {} if config is None else client_properties.load_librdkafka_settings(config)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledClusterOptions(ClusterOptions):
+    """Command-line options for reading groups, and rates of partitions, from a cluster."""
+
+    sample: float = option(
+        10.0,
+        "Time between the two offset samples for --weights rate and --speeds rate, in seconds.",
+        min=0.1,
+    )
+
+
+def check_cluster_usage(
+    source: str, has_source: bool, cluster: ClusterOptions, source_data: SourceOptions
+) -> None:
+    """Raise a usage error unless the options name one source and fit this source.
+
+    ``source`` is the placeholder of the argument for files, and ``has_source`` is true if files
+    are given.
+    """
+    if has_source is (cluster.bootstrap_server is not None):
+        raise typer.BadParameter(f"give either {source} or --bootstrap-server, and not both")
+    if cluster.bootstrap_server is not None:
+        if source_data.metadata is not None:
+            raise typer.BadParameter(
+                "--metadata cannot be combined with --bootstrap-server: the cluster "
+                "reports its partition counts"
+            )
+    elif cluster.command_config is not None:
+        raise typer.BadParameter("--command-config requires --bootstrap-server")
+    elif source_data.weights == WeightSource.RATE:
+        raise typer.BadParameter("--weights rate requires --bootstrap-server")
+    elif source_data.speeds == RATE:
+        raise typer.BadParameter("--speeds rate requires --bootstrap-server")
+
+
+def read_cluster(
+    options: SampledClusterOptions,
+    groups: Sequence[str],
+    import_options: ImportOptions,
+    *,
+    empty: EmptyGroups,
+) -> Iterator[ImportedGroup]:
+    """Read the named groups of a running cluster, or all groups if no name is given."""
+    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+    from kassay.experiments.sources.live_cluster.live_groups import import_live
+
+    settings, server = options.settings(), options.bootstrap_server or ""
+    try:
+        cluster = LiveCluster(server, settings, timeout=options.timeout)
+    except InputError as error:
+        where = "" if options.command_config is None else f"{options.command_config}: "
+        raise InputError(f"{where}{error}") from None
+    if import_options.weights is WeightSource.RATE or import_options.measures_speeds:
+        print_note(f"taking two samples of the rate, {options.sample:g} s apart")
+    imported = import_live(
+        cluster, groups, import_options, sample_seconds=options.sample, empty=empty
+    )
+    return join_imported(imported) if import_options.together else imported
+
+
+_SPARK_MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|(spark|k8s|sc)://.+|yarn")
+
+
+def _spark_master(master: str | None) -> str | None:
+    if master is not None and not _SPARK_MASTER.fullmatch(master):
+        raise typer.BadParameter(
+            f"must be a Spark master such as local[4] or spark://host:7077, got {master!r}"
+        )
+    return master
+
+
+def _pairs(pairs: list[str] | None) -> list[str]:
+    for pair in pairs or ():
+        if not re.match("[^=]+=", pair):
+            raise typer.BadParameter(f"must be KEY=VALUE, got {pair!r}")
+    return pairs or []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkOptions:
+    """Command-line options for the master and the configuration of the Spark session."""
+
+    master: str | None = option(
+        None,
+        "Spark master: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
+        callback=_spark_master,
+        metavar="MASTER",
+        show_default="local[*], or the value of spark-submit",
+    )
+    conf: list[str] | None = option(
+        None, "Spark configuration property; repeatable.", callback=_pairs, metavar="KEY=VALUE"
+    )
+
+    def settings(self) -> dict[str, str]:
+        """Return the Spark configuration properties as a dictionary."""
+        return {key: value for key, _, value in (pair.partition("=") for pair in self.conf or ())}
+
+    def run_record(self, session: Any, begin: float) -> dict[str, object]:
+        """Return the part of a manifest that differs between runs: master and elapsed time."""
+        return {
+            "master": self.master or session.conf.get("spark.master"),
+            "seconds": round(time.perf_counter() - begin, 1),
+        }
+
+
+def tasks_option() -> Any:
+    """Declare the number of Spark tasks."""
+    return option(
+        None,
+        "Number of Spark tasks among which the work is divided.",
+        min=1,
+        show_default="depends on the number of cases",
+    )
