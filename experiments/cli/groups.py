@@ -27,6 +27,7 @@ from kassay.experiments.cli.output import (
     Format,
     Record,
     TableLayout,
+    directory_names,
     error_record,
     json_line,
     print_json,
@@ -388,8 +389,6 @@ def _with_files(
     process: Callable[[KindDocument], GroupResult], parsed: Sequence[ParsedDocument], output: Path
 ) -> Callable[[KindDocument], GroupResult]:
     """Write the files of each result to a directory of its own."""
-    from kassay.experiments.planning.render_plan import directory_names  # loads Jinja
-
     ids = [one.id for _, one in parsed if isinstance(one, KindDocument)]
     directories = (output / part for part in (directory_names(ids) if len(ids) > 1 else [""]))
 

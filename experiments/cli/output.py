@@ -237,3 +237,18 @@ def write_text(path: Path, text: str) -> None:
     """Write a UTF-8 text file, and create missing parent directories."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def directory_names(ids: Iterable[str | None]) -> list[str]:
+    """Derive a unique directory name from the id of each group.
+
+    Examples
+    --------
+    >>> directory_names(["orders", "a b/c", "orders", None])
+    ['orders', 'a-b-c', 'orders-3', 'group-4']
+    """
+    names: dict[str, None] = {}
+    for number, id in enumerate(ids, 1):
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", id or "").strip(".-")
+        names[name if name and name not in names else f"{name or 'group'}-{number}"] = None
+    return list(names)

@@ -23,7 +23,6 @@ from kassay.experiments.planning.moves import (
     MoveStep,
     after_batches,
     move_steps,
-    moves_between,
     schedule_moves,
 )
 from kassay.experiments.planning.plan_verdict import (
@@ -149,10 +148,6 @@ class Plan:
     ----------
     current
         Owned partitions count with their owners, the others with their least loaded subscriber.
-    unowned
-        Consumed partitions without an owner, as ``topic-number``.
-    idle
-        Members without a consumed topic.
     racks
         None for a group without racks.
     levels, constraints
@@ -182,8 +177,6 @@ class Plan:
 
     group: Group
     current: AssignmentMetrics
-    unowned: tuple[str, ...]
-    idle: tuple[str, ...]
     racks: RackLocality | None
     levels: tuple[Level, ...]
     constraints: tuple[Constraint, ...]
@@ -191,7 +184,6 @@ class Plan:
     optimum: Solution = field(repr=False)
     planned: AssignmentMetrics
     verdict: Verdict
-    moves: tuple[Move, ...]
     batches: tuple[MoveBatch, ...]
     steps: tuple[MoveStep, ...]
     options: tuple[PlanOption, ...]
@@ -232,9 +224,27 @@ class Plan:
         return self.solution.assignment
 
     @property
+    def moves(self) -> tuple[Move, ...]:
+        """Return the moves, by topic and partition."""
+        moves = (move for batch in self.batches for move in batch.moves)
+        return tuple(sorted(moves, key=lambda move: (move.topic, move.partition)))
+
+    @property
     def movement(self) -> int:
         """Return the number of owned partitions that move to another member."""
-        return sum(1 for move in self.moves if move.source is not None)
+        return self.verdict.moves
+
+    @property
+    def unowned(self) -> tuple[str, ...]:
+        """Return the consumed partitions without an owner, as ``topic-number``."""
+        unowned = unowned_partitions(self.group).items()
+        return tuple(f"{topic}-{number}" for topic, numbers in unowned for number in numbers)
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Return the members without a consumed topic."""
+        consuming = participants(self.group)
+        return tuple(member.id for member in self.group.members if member.id not in consuming)
 
     def imbalance_by_moves(self) -> list[tuple[int, int]]:
         """Return the number of moves and the imbalance after each batch of the plan.
@@ -354,31 +364,48 @@ def plan(
         raise UsageError(f"the levels of a plan must include movement, got {names}")
     constraints = tuple(constraints)
     own_assignors = () if client is None else client_assignors(client)
-    budget = SearchBudget.start(_search_limits(group, CaseLimits.of(limits)), seed)
-    planner = _Planner(group, levels, constraints, budget, progress)
-    solution = planner.solve(levels, constraints, "fewest moves", 1.0)
+    search = _Search(
+        SearchBudget.start(_search_limits(group, CaseLimits.of(limits)), seed), progress
+    )
+    solution = search.solve(group, levels, constraints, "fewest moves", 1.0)
     assignment, kept = solution.assignment, keep_owners(group)
     makespan = makespan_of(group, solution, constraints)
     if assignment is None or makespan is None:
         raise LookupError("; ".join(solution.conflict) or "no assignment found within the limits")
     # The planned assignment is that of `solve` with all work, so the further parts have their own.
-    spent = budget.counter.spent
-    further = max(_FURTHER_WORK, min(spent, budget.limits.work / 2))
-    planner = replace(planner, budget=replace(budget, deadline=spent + further))
+    spent = search.budget.counter.spent
+    further = max(_FURTHER_WORK, min(spent, search.budget.limits.work / 2))
+    search = replace(search, budget=replace(search.budget, deadline=spent + further))
 
+    current, planned = assignment_metrics(group, kept), assignment_metrics(group, assignment)
     measure = _scheduled_measure(Measure(solution.imbalance.name))
     batches = schedule_moves(group, assignment, batch_size=batch_size, measure=measure)
-    optimum, curve = planner.alternatives(solution, assignment, batches)
-    other = other_verdict(
-        group, levels, constraints, limits=planner.part("other subscriptions", 0.3), seed=seed
+    optimum = _exact_optimum(group, solution, levels, constraints, search)
+    # The planned assignment, and the assignments after each of its first moves.
+    is_counted = all(
+        level.cost is MovementCost.COUNT for level in levels if isinstance(level, Movement)
     )
-    current, planned = assignment_metrics(group, kept), assignment_metrics(group, assignment)
+    known = [assignment, *islice(after_batches(group, batches), _MAX_POINTS)]
+    curve = frontier(
+        group,
+        measure=Measure(solution.imbalance.name),
+        constraints=_without_move_limit(constraints),
+        max_points=_MAX_POINTS,
+        optimum=optimum,
+        known=known if is_counted else (),
+        limits=search.part("loads by number of moves", 0.5),
+        seed=seed,
+    )
+    optimum = _lowest(optimum, curve)
+    other = other_verdict(
+        group, levels, constraints, limits=search.part("other subscriptions", 0.3), seed=seed
+    )
     rules = (*group_constraints(group), *constraints)
     outcomes = tuple(
         assignor_outcomes(
             group,
             optimum,
-            planner.part("results of Kafka's assignors", 0.2 / 8),
+            search.part("results of Kafka's assignors", 0.2 / 8),
             client=own_assignors,
             rules=rules,
         )
@@ -389,16 +416,14 @@ def plan(
         solution,
         optimum=optimum.imbalance,
         constraints=_without_move_limit(constraints),
-        limits=planner.part("reads across racks", 0.05),
+        limits=search.part("reads across racks", 0.05),
         seed=seed,
     )
-    sizings = planner.growth_sizings(planned.makespan, tuple(growth))
-    limiting = limiting_partition(
-        group, limits=planner.part("split of a partition", 0.2), seed=seed
-    )
-    losses = planner.member_losses(assignment)
+    sizings = tuple(_growth_sizings(group, planned.makespan, tuple(growth), search))
+    limiting = limiting_partition(group, limits=search.part("split of a partition", 0.2), seed=seed)
+    losses = member_loss(group, assignment, limits=search.part("loss of a member", 0.1), seed=seed)
     actions: tuple[RecommendedAction, ...] = ()
-    if not planner.is_stopped:
+    if not search.is_stopped:
         actions = effective_actions(
             group,
             current=current,
@@ -408,16 +433,9 @@ def plan(
             levels=levels,
             rules=rules,
         )
-    consuming = participants(group)
     return Plan(
         group=group,
         current=current,
-        unowned=tuple(
-            f"{topic}-{number}"
-            for topic, numbers in unowned_partitions(group).items()
-            for number in numbers
-        ),
-        idle=tuple(member.id for member in group.members if member.id not in consuming),
         racks=racks,
         levels=levels,
         constraints=constraints,
@@ -425,17 +443,16 @@ def plan(
         optimum=optimum,
         planned=planned,
         verdict=verdict_of(group, solution, makespan, levels, constraints),
-        moves=moves_between(group, assignment),
         batches=batches,
         steps=move_steps(group, batches),
         options=plan_options(group, solution, optimum, curve),
         frontier=curve,
         client=own_assignors[0].partition(":")[0] if own_assignors else None,
-        interrupted=budget.counter.is_interrupted,
+        interrupted=search.budget.counter.is_interrupted,
         assignor_outcomes=outcomes,
         actions=actions,
         growth_sizings=sizings,
-        member_losses=losses,
+        member_losses=MemberLosses(()) if search.is_stopped else losses,
         other_reading=other,
         limiting_partition=limiting,
     )
@@ -450,12 +467,9 @@ def _search_limits(group: Group, limits: CaseLimits) -> CaseLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Planner:
-    """Searches for the parts of a plan, which share a budget."""
+class _Search:
+    """Budget of the searches for the parts of a plan."""
 
-    group: Group
-    levels: tuple[Level, ...]
-    constraints: tuple[Constraint, ...]
     budget: SearchBudget
     progress: Progress | None
 
@@ -471,64 +485,52 @@ class _Planner:
         return CaseLimits.of(self.budget.part(share).rest())
 
     def solve(
-        self, levels: Sequence[Level], constraints: Sequence[Constraint], name: str, share: float
+        self,
+        group: Group,
+        levels: Sequence[Level],
+        constraints: Sequence[Constraint],
+        name: str,
+        share: float,
     ) -> Solution:
         return solve(
-            self.group,
+            group,
             levels=levels,
             constraints=constraints,
             limits=self.part(name, share),
             seed=self.budget.seed,
         )
 
-    def alternatives(
-        self, solution: Solution, assignment: Assignment, batches: Sequence[MoveBatch]
-    ) -> tuple[Solution, Frontier]:
-        """Find the minimum imbalance without tolerance and limit on moves, and the frontier."""
-        group, rules = self.group, _without_move_limit(self.constraints)
-        measures = [level.measure for level in self.levels if isinstance(level, Imbalance)]
-        exact = (Imbalance(measures[0] if measures else default_measure(group)), Movement())
-        optimum = solution
-        if rules != self.constraints or self.levels[:2] != exact:
-            found = self.solve(exact, rules, "minimum imbalance", 0.4)
-            optimum = solution if found.assignment is None else found
-        moves = [level for level in self.levels if isinstance(level, Movement)]
-        known: list[Assignment] = []
-        if all(level.cost is MovementCost.COUNT for level in moves):
-            # The planned assignment, and the assignments after each of its first moves.
-            known = [assignment, *islice(after_batches(group, batches), _MAX_POINTS)]
-        curve = frontier(
-            group,
-            measure=Measure(solution.imbalance.name),
-            constraints=rules,
-            max_points=_MAX_POINTS,
-            optimum=optimum,
-            known=known,
-            limits=self.part("loads by number of moves", 0.5),
-            seed=self.budget.seed,
-        )
-        return _lowest(optimum, curve), curve
 
-    def growth_sizings(
-        self, makespan: int, factors: Sequence[Fraction]
-    ) -> tuple[GrowthSizing, ...]:
-        group = self.group
-        if group.weight_source is WeightSource.LAG or not group.has_equal_speeds:
-            return ()
-        limits = self.part("members for growing traffic", 0.6 / max(1, len(factors)))
-        resizing, found = Resizing.of(group), []
-        for growth in factors:
-            if self.is_stopped:
-                break
-            target = int(makespan / growth)
-            sizing = members_needed(resizing, makespan=target, limits=limits, seed=self.budget.seed)
-            found.append(GrowthSizing(growth=growth, makespan=target, sizing=sizing))
-        return tuple(found)
+def _exact_optimum(
+    group: Group,
+    solution: Solution,
+    levels: tuple[Level, ...],
+    constraints: tuple[Constraint, ...],
+    search: _Search,
+) -> Solution:
+    """Find the minimum imbalance without tolerance and limit on moves."""
+    rules = _without_move_limit(constraints)
+    measures = [level.measure for level in levels if isinstance(level, Imbalance)]
+    exact = (Imbalance(measures[0] if measures else default_measure(group)), Movement())
+    if rules == constraints and levels[:2] == exact:
+        return solution
+    found = search.solve(group, exact, rules, "minimum imbalance", 0.4)
+    return solution if found.assignment is None else found
 
-    def member_losses(self, assignment: Assignment) -> MemberLosses:
-        limits = self.part("loss of a member", 0.1)
-        losses = member_loss(self.group, assignment, limits=limits, seed=self.budget.seed)
-        return MemberLosses(()) if self.is_stopped else losses
+
+def _growth_sizings(
+    group: Group, makespan: int, factors: Sequence[Fraction], search: _Search
+) -> Iterator[GrowthSizing]:
+    if group.weight_source is WeightSource.LAG or not group.has_equal_speeds:
+        return
+    limits = search.part("members for growing traffic", 0.6 / max(1, len(factors)))
+    resizing = Resizing.of(group)
+    for growth in factors:
+        if search.is_stopped:
+            return
+        target = int(makespan / growth)
+        sizing = members_needed(resizing, makespan=target, limits=limits, seed=search.budget.seed)
+        yield GrowthSizing(growth=growth, makespan=target, sizing=sizing)
 
 
 def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:

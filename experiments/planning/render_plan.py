@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -62,7 +62,7 @@ def render_html(
     ``directory`` has the files of the plan; ``arguments`` are those of `kassay plan`.
     """
     context = _context(plan, directory, arguments)
-    context |= _page_context(plan, short_names(plan.group.members))
+    context |= _page_context(plan)
     return _environment(plan, autoescape=True).get_template("plan.html.j2").render(**context)
 
 
@@ -70,8 +70,8 @@ def render_ticket(
     plan: Plan, *, directory: str = ".", arguments: PlanArguments = _NO_ARGUMENTS
 ) -> str:
     """Render a plan as Markdown text for an issue tracker ticket, see `render_html`."""
-    template = _environment(plan, autoescape=False).get_template("ticket.md.j2")
-    return template.render(**_context(plan, directory, arguments))
+    context = _context(plan, directory, arguments)
+    return _environment(plan, autoescape=False).get_template("ticket.md.j2").render(**context)
 
 
 def render_summary(
@@ -81,9 +81,8 @@ def render_summary(
 
     If the plan is not written to a ``directory``, the text has more moves.
     """
-    template = _environment(plan, autoescape=False).get_template("summary.txt.j2")
-    context = _context(plan, directory, arguments)
-    return template.render(**context, is_written=directory is not None)
+    context = _context(plan, directory, arguments) | {"is_written": directory is not None}
+    return _environment(plan, autoescape=False).get_template("summary.txt.j2").render(**context)
 
 
 def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
@@ -170,7 +169,7 @@ def markdown_code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}".replace("|", r"\|")
 
 
-def _page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
+def _page_context(plan: Plan) -> dict[str, object]:
     """Return the template values that only the HTML page uses."""
     drawn_frontier = ""
     if len(plan.frontier.points) > 1:
@@ -185,7 +184,10 @@ def _page_context(plan: Plan, names: Mapping[str, str]) -> dict[str, object]:
         "host_of": {one.id: one.client.host for one in plan.group.members},
         "choice": _move_choice(plan, [str(row["member"]) for row in rows]),
         "drawing": draw_assignment(
-            plan.group, plan.assignment, title="Planned assignment", names=names
+            plan.group,
+            plan.assignment,
+            title="Planned assignment",
+            names=short_names(plan.group.members),
         )
         if plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
         else "",
@@ -251,10 +253,8 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
 
 def frontier_curve(plan: Plan) -> FrontierCurve:
     """Collect the data for drawing a plan's frontier: points, bounds and planned moves."""
-    curve, units = (
-        FrontierCurve.of(plan.frontier, plan.imbalance_by_moves()),
-        member_units(plan.group),
-    )
+    curve = FrontierCurve.of(plan.frontier, plan.imbalance_by_moves())
+    units = member_units(plan.group)
     if plan.frontier.measure is not Measure.MAKESPAN or units.has_equal_speeds:
         return curve
     points, bounds, prefixes = (
@@ -472,21 +472,6 @@ def _level(level: LevelValue) -> dict[str, object]:
         "tolerance": level.slack,
         "proof": str(level.proof),
     }
-
-
-def directory_names(ids: Iterable[str | None]) -> list[str]:
-    """Derive a unique directory name from the id of each group.
-
-    Examples
-    --------
-    >>> directory_names(["orders", "a b/c", "orders", None])
-    ['orders', 'a-b-c', 'orders-3', 'group-4']
-    """
-    names: dict[str, None] = {}
-    for number, id in enumerate(ids, 1):
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", id or "").strip(".-")
-        names[name if name and name not in names else f"{name or 'group'}-{number}"] = None
-    return list(names)
 
 
 def write_plan(plan: Plan, directory: Path, *, arguments: PlanArguments = _NO_ARGUMENTS) -> None:

@@ -27,6 +27,7 @@ from kassay.experiments.cli.output import (
     Format,
     Record,
     TableLayout,
+    directory_names,
     directory_option,
     error_record,
     format_option,
@@ -63,7 +64,6 @@ from kassay.experiments.planning.predictions import (
     recommend,
     simulate_configurations,
 )
-from kassay.experiments.planning.render_plan import directory_names
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group

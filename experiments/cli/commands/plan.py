@@ -26,6 +26,7 @@ from kassay.experiments.cli.groups import ParsedGroup, SelectedGroups, consumer_
 from kassay.experiments.cli.kind_results import states_of_documents
 from kassay.experiments.cli.output import (
     Format,
+    directory_names,
     directory_option,
     error_record,
     json_line,
@@ -39,7 +40,6 @@ from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
 from kassay.experiments.planning.plan_verdict import check_planning_start
 from kassay.experiments.planning.render_plan import (
-    directory_names,
     frontier_record,
     render_summary,
     steps_record,
@@ -198,9 +198,10 @@ def _plan(
     group: Group, options: PlanOptions, objective: ObjectiveOptions, limits: LimitOptions
 ) -> Plan:
     """Plan one group, until Ctrl-C ends the search."""
+    check_planning_start(group)
+    client = options.client or installed_client(group)
     for text in parts_without_effect(group):
         print_note(text)
-    check_planning_start(group)
     if options.assignor is not None:
         group = _after_assignor(group, options.assignor)
     search = partial(
@@ -212,7 +213,7 @@ def _plan(
         limits=limits.interruptible_limits(),
         seed=options.seed,
         progress=PROGRESS,
-        client=options.client or installed_client(group),
+        client=client,
     )
     with PROGRESS.shown(f"group {group.id!r}"):
         return call_interruptibly(search, lost=f"group {group.id!r} has no plan")

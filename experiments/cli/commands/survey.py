@@ -29,6 +29,7 @@ from kassay.experiments.cli.cluster_options import (
 from kassay.experiments.cli.groups import SourceOptions, parsed_groups, read_source
 from kassay.experiments.cli.output import (
     Format,
+    directory_names,
     directory_option,
     error_record,
     print_records,
@@ -40,7 +41,7 @@ from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
-from kassay.experiments.planning.render_plan import PLAN_PAGE, directory_names, to_json, write_plan
+from kassay.experiments.planning.render_plan import PLAN_PAGE, to_json, write_plan
 from kassay.experiments.planning.survey_groups import survey_groups, survey_other_kind
 from kassay.experiments.planning.survey_result import (
     Condition,
