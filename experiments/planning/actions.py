@@ -46,52 +46,20 @@ _SECONDARY_WORK = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RackSummary:
-    """Numbers for one rack: members, partitions with a replica, consumed partitions.
-
-    ``current`` and ``planned`` count the partitions that the members of the rack consume.
-    The rack of members without a rack has the name None.
-    """
-
-    name: str | None
-    members: int
-    partitions: int
-    current: int
-    planned: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RackLocality:
     """Numbers of partitions that members consume across racks: current, planned, minimum.
 
-    ``minimum`` is the minimum at the imbalance of the plan or less with any movement. It is None
-    if the search did not reach this imbalance in time, or if the measure is leximax and the
-    imbalance of the plan is not proven to be minimal.
+    ``racks`` has the members, the partitions with a replica and the consumed partitions per rack,
+    as in ``plan.json``. The rack of members without a rack has the name None. ``minimum`` is the
+    minimum at the imbalance of the plan or less with any movement. It is None if the search did not
+    reach this imbalance in time, or if the measure is leximax and the imbalance of the plan is not
+    proven to be minimal.
     """
 
-    racks: tuple[RackSummary, ...]
+    racks: tuple[dict[str, object], ...]
     current: int
     planned: int
     minimum: LevelValue | None
-
-
-def cross_rack_partitions(group: Group, assignment: Assignment) -> int | None:
-    """Count the partitions whose member is in a rack that has no replica of the partition.
-
-    Partitions without a known rack and members without a rack do not count. Returns None
-    for a group without racks.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2, racks=(("a",), ("b",))),),
-    ...     members=(Member(id="c", subscription=("t",), rack="a"),),
-    ... )
-    >>> cross_rack_partitions(group, Assignment({"c": [("t", 0), ("t", 1)]}))
-    1
-    """
-    return off_rack(group, assignment) if has_racks(group) else None
 
 
 def compare_racks(
@@ -121,13 +89,12 @@ def compare_racks(
     )
     return RackLocality(
         racks=tuple(
-            RackSummary(
-                name=name,
-                members=members[name],
-                partitions=partitions[name],
-                current=before[name],
-                planned=after[name],
-            )
+            {
+                "rack": name,
+                "members": members[name],
+                "partitions": partitions[name],
+                "consumed": {"current": before[name], "planned": after[name]},
+            }
             for name in sorted({*members, *partitions}, key=lambda name: (name is None, name or ""))
         ),
         current=off_rack(group, current),
@@ -172,8 +139,8 @@ class AssignmentMetrics:
     """Loads and imbalance metrics of one assignment.
 
     ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of partitions
-    consumed across racks, None for a group without racks. ``host_makespan`` is the maximum
-    relative load of the hosts.
+    whose member is in a rack without a replica, None for a group without racks. ``host_makespan``
+    is the maximum relative load of the hosts.
     """
 
     loads: dict[str, int]
@@ -213,7 +180,7 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
     return AssignmentMetrics(
         loads=loads(group, assignment),
         measures={str(name): value for name, value in measures(group, assignment).items()},
-        cross_rack=cross_rack_partitions(group, assignment),
+        cross_rack=off_rack(group, assignment) if has_racks(group) else None,
         host_makespan=max(hosts.relative_loads(host_loads), default=0),
     )
 

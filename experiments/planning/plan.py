@@ -103,23 +103,6 @@ class PlanOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostLoad:
-    """Loads of one host: the sums of the loads of its members.
-
-    A relative load is the load divided by the speed of the host, which is the sum of the speeds
-    of its members; see `kassay.reference.model.metrics.LoadUnits`.
-    """
-
-    host: str
-    members: int
-    speed: int
-    current: int
-    planned: int
-    relative_current: int
-    relative_planned: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthSizing:
     """Number of members needed to keep the planned maximum load when traffic grows.
 
@@ -225,9 +208,8 @@ class Plan:
 
     @property
     def moves(self) -> tuple[Move, ...]:
-        """Return the moves, by topic and partition."""
-        moves = (move for batch in self.batches for move in batch.moves)
-        return tuple(sorted(moves, key=lambda move: (move.topic, move.partition)))
+        """Return the moves in execution order."""
+        return tuple(move for batch in self.batches for move in batch.moves)
 
     @property
     def movement(self) -> int:
@@ -243,7 +225,7 @@ class Plan:
     @property
     def idle(self) -> tuple[str, ...]:
         """Return the members without a consumed topic."""
-        consuming = participants(self.group)
+        consuming = set(participants(self.group))
         return tuple(member.id for member in self.group.members if member.id not in consuming)
 
     def imbalance_by_moves(self) -> list[tuple[int, int]]:
@@ -279,34 +261,35 @@ class Plan:
                 key = (move.topic, move.partition, move.source, move.target, move.weight)
                 yield (number, *key, units.shown(batch.makespan))
 
-    def hosts(self) -> tuple[HostLoad, ...]:
-        """Return the loads of each host, the highest relative load first.
+    def hosts(self) -> list[dict[str, object]]:
+        """Return the loads of each host, the highest relative load first, as in ``plan.json``.
 
-        Return nothing if there is only one host, or if no host has several members.
+        Return nothing if there is only one host, or if no host has several members. A relative
+        load is the load divided by the speed of the host, which is the sum of the speeds of its
+        members; see `kassay.reference.model.metrics.LoadUnits`.
         """
         group, hosts = self.group, host_units(self.group)
         if not 1 < len(hosts.names) < len(hosts.unit_of):
-            return ()
+            return []
         speeds = [0] * len(hosts.names)
         for unit, index in zip(hosts.unit_of, group.participant_indices, strict=True):
             speeds[unit] += group.members[index].speed
         current, planned = (
             hosts.loads(load_vector(group, one)) for one in (keep_owners(group), self.assignment)
         )
-        relative_current, relative_planned = map(hosts.relative_loads, (current, planned))
-        rows = (
-            HostLoad(
-                host=name,
-                members=hosts.unit_of.count(unit),
-                speed=speeds[unit],
-                current=current[unit],
-                planned=planned[unit],
-                relative_current=relative_current[unit],
-                relative_planned=relative_planned[unit],
-            )
-            for unit, name in enumerate(hosts.names)
-        )
-        return tuple(sorted(rows, key=lambda row: (-row.relative_current, row.host)))
+        before, after = map(hosts.relative_loads, (current, planned))
+        return [
+            {
+                "host": hosts.names[unit],
+                "members": hosts.unit_of.count(unit),
+                "speed": speeds[unit],
+                "current": current[unit],
+                "planned": planned[unit],
+                "relative_current": before[unit],
+                "relative_planned": after[unit],
+            }
+            for unit in sorted(range(len(before)), key=lambda one: (-before[one], hosts.names[one]))
+        ]
 
 
 def plan(
@@ -364,18 +347,23 @@ def plan(
         raise UsageError(f"the levels of a plan must include movement, got {names}")
     constraints = tuple(constraints)
     own_assignors = () if client is None else client_assignors(client)
-    search = _Search(
-        SearchBudget.start(_search_limits(group, CaseLimits.of(limits)), seed), progress
+    budget = SearchBudget.start(_search_limits(group, CaseLimits.of(limits)), seed)
+    search = _Search(budget, progress)
+    solution = solve(
+        group,
+        levels=levels,
+        constraints=constraints,
+        limits=search.part("fewest moves", 1.0),
+        seed=seed,
     )
-    solution = search.solve(group, levels, constraints, "fewest moves", 1.0)
     assignment, kept = solution.assignment, keep_owners(group)
     makespan = makespan_of(group, solution, constraints)
     if assignment is None or makespan is None:
         raise LookupError("; ".join(solution.conflict) or "no assignment found within the limits")
     # The planned assignment is that of `solve` with all work, so the further parts have their own.
-    spent = search.budget.counter.spent
-    further = max(_FURTHER_WORK, min(spent, search.budget.limits.work / 2))
-    search = replace(search, budget=replace(search.budget, deadline=spent + further))
+    spent = budget.counter.spent
+    further = max(_FURTHER_WORK, min(spent, budget.limits.work / 2))
+    search = _Search(replace(budget, deadline=spent + further), progress)
 
     current, planned = assignment_metrics(group, kept), assignment_metrics(group, assignment)
     measure = _scheduled_measure(Measure(solution.imbalance.name))
@@ -448,7 +436,7 @@ def plan(
         options=plan_options(group, solution, optimum, curve),
         frontier=curve,
         client=own_assignors[0].partition(":")[0] if own_assignors else None,
-        interrupted=search.budget.counter.is_interrupted,
+        interrupted=budget.counter.is_interrupted,
         assignor_outcomes=outcomes,
         actions=actions,
         growth_sizings=sizings,
@@ -484,22 +472,6 @@ class _Search:
             self.progress(name)
         return CaseLimits.of(self.budget.part(share).rest())
 
-    def solve(
-        self,
-        group: Group,
-        levels: Sequence[Level],
-        constraints: Sequence[Constraint],
-        name: str,
-        share: float,
-    ) -> Solution:
-        return solve(
-            group,
-            levels=levels,
-            constraints=constraints,
-            limits=self.part(name, share),
-            seed=self.budget.seed,
-        )
-
 
 def _exact_optimum(
     group: Group,
@@ -514,7 +486,13 @@ def _exact_optimum(
     exact = (Imbalance(measures[0] if measures else default_measure(group)), Movement())
     if rules == constraints and levels[:2] == exact:
         return solution
-    found = search.solve(group, exact, rules, "minimum imbalance", 0.4)
+    found = solve(
+        group,
+        levels=exact,
+        constraints=rules,
+        limits=search.part("minimum imbalance", 0.4),
+        seed=search.budget.seed,
+    )
     return solution if found.assignment is None else found
 
 

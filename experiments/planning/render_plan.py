@@ -13,7 +13,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from kassay.experiments.planning.actions import AssignmentMetrics, AssignorOutcome, RackLocality
+from kassay.experiments.planning.actions import AssignmentMetrics, AssignorOutcome
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
 from kassay.experiments.planning.plan_sentences import (
@@ -373,9 +373,15 @@ def plan_document(plan: Plan) -> dict[str, object]:
         ],
     }
     if plan.racks is not None:
-        document["racks"] = _racks(plan.racks)
-    hosts = [asdict(one) for one in plan.hosts()]
-    if hosts:
+        document["racks"] = {
+            "cross_rack_partitions": {
+                "current": plan.racks.current,
+                "planned": plan.racks.planned,
+                "minimum": value_and_bound(plan.racks.minimum),
+            },
+            "racks": list(plan.racks.racks),
+        }
+    if hosts := plan.hosts():
         document["hosts"] = hosts
     return document
 
@@ -439,25 +445,6 @@ def _outcome(outcome: AssignorOutcome) -> dict[str, object]:
         "movement": outcome.movement,
         "minimum_movement": outcome.minimum_movement,
         **({} if crossing is None else {"cross_rack_partitions": crossing}),
-    }
-
-
-def _racks(found: RackLocality) -> dict[str, object]:
-    return {
-        "cross_rack_partitions": {
-            "current": found.current,
-            "planned": found.planned,
-            "minimum": value_and_bound(found.minimum),
-        },
-        "racks": [
-            {
-                "rack": rack.name,
-                "members": rack.members,
-                "partitions": rack.partitions,
-                "consumed": {"current": rack.current, "planned": rack.planned},
-            }
-            for rack in found.racks
-        ],
     }
 
 
