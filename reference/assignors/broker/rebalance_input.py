@@ -4,7 +4,7 @@ Upstream: org.apache.kafka.coordinator.group.modern.GroupSpecImpl and TopicIds, 
 org.apache.kafka.coordinator.group.assignor.AssignorHelpers, group-coordinator 4.4.0.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -30,8 +30,8 @@ TopicId = int
 Owned = Mapping[TopicId, Sequence[int]]
 """A member's owned partition numbers by topic id, in the order of Java's hash map and hash sets."""
 
-Target = HashMap[TopicId, IntegerSet | Sequence[int]]
-"""A copy of a member's partitions, which an assignor may change with the functions below."""
+Target = HashMap[TopicId, IntegerSet]
+"""A copy of a member's partitions, which an assignor may change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,20 @@ def member_assignments(group: Group) -> Mapping[str, Owned]:
     ids = {topic.name: topic.uuid.int for topic in group.topics}
 
     @lru_cache  # Most members own the same topics.
-    def order_of(names: tuple[str, ...], codes: tuple[int, ...]) -> list[tuple[int, TopicId]]:
-        code_of = {_topic_id(names[code], ids): code for code in codes}
-        return [(code_of[topic], topic) for topic in hash_order(code_of)]
+    def order_of(topics: tuple[str, ...]) -> tuple[tuple[TopicId, str], ...]:
+        names = {_topic_id(name, ids): name for name in topics}
+        return tuple((topic, names[topic]) for topic in hash_order(names))
 
-    return {member.id: _owned(member.owned, order_of) for member in group.members}
+    assignments: dict[str, Owned] = {}
+    for member in group.members:
+        # Tie-break: upstream reads them topic by topic from the group's log.
+        claimed: dict[str, list[int]] = {}
+        for name, number in member.owned:
+            claimed.setdefault(name, []).append(number)
+        assignments[member.id] = {
+            topic: list(_hash_set(claimed[name])) for topic, name in order_of(tuple(claimed))
+        }
+    return assignments
 
 
 def _owner_counts(group: Group) -> Mapping[str, Column]:
@@ -122,28 +131,8 @@ def _owner_counts(group: Group) -> Mapping[str, Column]:
     return starts.by_topic(np.bincount(existing, minlength=starts.size).astype(np.int32))
 
 
-def _owned(
-    owned: Partitions,
-    order_of: Callable[[tuple[str, ...], tuple[int, ...]], list[tuple[int, TopicId]]],
-) -> Owned:
-    # Tie-break: upstream reads them topic by topic from the group's log.
-    codes, numbers = owned.codes.tolist(), owned.numbers.tolist()
-    claimed: dict[int, list[int]] = {}
-    if len(set(codes)) == len(codes):  # one partition per topic: there is nothing to order
-        claimed = {code: [number] for code, number in zip(codes, numbers, strict=True)}
-        return {topic: claimed[code] for code, topic in order_of(owned.topics, tuple(claimed))}
-    for code, number in zip(codes, numbers, strict=True):
-        claimed.setdefault(code, []).append(number)
-    order = order_of(owned.topics, tuple(claimed))
-    return {topic: _set_order(claimed[code]) for code, topic in order}
-
-
 def _topic_id(name: str, ids: Mapping[str, TopicId]) -> TopicId:
     return ids[name] if name in ids else name_uuid(name.encode("utf-8", "surrogatepass")).int
-
-
-def _set_order(numbers: list[int]) -> list[int]:
-    return numbers if len(numbers) == 1 else list(_hash_set(numbers))
 
 
 def hash_order(topics: Iterable[TopicId], *, capacity: int | None = None) -> tuple[TopicId, ...]:
@@ -158,8 +147,7 @@ def deep_copy_assignment(owned: Owned) -> Target:
     """Return a copy of a member's partitions, which can have another order."""
     copy: Target = uuid_map(capacity=len(owned))
     for topic, numbers in owned.items():
-        # A set of one number keeps its order. Most sets do not change, so each is copied later.
-        copy.put(topic, numbers if len(numbers) == 1 else _hash_set(numbers))
+        copy.put(topic, _hash_set(numbers))
     return copy
 
 
@@ -168,28 +156,13 @@ def mutable_copy(partitions: Owned | Target) -> Target:
     return partitions if isinstance(partitions, HashMap) else deep_copy_assignment(partitions)
 
 
-def mutable_numbers(target: Target, topic: TopicId, *, capacity: int | None = None) -> IntegerSet:
-    """Return the set of a topic's partition numbers; create it with a capacity if it is new."""
-    numbers = target.compute_if_absent(topic, lambda _: IntegerSet(capacity=capacity))
-    return _as_set(target, topic, numbers)
-
-
 def remove_partition(target: Target, topic: TopicId, number: int) -> None:
     """Remove a partition from a member's target assignment, and the topic if it becomes empty."""
-    present = target.get(topic)
-    if present is not None:
-        numbers = _as_set(target, topic, present)
+    numbers = target.get(topic)
+    if numbers is not None:
         numbers.remove(number)
         if not len(numbers):
             target.remove(topic)
-
-
-def _as_set(target: Target, topic: TopicId, numbers: IntegerSet | Sequence[int]) -> IntegerSet:
-    if isinstance(numbers, IntegerSet):
-        return numbers
-    copy = _hash_set(numbers)
-    target.put(topic, copy)
-    return copy
 
 
 def _hash_set(numbers: Sequence[int]) -> IntegerSet:

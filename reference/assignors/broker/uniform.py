@@ -17,10 +17,15 @@ from kassay.reference.assignors.broker.rebalance_input import (
     group_spec,
     member_assignments,
     mutable_copy,
-    mutable_numbers,
     remove_partition,
 )
-from kassay.reference.java_collections import capacity_for, set_capacity, uuid_key, uuid_map
+from kassay.reference.java_collections import (
+    IntegerSet,
+    capacity_for,
+    set_capacity,
+    uuid_key,
+    uuid_map,
+)
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
 from kassay.reference.model.group import Group, cached
@@ -120,7 +125,7 @@ class UniformHomogeneousAssignmentBuilder:
                 assigned = numbers[:missing]
                 # Tie-break: each partition is a look-up; the second one can resize the map.
                 for _ in assigned[:2]:
-                    target = mutable_numbers(new, topic)
+                    target = new.compute_if_absent(topic, lambda _: IntegerSet())
                 target.update(assigned)
                 if len(numbers) > missing:
                     unassigned.appendleft((topic, numbers[missing:]))
@@ -241,7 +246,9 @@ class UniformHeterogeneousAssignmentBuilder:
             self.sizes[owner] -= 1
         estimate = -(-len(self.owners[topic]) // len(self.topic_subscribers[topic]))
         target = self._mutable_target(member)
-        mutable_numbers(target, topic, capacity=capacity_for(estimate)).add(number)
+        target.compute_if_absent(topic, lambda _: IntegerSet(capacity=capacity_for(estimate))).add(
+            number
+        )
         self.owners[topic][number] = member
         self.sizes[member] += 1
 

@@ -402,8 +402,7 @@ class GeneralAssignmentBuilder:
         unassigned = [p for p in unassigned if self._can_participate(p)]
         current = self.current_assignment
         fixed = {c: tps for c, tps in current.items() if not self._can_consumer_participate(c)}
-        # Tie-break: the order of the map matters only if a partition has two owners.
-        order = _HashOrder(self.members, self.consumer_topics) if has_phantoms else _Order(current)
+        order = _HashOrder(self.members, self.consumer_topics)
         order.remove(fixed)
         self.current_assignment = {c: current[c] for c in order}
         pre_balance = {c: list(tps) for c, tps in self.current_assignment.items()}
@@ -515,32 +514,11 @@ def _consumer_map(
     return table
 
 
-class _Order:
-    """Iteration order of the map from consumers to partitions: the order of insertion.
-
-    Fixed consumers, which cannot participate, are removed and added again at the end.
-    """
-
-    def __init__(self, consumers: Iterable[int]) -> None:
-        self._consumers = list(consumers)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._consumers)
-
-    def remove(self, fixed: Collection[int]) -> None:
-        self._consumers = [c for c in self._consumers if c not in fixed]
-
-    def put_back(self, fixed: Collection[int]) -> None:
-        self._consumers += fixed
-
-    def revert(self) -> None:
-        """Restore the order from the copy that was made before balancing."""
-
-
-class _HashOrder(_Order):
+class _HashOrder:
     """Iteration order of Kafka's map, in which a removal can change the order within a bin.
 
-    ``subscribed`` is the initial insertion order.
+    ``subscribed`` is the initial insertion order. Fixed consumers, which cannot participate, are
+    removed and added again at the end.
     """
 
     def __init__(self, members: Sequence[str], subscribed: Collection[int]) -> None:
@@ -562,6 +540,7 @@ class _HashOrder(_Order):
             self._current.put(consumer, None)
 
     def revert(self) -> None:
+        """Restore the order from the copy that was made before balancing."""
         copied = list(_consumer_map(self._members, self._current))
         self._current.clear()
         for consumer in copied:
