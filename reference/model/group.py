@@ -497,14 +497,6 @@ class Group:
         """
         empty = dict.fromkeys((topic.name for topic in self.topics if not topic.partitions), ())
         names = [topic.name for topic in self.topics if topic.partitions]
-        if len({member.subscription for member in self.members}) == len(self.members):
-            # No tuple per subscription: this takes half the time.
-            indices: dict[str, list[int]] = {name: [] for name in names}
-            for index, member in enumerate(self.members):
-                for topic in member.subscription:
-                    if topic in indices:
-                        indices[topic].append(index)
-            return MappingProxyType({name: tuple(row) for name, row in indices.items()} | empty)
         members_by_subscription: dict[tuple[str, ...], list[int]] = {}
         for index, member in enumerate(self.members):
             members_by_subscription.setdefault(member.subscription, []).append(index)
