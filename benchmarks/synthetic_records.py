@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.member_messages import ConsumerSubscription
-from kassay.reference.protocol.offsets_topic import (
+from kassay.reference.protocol.group_messages import (
     ConsumerRecord,
+    ConsumerSubscription,
     GroupMetadata,
     MemberMetadata,
     OffsetCommit,

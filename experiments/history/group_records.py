@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kassay.reference.protocol.member_messages import CONSUMERS
+from kassay.reference.protocol.group_messages import CONSUMERS
 from kassay.reference.protocol.record_codec import (
     CorruptRecordError,
     DecodedRecord,

@@ -13,19 +13,20 @@ from kassay.reference.coordinator.consumer_group import ConsumerMember
 from kassay.reference.coordinator.runtime import Log
 from kassay.reference.model.group import Topic
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.reference.protocol.member_messages import (
+from kassay.reference.protocol.group_messages import (
     CONSUMERS,
     ErrorCode,
+    GroupMetadata,
     JoinReply,
     JoinRequest,
     JoinResponse,
     MemberIdentity,
+    MemberMetadata,
     Offsets,
     SyncReply,
     SyncRequest,
     SyncResponse,
 )
-from kassay.reference.protocol.offsets_topic import GroupMetadata, MemberMetadata
 
 Coordinator = ClassicCoordinator | ConsumerCoordinator
 Conversion = Callable[[ClassicCoordinator, Log], tuple[ConsumerCoordinator, ClassicMembers]]

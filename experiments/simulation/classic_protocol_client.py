@@ -15,19 +15,19 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol.member_messages import (
+from kassay.reference.protocol.group_messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
     ConsumerSubscription,
     ErrorCode,
     JoinRequest,
     JoinResponse,
+    MemberMetadata,
     StickyUserData,
     SupportedProtocol,
     SyncRequest,
     SyncResponse,
 )
-from kassay.reference.protocol.offsets_topic import MemberMetadata
 
 _UNBOUNDED = 1 << 40
 """Duration of an assignment that does not terminate: longer than any run, in ms."""

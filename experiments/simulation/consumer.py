@@ -10,7 +10,7 @@ from kassay.experiments.simulation.environment import Environment
 from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.coordinator.runtime import Timer
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol.member_messages import ErrorCode
+from kassay.reference.protocol.group_messages import ErrorCode
 
 RETRIABLE = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 """Errors after which a consumer sends its request again."""

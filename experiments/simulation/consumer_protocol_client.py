@@ -18,7 +18,7 @@ from kassay.reference.coordinator.consumer_coordinator import (
 )
 from kassay.reference.coordinator.consumer_group import ConsumerMember
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.member_messages import NO_ERROR, ErrorCode
+from kassay.reference.protocol.group_messages import NO_ERROR, ErrorCode
 
 _RESTART_DELAY = 1_000
 """Delay in ms before a process that stopped with UNRELEASED_INSTANCE_ID restarts."""

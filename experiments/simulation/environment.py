@@ -29,7 +29,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.member_messages import JoinedMember, StickyUserData
+from kassay.reference.protocol.group_messages import JoinedMember, StickyUserData
 
 
 class PartitionOffsets:

@@ -28,24 +28,22 @@ from kassay.reference.coordinator.runtime import (
     cancel_timer,
 )
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.member_messages import (
+from kassay.reference.protocol.group_messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
     ErrorCode,
+    GroupMetadata,
     JoinReply,
     JoinRequest,
     JoinResponse,
     MemberIdentity,
+    MemberMetadata,
+    OffsetCommit,
     Offsets,
     SupportedProtocol,
     SyncReply,
     SyncRequest,
     SyncResponse,
-)
-from kassay.reference.protocol.offsets_topic import (
-    GroupMetadata,
-    MemberMetadata,
-    OffsetCommit,
     decode_record,
 )
 

@@ -13,7 +13,7 @@ from kassay.reference.coordinator.runtime import Timer
 from kassay.reference.java_collections import first_in_map
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol.member_messages import (
+from kassay.reference.protocol.group_messages import (
     CONSUMERS,
     NO_ERROR,
     ConsumerSubscription,

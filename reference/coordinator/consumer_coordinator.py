@@ -37,7 +37,7 @@ from kassay.reference.coordinator.runtime import (
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
-from kassay.reference.protocol.member_messages import (
+from kassay.reference.protocol.group_messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
     ErrorCode,

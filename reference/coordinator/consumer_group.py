@@ -14,7 +14,7 @@ from enum import IntEnum, StrEnum
 from kassay.reference.coordinator.runtime import Log
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.offsets_topic import (
+from kassay.reference.protocol.group_messages import (
     DeferredRecord,
     OffsetCommit,
     PartitionsByTopicId,

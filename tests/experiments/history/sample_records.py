@@ -14,8 +14,12 @@ from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
-from kassay.reference.protocol.member_messages import ConsumerSubscription
-from kassay.reference.protocol.offsets_topic import GroupMetadata, MemberMetadata, OffsetCommit
+from kassay.reference.protocol.group_messages import (
+    ConsumerSubscription,
+    GroupMetadata,
+    MemberMetadata,
+    OffsetCommit,
+)
 from kassay.reference.protocol.record_codec import decode
 
 PARTITION_COUNTS = {"audit": 3, "orders": 7}

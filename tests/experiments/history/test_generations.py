@@ -14,7 +14,7 @@ from kassay.experiments.history.rebalances import (
     generation_rows,
 )
 from kassay.reference.model.group import Protocol
-from kassay.reference.protocol.offsets_topic import (
+from kassay.reference.protocol.group_messages import (
     ConsumerRecord,
     GroupMetadata,
     group_epoch,

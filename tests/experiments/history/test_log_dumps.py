@@ -10,7 +10,7 @@ import pytest
 from kassay.experiments.history.group_records import from_row, read_dump
 from kassay.experiments.history.rebalances import generation_rows
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.member_messages import StickyUserData, encode_sticky_user_data
+from kassay.reference.protocol.group_messages import StickyUserData, encode_sticky_user_data
 
 HEAD = "| offset: {offset} CreateTime: {time} keySize: 9 valueSize: 70 sequence: -1 headerKeys: []"
 

@@ -13,7 +13,7 @@ from kassay.experiments.history.generations import (
 from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
 from kassay.reference.model.group import Protocol
 from kassay.reference.model.metrics import Measure
-from kassay.reference.protocol.offsets_topic import GroupMetadata
+from kassay.reference.protocol.group_messages import GroupMetadata
 from tests.experiments.history.sample_records import (
     PARTITION_COUNTS,
     generation_steps,

@@ -6,7 +6,7 @@ from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator
 from kassay.reference.coordinator.classic_group import GroupState
 from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.member_messages import (
+from kassay.reference.protocol.group_messages import (
     ConsumerSubscription,
     ErrorCode,
     JoinRequest,

@@ -11,7 +11,7 @@ from kassay.reference.coordinator.classic_group import (
     GroupState,
     IllegalTransitionError,
 )
-from kassay.reference.protocol.member_messages import ErrorCode
+from kassay.reference.protocol.group_messages import ErrorCode
 from tests.reference.coordinator.driver import DELAY, REBALANCE, SESSION, Driver, offers
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState

@@ -13,7 +13,7 @@ from kassay.reference.coordinator.consumer_group import ConsumerMember
 from kassay.reference.coordinator.runtime import Clock
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.member_messages import (
+from kassay.reference.protocol.group_messages import (
     ConsumerSubscription,
     JoinRequest,
     SupportedProtocol,

@@ -16,7 +16,7 @@ from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.reference.protocol.member_messages import ErrorCode
+from kassay.reference.protocol.group_messages import ErrorCode
 
 SESSION, REBALANCE = 45_000, 60_000
 

@@ -10,18 +10,16 @@ from hypothesis import strategies as st
 
 from kassay.reference.coordinator.classic_group import GroupState
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.member_messages import (
+from kassay.reference.protocol.group_messages import (
     ConsumerSubscription,
     ErrorCode,
-    StickyUserData,
-    decode_assignment,
-    encode_assignment,
-)
-from kassay.reference.protocol.offsets_topic import (
     GroupMetadata,
     MemberMetadata,
     OffsetCommit,
+    StickyUserData,
+    decode_assignment,
     decode_record,
+    encode_assignment,
 )
 from kassay.reference.protocol.record_codec import CorruptRecordError
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from kassay.reference.protocol.offsets_topic import (
+from kassay.reference.protocol.group_messages import (
     ConsumerRecord,
     DeferredRecord,
     current_assignment,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.member_messages import ConsumerSubscription
-from kassay.reference.protocol.offsets_topic import (
+from kassay.reference.protocol.group_messages import (
+    ConsumerSubscription,
     GroupMetadata,
     MemberMetadata,
     OffsetCommit,
