@@ -1,18 +1,15 @@
 """Predict the rebalances of planned events, and compare the moves of assignors over them."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.planning.moves import moves_between
 from kassay.experiments.planning.predictions import grown_topic, planned_members
-from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.simulation.script import (
     Action,
     MemberPlan,
@@ -28,9 +25,7 @@ from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.assignment import Assignment, movement, rejoin, rejoin_each
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.group_remarks import condition
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.metrics import loads as member_loads
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, Tolerance, default_tolerance
@@ -392,74 +387,3 @@ def _course(
         moves.append(movement(current, result.assignment))
         uneven += value_of(current, result.assignment, level) > limit
     return AssignorCourse(name, tuple(assignments), tuple(moves), uneven, failure)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedMemberState:
-    """Load of a member after a rebalance, and the partitions from and to other members."""
-
-    load: int
-    received: list[str] = field(default_factory=list)
-    given: list[str] = field(default_factory=list)
-
-
-def member_states(
-    rebalances: Sequence[PlannedRebalance], assignments: Sequence[Assignment]
-) -> list[dict[str, PlannedMemberState]]:
-    """Return the state of each member after each rebalance, by client id."""
-    groups = rejoin_each([one.group for one in rebalances], assignments)
-    found = []
-    for rebalance, group, assignment in zip(rebalances, groups, assignments, strict=False):
-        loads = member_loads(group, assignment)
-        states = {one.id: PlannedMemberState(loads.get(one.id, 0)) for one in group.members}
-        for move in moves_between(group, assignment):
-            if move.source is not None:
-                partition = f"{move.topic}-{move.partition}"
-                states[move.target].received.append(partition)
-                states[move.source].given.append(partition)
-        found.append({rebalance.clients[name]: state for name, state in states.items()})
-    return found
-
-
-_TEMPLATES = Path(__file__).parent / "templates"
-_DIGITS = re.compile(r"([0-9]+)")
-
-
-def render_events(forecast: EventForecast, group: Group, *, current: str | None) -> str:
-    """Render a forecast of planned events as an HTML page. Equal forecasts give equal bytes.
-
-    ``group`` is the group before the events. ``current`` is its assignor, whose picture is open.
-    """
-    clients = {client for one in forecast.rebalances for client in one.clients.values()}
-    # pod-2 comes before pod-10.
-    ordered = sorted(
-        clients,
-        key=lambda name: [(int(p), "") if p.isdecimal() else (0, p) for p in _DIGITS.split(name)],
-    )
-    courses = []
-    for course in forecast.all_courses():
-        states = member_states(forecast.rebalances, course.assignments)
-        is_fewest = course.name == HINDSIGHT
-        courses.append(
-            {
-                "title": "Fewest moves over all rebalances" if is_fewest else course.name,
-                "is_open": is_fewest or course.name == current,
-                "course": course,
-                "rows": [(client, [one.get(client) for one in states]) for client in ordered],
-            }
-        )
-    template = environment(_TEMPLATES, autoescape=True).get_template("events.html.j2")
-    return template.render(
-        name=group.id or "the group",
-        condition=condition(group, with_racks=True),
-        forecast=forecast,
-        fewest=forecast.fewest,
-        is_weighted=any(one.group.is_weighted for one in forecast.rebalances),
-        one_by_one=sum(forecast.fewest.one_after_the_other),
-        current=next((one for one in forecast.courses if one.name == current), None),
-        courses=courses,
-        minutes=[
-            str(number) if one.at is None else f"{one.at / 60_000:.1f}"
-            for number, one in enumerate(forecast.rebalances)
-        ],
-    )

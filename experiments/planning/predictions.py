@@ -378,34 +378,33 @@ class Forecast:
 
 def simulate_configurations(
     group: Group,
+    own: str,
     *,
     assignors: Sequence[str] | None = None,
-    current: str | None = None,
     batch_sizes: Sequence[int] = (1,),
     settings: RestartSettings = RestartSettings(),
 ) -> list[Forecast]:
     """Simulate changes of the configuration of a group, and a later rolling restart.
+
+    ``own`` is the current assignor, see `current_assignor`.
 
     Parameters
     ----------
     assignors
         Assignors to change to. The default are sticky, cooperative-sticky and uniform, which is
         the consumer protocol, as far as the client libraries of the members offer them.
-    current
-        Current assignor, if the source of the group does not show it.
     batch_sizes
         Numbers of members that restart at the same time.
 
     Raises
     ------
     InputError
-        If the current assignor is not known or has no port, or the group has no members.
+        If the group has no members.
     UsageError
         If an assignor is unknown, or a change to it cannot be simulated.
     """
     if not group.members:
         raise InputError(f"group {group.id!r} has no members")
-    own = current_assignor(group, current)
     return [
         simulate_configuration(group, own, configuration, batch_size=size, settings=settings)
         for size in batch_sizes

@@ -23,16 +23,7 @@ from kassay.experiments.cli.groups import (
     process_each_group,
 )
 from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
-from kassay.experiments.cli.output import (
-    Format,
-    Record,
-    TableLayout,
-    directory_names,
-    directory_option,
-    error_record,
-    format_option,
-    write_text,
-)
+from kassay.experiments.cli.output import Format, Record, TableLayout, error_record, format_option
 from kassay.experiments.cli.search_options import (
     AddedMembers,
     ObjectiveOptions,
@@ -47,7 +38,6 @@ from kassay.experiments.planning.planned_events import (
     forecast_events,
     load_planned_events,
     planned_rebalances,
-    render_events,
     successive_rebalances,
 )
 from kassay.experiments.planning.predictions import (
@@ -59,7 +49,6 @@ from kassay.experiments.planning.predictions import (
     changed_groups,
     current_assignor,
     current_record,
-    mean_weight,
     predict,
     recommend,
     simulate_configurations,
@@ -147,10 +136,6 @@ class EventOptions:
         "moves over all of them, and the moves of each assignor. Owned partitions matter in the "
         "first group only.",
     )
-    output: Path | None = directory_option(
-        "Directory to write events.html to, or GROUP/events.html if the source has several groups.",
-        default=None,
-    )
 
 
 def forecast(
@@ -195,8 +180,6 @@ def forecast(
     if planned.events is not None or planned.hindsight:
         _forecast_sequences(planned, options, source, objective, search)
         return
-    if planned.output is not None:
-        raise typer.BadParameter("--output requires --events or --hindsight")
     timing = options.restarts(search.seed)
     request = ForecastRequest(
         downtime_ms=timing.downtime,
@@ -215,11 +198,7 @@ def forecast(
             check_planning_start(group)
         except UnplannableGroupError as error:
             return GroupResult(error_record(group.id, error, options.output_format), reached=False)
-        result = (
-            _forecast_changes(group, options, added, objective, search)
-            if options.members is not None or options.partitions
-            else _forecast_configurations(group, options, objective, search)
-        )
+        result = _forecast(group, options, added, objective, search)
         # A group with assumed subscriptions is processed twice.
         for note in _notes(group, result.record, options, source):
             if note not in printed:
@@ -230,32 +209,14 @@ def forecast(
     process_each_group(source, process, options.output_format, _LAYOUT, others=others)
 
 
-def _forecast_configurations(
-    group: Group, options: ForecastOptions, objective: ObjectiveOptions, search: SearchOptions
-) -> GroupResult:
-    """Simulate changes of the configuration of a group."""
-    simulated = simulate_configurations(
-        group,
-        assignors=options.assignor,
-        current=options.current,
-        batch_sizes=options.at_once or [1],
-        settings=options.restarts(search.seed),
-    )
-    [(_, optimum)] = _predictions(group, {OPTIMUM: group}, [], objective, search)
-    own = current_assignor(group, options.current)
-    best = recommend(simulated, options.criterion)
-    entries = [*(one.record() for one in simulated), optimum]
-    return GroupResult(_record(group, own, entries, asdict(best)))
-
-
-def _forecast_changes(
+def _forecast(
     group: Group,
     options: ForecastOptions,
     added: AddedMembers,
     objective: ObjectiveOptions,
     search: SearchOptions,
 ) -> GroupResult:
-    """Find the optimum of a group and of each changed group, and the results of assignors."""
+    """Predict the changes of one group, or simulate its configurations, and find the optima."""
     changed = changed_groups(
         group,
         members=options.members,
@@ -263,16 +224,34 @@ def _forecast_changes(
         like=added.like,
         allow_lag=added.allow_lag,
     )
-    names = [known_assignor(name) for name in options.assignor or ()]
-    unchanged = with_valid_ownership(group)
-    found = list(_predictions(group, {OPTIMUM: unchanged, **changed}, names, objective, search))
-    own = identify_assignor(group).name or options.current
-    nothing = {"configuration": None, "at_once": None, "reason": "no restart is simulated"}
-    entries = [current_record(group), *(record for _, record in found)]
-    return GroupResult(
-        _record(group, own, entries, nothing),
-        reached=all(status in (Status.OPTIMAL, Status.FEASIBLE) for status, _ in found),
-    )
+    optima = {OPTIMUM: with_valid_ownership(group), **changed}
+    if changed:
+        own = identify_assignor(group).name or options.current
+        best = {"configuration": None, "at_once": None, "reason": "no restart is simulated"}
+        entries = [current_record(group)]
+        assignors = [known_assignor(name) for name in options.assignor or ()]
+        found = list(_predictions(group, optima, assignors, objective, search))
+    else:
+        own = current_assignor(group, options.current)
+        simulated = simulate_configurations(
+            group,
+            own,
+            assignors=options.assignor,
+            batch_sizes=options.at_once or [1],
+            settings=options.restarts(search.seed),
+        )
+        best = asdict(recommend(simulated, options.criterion))
+        entries = [one.record() for one in simulated]
+        found = list(_predictions(group, optima, (), objective, search))
+    record = {
+        "id": group.id,
+        "current": own,
+        "own_assignor": identify_assignor(group).record(),
+        "forecasts": [*entries, *(entry for _, entry in found)],
+        "recommendation": best,
+    }
+    reached = all(status in (Status.OPTIMAL, Status.FEASIBLE) for status, _ in found)
+    return GroupResult(record, reached=reached or not changed)
 
 
 def _predictions(
@@ -318,7 +297,7 @@ def _record(
 def _notes(
     group: Group, record: Record, options: ForecastOptions, source: SelectedGroups
 ) -> Iterator[str]:
-    """Yield notes on the recommendation, on added partitions and members, and on the library."""
+    """Yield notes on the recommendation, on added members, and on the library."""
     best = record["recommendation"]
     if best["configuration"] is not None:
         if options.output_format is Format.TABLE:
@@ -329,13 +308,6 @@ def _notes(
                 f"{_plan_command(group, source)}"
             )
         return
-    for text in options.partitions or ():
-        topic = group.topic_table()[text.rpartition("=")[0]]
-        if topic.weights is not None:
-            yield (
-                f"{group.id}: added partitions of {topic.name} have weight {mean_weight(topic)}, "
-                "the mean of the topic"
-            )
     entries = record["forecasts"]
     rebalanced = [one["members"] for one in entries if one.get("assignors")]
     if max(rebalanced, default=0) > entries[0]["members"]:
@@ -443,9 +415,6 @@ def _forecast_sequences(
                 raise group
             sequence.append(group)
         groups = groups[:1]
-    ids = [id for id, _ in groups]
-    places = directory_names(ids) if len(groups) > 1 else ["."]
-    directories = dict(zip(ids, places, strict=True))
     share = objective.tolerance
     tolerance = None if share is None else Tolerance(relative=share)
 
@@ -463,10 +432,6 @@ def _forecast_sequences(
             limits=search.limits(),
         )
         own = identify_assignor(group).name or options.current
-        if planned.output is not None:
-            page = planned.output / directories[group.id] / "events.html"
-            write_text(page, render_events(found, group, current=own))
-            print_note(f"wrote {page}")
         return GroupResult(found.record(group, current=own))
 
     layout = TableLayout(
@@ -480,7 +445,7 @@ def _forecast_sequences(
         options.output_format,
         layout,
         groups=groups,
-        both_readings=planned.output is None and not planned.hindsight,
+        both_readings=not planned.hindsight,
     )
 
 

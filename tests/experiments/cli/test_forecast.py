@@ -107,18 +107,6 @@ def test_planned_events_are_compared_with_the_fewest_moves_over_all_rebalances(r
     }
 
 
-def test_the_page_of_planned_events_has_a_cell_per_member_and_rebalance(run, events_file, tmp_path):
-    run("--events", events_file, "--assignor", "sticky", "-o", tmp_path / "out")
-    page = (tmp_path / "out" / "events.html").read_text()
-    pictures = page.split('class="over-time"')[1:]
-    assert len(pictures) == 2
-    for picture in pictures:
-        table = picture.partition("</table>")[0]
-        # 7 rebalances of 6 members: three without one of the pods, six without the new members.
-        assert (table.count('"member"'), table.count('"absent"')) == (21, 21)
-        assert table.count("<i></i>") == 9
-
-
 @pytest.mark.parametrize(
     ("events", "message"),
     [

@@ -7,9 +7,7 @@ import pytest
 from kassay.experiments.planning.planned_events import (
     forecast_events,
     load_planned_events,
-    member_states,
     planned_rebalances,
-    render_events,
 )
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import parse_script
@@ -99,17 +97,6 @@ def test_no_even_course_has_fewer_moves_than_hindsight(rebalances_of):
     assert {one.name for one in found.courses if one.uneven} >= {"range", "server-range"}
 
 
-def test_received_and_given_partitions_add_up_to_the_moves(rebalances_of):
-    events = "[{at: 0s, do: restart, member: 'pod-*', for: 5s, every: 9s}]"
-    rebalances = rebalances_of(f"events: {events}")
-    for course in forecast_events(rebalances).all_courses():
-        states = member_states(rebalances, course.assignments)
-        for kind in ("received", "given"):
-            moves = [sum(len(getattr(one, kind)) for one in state.values()) for state in states]
-            assert moves == list(course.per_rebalance)
-        assert all(sum(one.load for one in state.values()) == 12 for state in states)
-
-
 def test_weights_limit_the_maximum_load(rebalances_of):
     group = running_group()
     topics = (replace(group.topics[0], weights=tuple(range(12))), group.topics[1])
@@ -126,10 +113,6 @@ def test_weights_limit_the_maximum_load(rebalances_of):
     assert [one.value for one in found.fewest.load_limits] == [22, 26]
     assert all(one.moves >= found.fewest.moves for one in found.courses if not one.uneven)
     assert {one.name for one in found.courses if one.uneven} >= {"range"}
-    page = render_events(found, weighted, current=None)
-    assert "a maximum load at most 2 % above its minimum" in page
-    assert "New partitions are assumed to have the mean weight." in page
-    assert "pod-0: load" in page
 
 
 def test_speeds_must_be_known(rebalances_of):
@@ -141,6 +124,5 @@ def test_speeds_must_be_known(rebalances_of):
     found = forecast_events(restart, assignors=["sticky"])
     assert found.fewest.is_optimal
     assert found.rule == "the minimum of the maximum load"
-    assert "mean weight" not in render_events(found, group, current=None)
     with pytest.raises(InputError, match="the speed of the new member 'p9' is unknown"):
         rebalances_of("{events: [{at: 0s, do: join, member: {id: p9, topics: [t]}}]}", group)
