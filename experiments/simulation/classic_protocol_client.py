@@ -76,7 +76,7 @@ class ClassicProtocolClient(Consumer):
         self.phase, self.generation = _STABLE, generation
         self._selected = self._assignors[0]
         self.user_data = StickyUserData(self.owned, generation)
-        self.environment.recorder.store_user_data(self.member_id, self.user_data)
+        self.environment.user_data[self.member_id] = self.user_data
         self._heartbeat_timer.start(self.environment.random_delay(self._settings.heartbeat))
 
     def member_metadata(self) -> MemberMetadata:
@@ -173,7 +173,7 @@ class ClassicProtocolClient(Consumer):
             self._send_sync(None)
             return
         policy = self.environment.policy_of(response.protocol)
-        group = self.environment.recorder.group_of(response.members, policy)
+        group = self.environment.group_of(response.members, policy)
         leading = self.environment.policy_of_leader(
             self.member_id, response.generation, response.protocol
         )
@@ -219,7 +219,7 @@ class ClassicProtocolClient(Consumer):
             self._acquire(Partitions.of(tp for tp in assigned if tp not in old))
         self._resume()
         self.user_data = StickyUserData(assigned, self.generation)
-        self.environment.recorder.store_user_data(self.member_id, self.user_data)
+        self.environment.user_data[self.member_id] = self.user_data
         if len(revoked) or self._rejoin_needed:
             self._join_group()
 

@@ -1,20 +1,20 @@
 """Environment that all simulated consumers share: clock, network, topics, offsets and broker.
 
-It records every rebalance as a group document with its assignment.
+The simulated broker runs the group coordinator, and can crash and restart.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kassay.experiments.simulation.broker import Broker, Coordinator
-from kassay.experiments.simulation.mixed_libraries import MixedLibraries, libraries_of
-from kassay.experiments.simulation.policies import POLICIES, Policy
-from kassay.experiments.simulation.script import Script, TopicPlan
+from kassay.experiments.implementations.runner import count_withheld_partitions
+from kassay.experiments.simulation.policies import POLICIES, MixedLibraries, Policy
+from kassay.experiments.simulation.script import Script, TopicPlan, libraries_of
 from kassay.experiments.simulation.simulation_result import (
     OwnershipIntervals,
     SimulatedRebalance,
     SimulationResult,
+    TimelineNote,
 )
 from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator, numbered_member_ids
@@ -22,14 +22,171 @@ from kassay.reference.coordinator.classic_group import GroupState
 from kassay.reference.coordinator.consumer_coordinator import (
     ClassicMembers,
     ConsumerCoordinator,
+    Heartbeat,
+    HeartbeatResponse,
     converted_members,
 )
+from kassay.reference.coordinator.consumer_group import ConsumerMember
 from kassay.reference.coordinator.runtime import Clock, Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.group_messages import JoinedMember, StickyUserData
+from kassay.reference.protocol.group_messages import (
+    CONSUMERS,
+    ErrorCode,
+    GroupMetadata,
+    JoinedMember,
+    JoinReply,
+    JoinRequest,
+    JoinResponse,
+    MemberIdentity,
+    MemberMetadata,
+    Offsets,
+    StickyUserData,
+    SyncReply,
+    SyncRequest,
+    SyncResponse,
+)
+
+Coordinator = ClassicCoordinator | ConsumerCoordinator
+Conversion = Callable[[ClassicCoordinator, Log], tuple[ConsumerCoordinator, ClassicMembers]]
+"""Function that converts a classic group to a group of the consumer protocol."""
+
+
+class Broker:
+    """Simulated broker that coordinates one group.
+
+    ``load`` creates the coordinator from the log, at the first start and after a crash.
+    ``convert`` converts a classic group when its first member of the consumer protocol joins.
+    """
+
+    def __init__(self, load: Callable[[Log], Coordinator], convert: Conversion) -> None:
+        self.log = Log()
+        self._load = load
+        self._convert = convert
+        self._classic_members: ClassicMembers | None = None
+        self.classic: ClassicCoordinator | None = None
+        self.consumer: ConsumerCoordinator | None = None
+        self.is_up = False
+        self.start()
+
+    def start(self) -> None:
+        """Start the broker: load the group from the log, and coordinate the group."""
+        self.is_up = True
+        coordinator = self._load(self.log)
+        if isinstance(coordinator, ClassicCoordinator):
+            self.classic = coordinator
+        else:
+            self.consumer = coordinator
+
+    @property
+    def _coordinator(self) -> Coordinator | None:
+        return self.consumer if self.classic is None else self.classic
+
+    def crash(self) -> None:
+        """Stop the coordinator. Pending requests fail with NOT_COORDINATOR."""
+        self.is_up = False
+        if self._coordinator is not None:
+            self._coordinator.unload()
+        self.classic = self.consumer = self._classic_members = None
+
+    def update_topics(self, topics: Iterable[Topic]) -> None:
+        """Replace the topics that the coordinator knows by the current topics."""
+        if self.consumer is not None:
+            self.consumer.update_topics(topics)
+
+    def adopt(
+        self,
+        classic: Sequence[MemberMetadata],
+        modern: Sequence[ConsumerMember],
+        *,
+        generation: int,
+        protocol: str,
+    ) -> None:
+        """Take over the members of a stable group, all of the classic or the consumer protocol.
+
+        ``protocol`` is the assignor that a classic group has selected. Its first member leads.
+        """
+        if self.classic is not None and classic:
+            leader, group_id = classic[0].member_id, self.classic.group.id
+            kind, members = CONSUMERS, tuple(classic)
+            self.classic.adopt(
+                GroupMetadata(group_id, kind, generation, protocol, leader, 0, members)
+            )
+        elif self.consumer is not None:
+            self.consumer.adopt(modern, epoch=generation)
+
+    @property
+    def generation(self) -> int:
+        """Return the generation or epoch of the group, or -1 if the broker has no coordinator."""
+        if self.classic is not None:
+            return self.classic.group.generation
+        return -1 if self.consumer is None else self.consumer.group.epoch
+
+    @property
+    def state(self) -> str:
+        """Return the state of the group, or ``no coordinator`` after a crash."""
+        coordinator = self._coordinator
+        return "no coordinator" if coordinator is None else str(coordinator.group.state)
+
+    @property
+    def member_ids(self) -> tuple[str, ...]:
+        """Return the ids of the members that the coordinator knows."""
+        return () if self._coordinator is None else tuple(self._coordinator.group.members)
+
+    def committed(self, partition: TopicPartition) -> int:
+        """Return the committed offset of a partition, or 0 if no offset is committed."""
+        return 0 if self._coordinator is None else self._coordinator.offsets.get(partition, 0)
+
+    # ---- Requests -----------------------------------------------------------------
+
+    def join(self, request: JoinRequest, reply: JoinReply) -> None:
+        """Handle a JoinGroup request."""
+        coordinator = self._classic_members or self.classic
+        if coordinator is None:
+            reply(JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
+        else:
+            coordinator.join(request, reply)
+
+    def sync(self, request: SyncRequest, reply: SyncReply) -> None:
+        """Handle a SyncGroup request."""
+        coordinator = self._classic_members or self.classic
+        if coordinator is None:
+            reply(SyncResponse(ErrorCode.NOT_COORDINATOR))
+        else:
+            coordinator.sync(request, reply)
+
+    def heartbeat(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
+        """Handle a Heartbeat request of the classic protocol."""
+        if self._classic_members is not None:
+            return self._classic_members.heartbeat(member_id, generation)
+        if self.classic is None:
+            return ErrorCode.NOT_COORDINATOR
+        return self.classic.heartbeat(member_id, generation, instance_id)
+
+    def leave(self, member_id: str, instance_id: str | None) -> None:
+        """Handle a LeaveGroup request."""
+        if self._classic_members is not None:
+            self._classic_members.leave(member_id)
+        elif self.classic is not None:
+            self.classic.leave(MemberIdentity(member_id, instance_id))
+
+    def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
+        """Handle a ConsumerGroupHeartbeat request. Convert the group if it is a classic group."""
+        if self.classic is not None:
+            old, self.classic = self.classic, None
+            self.consumer, self._classic_members = self._convert(old, self.log)
+            old.unload()
+        if self.consumer is None:
+            return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
+        return self.consumer.heartbeat(heartbeat)
+
+    def commit(self, member_id: str, generation: int, offsets: Offsets) -> ErrorCode:
+        """Handle an OffsetCommit request of a member in a generation or epoch."""
+        if self._coordinator is None:
+            return ErrorCode.NOT_COORDINATOR
+        return self._coordinator.commit(member_id, generation, offsets)
 
 
 class PartitionOffsets:
@@ -98,94 +255,6 @@ class PartitionOffsets:
         return lag
 
 
-class RebalanceRecorder:
-    """Recorder that runs assignors, and stores each group with its assignment.
-
-    ``topics`` maps names to current topics; the simulation changes it. The name of the
-    script is the prefix of group ids. ``record`` receives each rebalance.
-    """
-
-    def __init__(
-        self,
-        clock: Clock,
-        topics: Mapping[str, Topic],
-        script: str,
-        record: Callable[[SimulatedRebalance], None],
-    ) -> None:
-        self.client_ids: dict[str, str] = {}
-        self._last: SimulatedRebalance | None = None
-        self._clock = clock
-        self._topics = topics
-        self._script = script
-        self._record = record
-        self._user_data: dict[str, StickyUserData] = {}
-
-    def store_user_data(self, member_id: str, user_data: StickyUserData) -> None:
-        """Store a member's last assignment, which the next rebalance uses as owned partitions."""
-        self._user_data[member_id] = user_data
-
-    def group_of(self, joined: tuple[JoinedMember, ...], policy: Policy) -> Group:
-        """Build, from the joined members, the group that the leader passes to the assignor.
-
-        For assignors that send no owned partitions, the last assignments are used.
-        """
-        members = tuple(self._member(member, policy) for member in joined)
-        return Group(topics=tuple(self._topics.values()), members=members)
-
-    def assign(
-        self, group: Group, generation: int, policy: Policy
-    ) -> Assignment | LivelockError | UpstreamError:
-        """Run a policy's assignor on a group, and record the rebalance.
-
-        Return the assignment or the failure.
-        """
-        result: Assignment | LivelockError | UpstreamError
-        try:
-            result = policy.assign(group)
-        except (LivelockError, UpstreamError) as failure:
-            result = failure
-        assignment = result if isinstance(result, Assignment) else None
-        subscribed = {topic for member in group.members for topic in member.subscription}
-        partitions = sum(topic.partitions for topic in group.topics if topic.name in subscribed)
-        assigned = 0 if assignment is None else sum(assignment.counts().values())
-        self._last = SimulatedRebalance(
-            at=self._clock.now,
-            generation=generation,
-            group=replace(group, id=f"{self._script}/{generation}"),
-            assignment=assignment,
-            client_ids={member.id: self.client_ids[member.id] for member in group.members},
-            complete=assigned == partitions,
-        )
-        self._record(self._last)
-        return result
-
-    def mark_stable(self, generation: int) -> None:
-        """Record the time at which the group becomes stable in a generation."""
-        if self._last is not None and self._last.generation == generation:
-            self._last.stable_at = self._clock.now
-
-    def _member(self, joined: JoinedMember, policy: Policy) -> Member:
-        metadata = joined.metadata
-        if policy.protocol is RebalanceProtocol.COOPERATIVE:
-            owned, generation = metadata.owned, metadata.generation
-        else:
-            data = metadata.user_data
-            if data is None and policy.name != "sticky":
-                data = self._user_data.get(joined.member_id)
-            if data is None or data.partitions is None:
-                owned, generation = NO_PARTITIONS, NO_GENERATION
-            else:
-                owned, generation = data.partitions, data.generation
-        return Member(
-            id=joined.member_id,
-            subscription=metadata.topics,
-            owned=owned,
-            generation=generation,
-            instance_id=joined.instance_id,
-            rack=metadata.rack,
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
     """Options of a simulation that its script does not contain."""
@@ -199,7 +268,10 @@ class SimulationOptions:
 
 
 class Environment:
-    """Shared state of one simulation: clock, topics, broker, offsets and result."""
+    """Shared state of one simulation: clock, topics, broker, offsets and result.
+
+    It runs the assignors, and records each group with its assignment.
+    """
 
     def __init__(self, script: Script, policy: Policy, options: SimulationOptions) -> None:
         self.policy = policy
@@ -212,8 +284,11 @@ class Environment:
         self.result = SimulationResult(script=script.name, policy=policy.name, until=script.until)
         self._random = random.Random(script.seed).random  # noqa: S311 - not for security
         self._new_id = options.new_id or numbered_member_ids()
-        record = options.record or self.result.rebalances.append
-        self.recorder = RebalanceRecorder(self.clock, self.topics, script.name, record)
+        self._record = options.record or self.result.rebalances.append
+        self._last: SimulatedRebalance | None = None
+        self.client_ids: dict[str, str] = {}  # by member id
+        self.user_data: dict[str, StickyUserData] = {}
+        """Last assignment of each member, which the next rebalance uses as owned partitions."""
         libraries = libraries_of(script)
         self._libraries = MixedLibraries(libraries, policy) if libraries else None
         self.broker = Broker(self._load_coordinator, self._convert)
@@ -254,12 +329,12 @@ class Environment:
 
     def add_note(self, source: str, text: str) -> None:
         """Add a note to the simulation's timeline."""
-        self.result.add_note(self.clock.now, source, text)
+        self.result.notes.append(TimelineNote(self.clock.now, source, text))
 
     def new_member_id(self, client: str) -> str:
         """Create a member id that is unique in the simulation."""
         member_id = self._new_id(client)
-        self.recorder.client_ids[member_id] = client
+        self.client_ids[member_id] = client
         return member_id
 
     def latency(self) -> int:
@@ -297,7 +372,7 @@ class Environment:
         """Return the policy with which a member assigns the partitions of a generation."""
         if self._libraries is None:
             return self.policy_of(assignor)
-        clients = self.recorder.client_ids
+        clients = self.client_ids
         policy = self._libraries.leading_policy(leader, generation, clients)
         self.add_note(clients[leader], f"leads generation {generation} with {policy.name}")
         return policy
@@ -309,24 +384,68 @@ class Environment:
 
         Return the assignment or the failure.
         """
-        clients = tuple(self.recorder.client_ids[member.id] for member in group.members)
+        clients = tuple(self.client_ids[member.id] for member in group.members)
         self.ownership.set_members(clients)
         self.result.members.append((self.clock.now, clients))
-        result = self.recorder.assign(group, generation, policy)
-        if not isinstance(result, Assignment):
+        result: Assignment | LivelockError | UpstreamError
+        try:
+            result = policy.assign(group)
+        except (LivelockError, UpstreamError) as failure:
+            result = failure
             verb = "does not terminate" if isinstance(result, LivelockError) else "fails"
             self.add_note(policy.name, f"{verb} in generation {generation}: {result}")
+        assignment = result if isinstance(result, Assignment) else None
+        withheld = 1 if assignment is None else count_withheld_partitions(group, assignment)
+        self._last = SimulatedRebalance(
+            at=self.clock.now,
+            generation=generation,
+            group=replace(group, id=f"{self.result.script}/{generation}"),
+            assignment=assignment,
+            client_ids={member.id: self.client_ids[member.id] for member in group.members},
+            complete=not withheld,
+        )
+        self._record(self._last)
         return result
+
+    def group_of(self, joined: tuple[JoinedMember, ...], policy: Policy) -> Group:
+        """Build, from the joined members, the group that the leader passes to the assignor."""
+        members = tuple(self._member(member, policy) for member in joined)
+        return Group(topics=tuple(self.topics.values()), members=members)
+
+    def _member(self, joined: JoinedMember, policy: Policy) -> Member:
+        """Return a member. For assignors without claims, it owns its last assignment."""
+        metadata = joined.metadata
+        owned, generation = metadata.owned, metadata.generation
+        if policy.protocol is not RebalanceProtocol.COOPERATIVE:
+            data = metadata.user_data
+            if data is None and policy.name != "sticky":
+                data = self.user_data.get(joined.member_id)
+            owned, generation = NO_PARTITIONS, NO_GENERATION
+            if data is not None and data.partitions is not None:
+                owned, generation = data.partitions, data.generation
+        return Member(
+            id=joined.member_id,
+            subscription=metadata.topics,
+            owned=owned,
+            generation=generation,
+            instance_id=joined.instance_id,
+            rack=metadata.rack,
+        )
+
+    def _mark_stable(self, generation: int) -> None:
+        """Record the time at which the group becomes stable in a generation."""
+        if self._last is not None and self._last.generation == generation:
+            self._last.stable_at = self.clock.now
 
     def _assign_on_broker(self, group: Group) -> Assignment:
         generation = self.broker.generation
         result = self.assign(group, generation, self._server_policy)
         if isinstance(result, Assignment):
-            self.recorder.mark_stable(generation)
+            self._mark_stable(generation)
             return result
         return Assignment({member.id: member.owned for member in group.members})
 
-    def _on_state_change(self, now: int, state: GroupState) -> None:
-        self.result.add_note(now, "group", str(state))
+    def _on_state_change(self, _now: int, state: GroupState) -> None:
+        self.add_note("group", str(state))
         if state is GroupState.STABLE:
-            self.recorder.mark_stable(self.broker.generation)
+            self._mark_stable(self.broker.generation)

@@ -1,19 +1,30 @@
-"""Policies of a simulation: an assignor or the solver, under a rebalance protocol."""
+"""Policies of a simulation: an assignor or the solver, under a rebalance protocol.
 
-from dataclasses import dataclass
+In a group with members of several client libraries, the leader's library assigns. The leader reads
+the owned partitions of a member of another library only if the member sends them, and in a format
+that the leader decodes. The rules are those of docs/results/clients.md, which real groups on a
+broker confirm.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
+    Library,
+    LibraryAssignor,
     is_library_assignor,
+    libraries,
     parse_library_assignor,
+    version_key,
 )
 from kassay.experiments.implementations.runner import run
 from kassay.reference.assignors import ASSIGNORS, Assignor, RebalanceProtocol, Release
 from kassay.reference.model.assignment import NO_OWNER, Assignment, ownership
 from kassay.reference.model.assignor_result import LivelockError, UpstreamError
 from kassay.reference.model.errors import InputError, RunError
-from kassay.reference.model.group import Group
-from kassay.reference.model.topic_partitions import TopicPartition
+from kassay.reference.model.group import NO_GENERATION, Group, Member
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +128,141 @@ POLICIES: dict[str, Policy] = {
     )
 }
 """Policies by name: the ports of the newest release, and the optimum for each protocol."""
+
+
+_SENDS_NO_STICKY_CLAIMS = "franz-go"
+_SENDS_DATA_OF_ITS_LEADER = "sarama"
+_SEND_EMPTY_DATA = ("aiokafka", "kafka-python")
+_OTHER_NAMES = {"kafkajs": "RoundRobinAssigner"}
+"""Name of the assignor in the JoinGroup request, by library, if it differs from Kafka's name."""
+
+
+def library_assignor(library: str, assignor: str) -> LibraryAssignor:
+    """Return the assignor with which a member of a library joins a group of several libraries.
+
+    Raise InputError if the library has no such assignor, or gives it another name than the other
+    libraries.
+    """
+    parsed = parse_library_assignor(f"{library}:{assignor}")
+    parsed.check_kind()
+    name = _OTHER_NAMES.get(parsed.library.name)
+    if name is not None:
+        raise InputError(
+            f"{parsed.library.name} names its assignor {name}, "
+            "so its members cannot join a group of other libraries"
+        )
+    return parsed
+
+
+def java_assignor(assignor: str) -> LibraryAssignor | None:
+    """Return the assignor of the newest Java client that a port equals, None for other names."""
+    offered = libraries()["kafka-clients"].assignors
+    return parse_library_assignor(f"kafka-clients:{assignor}") if assignor in offered else None
+
+
+def member_as_leader_reads_it(
+    member: Member, sender: LibraryAssignor, leader: LibraryAssignor, earlier_leader: Library | None
+) -> Member:
+    """Return a member with the owned partitions and the generation that the leader reads.
+
+    ``earlier_leader`` is the library of the leader that assigned the owned partitions; None if it
+    is unknown. Raise UpstreamError if the leader fails because of this member.
+    """
+    _check_readable(member, sender, leader)
+    if sender.assignor.name == "sticky" and not _is_read(sender, leader, earlier_leader):
+        return replace(member, owned=NO_PARTITIONS, generation=NO_GENERATION)
+    if not _sends_generation(sender):
+        return replace(member, generation=NO_GENERATION)
+    return member
+
+
+def _check_readable(member: Member, sender: LibraryAssignor, leader: LibraryAssignor) -> None:
+    is_java = leader.library.name == "kafka-clients" and version_key(leader.version) >= (2, 4)
+    if is_java and sender.library.name == "kafka-go":
+        detail = f"the subscription of {member.id!r} ends before its owned partitions"
+        raise UpstreamError(None, f"SchemaException: {detail}")
+    is_sarama = leader.library.name == "sarama" and leader.assignor.name == "sticky"
+    has_empty_data = sender.library.name in _SEND_EMPTY_DATA and not len(member.owned)
+    if is_sarama and (has_empty_data or _has_version_prefix(sender)):
+        raise UpstreamError(None, f"sarama cannot decode the user data of {member.id!r}")
+
+
+def _is_read(
+    sender: LibraryAssignor, leader: LibraryAssignor, earlier_leader: Library | None
+) -> bool:
+    """Return whether the leader reads the owned partitions in user data of `sticky`."""
+    if sender.library.name == _SENDS_NO_STICKY_CLAIMS:
+        return False
+    if sender.library.name == _SENDS_DATA_OF_ITS_LEADER and earlier_leader is not sender.library:
+        return False
+    return _has_version_prefix(sender) == _has_version_prefix(leader)
+
+
+def _has_version_prefix(assignor: LibraryAssignor) -> bool:
+    return assignor.library.name == "kafka-python" and version_key(assignor.version) >= (3,)
+
+
+def _sends_generation(sender: LibraryAssignor) -> bool:
+    name = sender.library.name
+    is_cooperative = sender.assignor.name == "cooperative-sticky"
+    return not (name == "aiokafka" or (name == "kafka-python" and is_cooperative))
+
+
+class MixedLibraries:
+    """Assignors of the members' libraries, and the library that led each generation.
+
+    Members without a library use that of the policy. A port counts as the newest Java client.
+    """
+
+    def __init__(self, libraries: Mapping[str, str], policy: Policy) -> None:
+        """Find the assignors of libraries, which are given by client id."""
+        self._policy = policy
+        self._own = _own_assignor(policy)
+        self._assignors = {
+            client: library_assignor(library, self._own.assignor.name)
+            for client, library in libraries.items()
+        }
+        self._policies = {
+            assignor: policy_named(str(assignor)) for assignor in self._assignors.values()
+        }
+        self._led: dict[int, LibraryAssignor] = {}
+
+    def leading_policy(self, leader: str, generation: int, clients: Mapping[str, str]) -> Policy:
+        """Return the policy with which a leader assigns the partitions that it reads.
+
+        ``leader`` is its member id; ``clients`` has the client ids by member id.
+        """
+        leading = self._assignor_of(clients[leader])
+        policy = self._policies.get(leading, self._policy)
+        self._led[generation] = leading
+
+        def assign(group: Group) -> Assignment:
+            read = []
+            for member in group.members:
+                earlier = self._led.get(member.generation)
+                sender = self._assignor_of(clients[member.id])
+                library = None if earlier is None else earlier.library
+                read.append(member_as_leader_reads_it(member, sender, leading, library))
+            # The first member of a group document leads.
+            read.sort(key=lambda member: member.id != leader)
+            assigned = policy.assign(replace(group, members=tuple(read)))
+            return Assignment({member.id: assigned.get(member.id, ()) for member in group.members})
+
+        return Policy(policy.name, policy.protocol, assign)
+
+    def _assignor_of(self, client: str) -> LibraryAssignor:
+        return self._assignors.get(client, self._own)
+
+
+def _own_assignor(policy: Policy) -> LibraryAssignor:
+    """Return the assignor of members without a library."""
+    if is_library_assignor(policy.name):
+        parsed = parse_library_assignor(policy.name)
+        return library_assignor(f"{parsed.library.name}@{parsed.version}", parsed.assignor.name)
+    own = java_assignor(policy.name)
+    if own is None:
+        raise InputError(
+            "the members use client libraries, so the policy must be a client assignor, such as "
+            f"sticky, got {policy.name!r}"
+        )
+    return own

@@ -129,7 +129,7 @@ class Simulation:
         plans = {plan.id: plan for plan in self.script.members}
         classic, modern = [], []
         for member in initial.members:
-            self.environment.recorder.client_ids[member.id] = member.client
+            self.environment.client_ids[member.id] = member.client
             consumer = self._new_consumer(plans[member.client])
             consumer.continue_membership(member.id, member.owned, initial.generation)
             if isinstance(consumer, ClassicProtocolClient):

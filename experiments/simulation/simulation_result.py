@@ -225,10 +225,6 @@ class SimulationResult:
     max_lag: int = 0  # maximum number of unread messages over all polls
     lag: int = 0  # number of unread messages at the end
 
-    def add_note(self, at: int, source: str, text: str) -> None:
-        """Add a note to the timeline."""
-        self.notes.append(TimelineNote(at, source, text))
-
     @property
     def completed(self) -> list[SimulatedRebalance]:
         """Return the rebalances after which the group became stable."""

@@ -8,9 +8,8 @@ import typer
 from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.output import Format, print_records, print_table
 from kassay.experiments.implementations.library_catalogue import parse_library_version
-from kassay.experiments.simulation.mixed_libraries import with_library_shares
 from kassay.experiments.simulation.policies import POLICIES, policy_named
-from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
+from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script, with_library_shares
 from kassay.experiments.simulation.simulation import simulate as run
 from kassay.experiments.simulation.simulation_result import (
     SimulationCost,
