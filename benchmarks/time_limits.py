@@ -20,7 +20,7 @@ from benchmarks.weighted_groups import log_normal
 from kassay.experiments.comparison.compare import compare
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.predictions import predict
-from kassay.experiments.planning.survey_groups import survey_group
+from kassay.experiments.planning.survey import survey_group
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves

@@ -42,8 +42,7 @@ from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metric
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.render_plan import PLAN_PAGE, to_json, write_plan
-from kassay.experiments.planning.survey_groups import survey_groups, survey_other_kind
-from kassay.experiments.planning.survey_result import (
+from kassay.experiments.planning.survey import (
     Condition,
     MoveHistory,
     Survey,
@@ -52,6 +51,8 @@ from kassay.experiments.planning.survey_result import (
     UnsurveyedGroup,
     parse_condition,
     render_survey,
+    survey_groups,
+    survey_other_kind,
 )
 from kassay.experiments.sources.capture_files import EmptyGroups
 from kassay.reference.documents.input_files import name_of

@@ -15,8 +15,7 @@ from kassay.experiments.planning.render_plan import (
     render_summary,
     render_ticket,
 )
-from kassay.experiments.planning.survey_groups import survey_group
-from kassay.experiments.planning.survey_result import SurveyedGroup
+from kassay.experiments.planning.survey import SurveyedGroup, survey_group
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group import Assumed, GroupStatus
 from kassay.reference.model.group_remarks import AssumedSubscriptions, condition, with_assumption

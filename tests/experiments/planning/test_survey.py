@@ -7,13 +7,14 @@ from fractions import Fraction
 
 import pytest
 
-from kassay.experiments.planning import survey_groups as survey_module
-from kassay.experiments.planning.survey_groups import survey_group, survey_groups
-from kassay.experiments.planning.survey_result import (
+from kassay.experiments.planning import survey as survey_module
+from kassay.experiments.planning.survey import (
     MoveHistory,
     Survey,
     SurveyedGroup,
     UnsurveyedGroup,
+    survey_group,
+    survey_groups,
 )
 from kassay.reference import Group
 from kassay.reference.model.group import GroupStatus

@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.survey_groups import survey_groups
-from kassay.experiments.planning.survey_result import Survey, UnsurveyedGroup, render_survey
+from kassay.experiments.planning.survey import Survey, UnsurveyedGroup, render_survey, survey_groups
 from tests.experiments.report.accessibility import SCREENS, faults_of_page
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser
 from tests.random_groups import random_group
