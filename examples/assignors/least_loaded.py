@@ -1,8 +1,8 @@
 """Example of a user-defined assignor: each partition to the least loaded subscriber.
 
 Topics with few subscribers come first. Owned partitions are ignored. Use it as a function,
-``--assignor-python examples/assignors/least_loaded.py:assign``, or as a command that needs
-nothing of kassay, ``--assignor-cmd 'python examples/assignors/least_loaded.py'``.
+``--assignor python:examples/assignors/least_loaded.py:assign``, or as a command that needs
+nothing of kassay, ``--assignor 'cmd:python examples/assignors/least_loaded.py'``.
 """
 
 import json

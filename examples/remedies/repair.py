@@ -7,7 +7,7 @@ imbalance, then chains that keep the imbalance and lower the number of moves. Ka
 assignors try single transfers only.
 
 Each function without a leading underscore that takes only a group is a custom assignor:
-``--assignor-python examples/remedies/repair.py:sticky_two_steps``. See docs/remedies.md.
+``--assignor python:examples/remedies/repair.py:sticky_two_steps``. See docs/remedies.md.
 """
 
 from collections.abc import Iterator

@@ -63,7 +63,7 @@ def compared_documents(
 ) -> OtherKinds:
     """Compare assignors with the minimum of each measure.
 
-    ``has_levels`` is true if options select levels, constraints or custom assignors.
+    ``has_levels`` is true if options select levels or constraints.
     """
     layout = TableLayout(
         first=("assignor", "step", "measure"),
@@ -73,9 +73,7 @@ def compared_documents(
     )
     kind = kind_of_assignor(names[0])
     if has_levels and kind is not Kind.CONSUMER:
-        raise typer.BadParameter(
-            f"documents of kind {str(kind)!r} have fixed levels and no custom assignors"
-        )
+        raise typer.BadParameter(f"documents of kind {str(kind)!r} have fixed levels")
 
     def process(document: KindDocument) -> GroupResult:
         entries = [_entry(document, name, limits) for name in names]

@@ -13,7 +13,7 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -84,20 +84,6 @@ def parse_time_limit(name: str, seconds: str) -> float:
             f"got {seconds!r}"
         )
     return limit
-
-
-def custom_assignor_names(
-    *, commands: Sequence[str] = (), callables: Sequence[str] = (), seconds: float = ANSWER_SECONDS
-) -> list[str]:
-    """Build names of custom assignors from commands, callables and a time limit."""
-    limit = "" if seconds == ANSWER_SECONDS else f"@{seconds:g}s"
-    names = [f"cmd{limit}:{command}" for command in commands]
-    names += [f"python{limit}:{function}" for function in callables]
-    for name in names:
-        if not is_custom_assignor(name):
-            raise InputError(f"the assignor name {name!r} contains no command or function")
-        parse_custom_assignor(name)
-    return list(dict.fromkeys(names))
 
 
 LIBRARIES_FILE = Path(__file__).with_name("libraries.yaml")

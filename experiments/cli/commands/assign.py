@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option
+from kassay.experiments.cli.assignor_options import required_assignor
 from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.kind_results import assigned_documents
 from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
@@ -20,11 +20,11 @@ from kassay.reference.model.group import Group
 class AssignOptions:
     """Command-line options of ``kassay assign``."""
 
-    assignor: str | None = assignor_option(of_each_kind=True)
+    assignor: str = required_assignor()
     output_format: Format = format_option(Format.JSONL)
 
 
-def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors) -> None:
+def assign(options: AssignOptions, source: GroupSource) -> None:
     """Assign partitions with one of Kafka's assignors or a custom assignor.
 
     If Kafka's class does not terminate, the result shows the repeated state. If Kafka's
@@ -36,7 +36,7 @@ def assign(options: AssignOptions, source: GroupSource, custom: CustomAssignors)
 
     Example: `kassay assign --assignor sticky groups.jsonl`
     """
-    name = custom.single(options.assignor)
+    name = options.assignor
     others = assigned_documents(name)
 
     def process(group: Group) -> GroupResult:

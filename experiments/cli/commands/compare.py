@@ -19,7 +19,6 @@ from kassay.experiments.cli.application import (
     stop_on_interrupt,
 )
 from kassay.experiments.cli.assignor_options import (
-    CustomAssignors,
     assignors_of_one_kind,
     assignors_option,
     known_assignor,
@@ -52,11 +51,7 @@ from kassay.experiments.comparison.library_agreement import (
     sorted_loads,
 )
 from kassay.experiments.implementations.installation import installed_versions
-from kassay.experiments.implementations.library_catalogue import (
-    Library,
-    is_custom_assignor,
-    parse_library_assignor,
-)
+from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
 from kassay.experiments.planning.plan_verdict import level_words
 from kassay.experiments.study.cases import cases_of
 from kassay.experiments.study.families.all_families import USUAL
@@ -122,7 +117,6 @@ def compare(
     source: GroupSource,
     *,
     objective: ObjectiveOptions,
-    custom: CustomAssignors,
     limits: LimitOptions,
     library: LibraryOptions,
 ) -> None:
@@ -158,19 +152,15 @@ def compare(
     if (library.libraries or library.releases) and not objective.is_default:
         raise typer.BadParameter("--libraries and --releases have no levels and constraints")
     if library.releases:
-        _compare_releases(options, source, custom)
+        _compare_releases(options, source)
         return
     if library.libraries:
-        _compare_libraries(library, options, source, custom=custom, limits=case_limits)
+        _compare_libraries(library, options, source, limits=case_limits)
         return
     if library != LibraryOptions():
         raise typer.BadParameter("--cases, --orders and --repeat require --libraries")
-    names = custom.names(assignors_of_one_kind(options.assignor))
-    others = compared_documents(
-        names,
-        case_limits,
-        has_levels=not objective.is_default or any(map(is_custom_assignor, names)),
-    )
+    names = assignors_of_one_kind(options.assignor)
+    others = compared_documents(names, case_limits, has_levels=not objective.is_default)
 
     def process(group: Group) -> GroupResult:
         if not objective.is_default:
@@ -274,12 +264,7 @@ def _result(entry: Record) -> str:
 
 
 def _compare_libraries(
-    library: LibraryOptions,
-    options: CompareOptions,
-    source: GroupSource,
-    *,
-    custom: CustomAssignors,
-    limits: CaseLimits,
+    library: LibraryOptions, options: CompareOptions, source: GroupSource, *, limits: CaseLimits
 ) -> None:
     """Count the groups on which each assignor agrees with the port of its name.
 
@@ -290,7 +275,7 @@ def _compare_libraries(
         for found, version in installed_versions()
         for name in found.assignors_of(version)
     ]
-    names = custom.names([known_assignor(name) for name in selected])
+    names = [known_assignor(name) for name in selected]
     if not names:
         raise UsageError("no library is installed: see kassay libraries, or give --assignor")
     has_source = not library.cases or source.file != STDIN
@@ -363,12 +348,10 @@ def _distribution(counts: Counter[int]) -> dict[str, int]:
     return {str(value): counts[value] for value in sorted(counts)}
 
 
-def _compare_releases(
-    options: CompareOptions, source: GroupSource, custom: CustomAssignors
-) -> None:
+def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
     """Run an assignor of each installed release of its library on each group."""
     given = options.assignor or []
-    if len(given) != 1 or custom.names():
+    if len(given) != 1:
         raise typer.BadParameter("--releases requires one --assignor LIBRARY:ASSIGNOR")
     assignor = given[0]
     try:
@@ -376,11 +359,11 @@ def _compare_releases(
         parsed.check_kind()
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
-    library, name, seconds = parsed.library, parsed.assignor.name, custom.assignor_timeout
-    if assignor != f"{library.name}:{name}":
+    library, name, seconds = parsed.library, parsed.assignor.name, parsed.time_limit
+    if assignor == str(parsed):
         raise typer.BadParameter(
-            "--releases requires LIBRARY:ASSIGNOR without a version and a time limit, "
-            f"got {assignor!r}; all installed releases run, and --assignor-timeout sets the limit"
+            f"--releases requires LIBRARY:ASSIGNOR without a version, got {assignor!r}; all "
+            "installed releases run"
         )
     versions = _installed_releases(library, name)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.application import BAD_INPUT, known_names, option, print_note
-from kassay.experiments.cli.assignor_options import CustomAssignors, assignor_option, cases_option
+from kassay.experiments.cli.assignor_options import cases_option, required_assignor
 from kassay.experiments.cli.cluster_options import SparkOptions, tasks_option
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import directory_option, json_lines, print_table, write_text
@@ -79,7 +79,7 @@ class HuntOptions:
         "found and for the shrunk ones.",
         min=1,
     )
-    assignor: str | None = assignor_option(of_each_kind=True)
+    assignor: str = required_assignor()
     family: list[str] | None = option(
         None,
         f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
@@ -100,10 +100,7 @@ class HuntOptions:
 
 
 def hunt(
-    options: HuntOptions,
-    custom: CustomAssignors,
-    spark: SparkOptions,
-    limits: LimitOptions = LimitOptions(work=10.0),
+    options: HuntOptions, spark: SparkOptions, limits: LimitOptions = LimitOptions(work=10.0)
 ) -> None:
     """Search for the smallest groups on which an assignor has a shortcoming.
 
@@ -119,7 +116,7 @@ def hunt(
 
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
-    name = custom.single(options.assignor)
+    name = options.assignor
     kind = kind_of_assignor(name)
     if (options.measure is None) is not (kind is Kind.CONSUMER):
         raise typer.BadParameter(

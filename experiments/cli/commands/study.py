@@ -15,12 +15,7 @@ from kassay.experiments.cli.application import (
     note_on_interrupt,
     option,
 )
-from kassay.experiments.cli.assignor_options import (
-    CustomAssignors,
-    assignors_option,
-    cases_option,
-    known_assignor,
-)
+from kassay.experiments.cli.assignor_options import assignors_option, cases_option, known_assignor
 from kassay.experiments.cli.cluster_options import SparkOptions, tasks_option
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import location_option, print_table
@@ -84,7 +79,6 @@ class StudyOptions:
 def study(
     options: StudyOptions,
     context: typer.Context,
-    custom: CustomAssignors,
     spark: SparkOptions,
     studied: StudiedGroups = StudiedGroups(work=10.0),
 ) -> None:
@@ -99,9 +93,9 @@ def study(
     """
     begin = time.perf_counter()
     if options.config is None:
-        config = _config_of_options(studied, custom.names(studied.assignor or ()))
+        config = _config_of_options(studied)
     else:
-        config = _config_of_file(context, options.config, custom.names())
+        config = _config_of_file(context, options.config)
     documents, uris, all_valid = _read_groups(config.groups)
     if not (documents or uris or len(config.cases())):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
@@ -166,17 +160,17 @@ def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], b
     return documents, [uri for uri, path in local.items() if path is None], all_valid
 
 
-def _config_of_options(options: StudiedGroups, assignors: Sequence[str]) -> StudyConfig:
+def _config_of_options(options: StudiedGroups) -> StudyConfig:
     return StudyConfig(
         families=divided_seeds(options.family or [], options.cases),
         seeds=options.cases,
-        assignors=tuple(assignors),
+        assignors=tuple(options.assignor or ()),
         groups=tuple(options.groups or ()),
         limits=options.case_limits(),
     )
 
 
-def _config_of_file(context: typer.Context, path: Path, custom: list[str]) -> StudyConfig:
+def _config_of_file(context: typer.Context, path: Path) -> StudyConfig:
     for one in fields(StudiedGroups):
         source = context.get_parameter_source(one.name)
         if source is not None and source.name != "DEFAULT":
@@ -186,13 +180,8 @@ def _config_of_file(context: typer.Context, path: Path, custom: list[str]) -> St
             )
     with open_text(path) as stream:
         config = read_config(stream.read(), name_of(path), directory=path.parent)
-    return replace(
-        config,
-        assignors=(
-            *(known_assignor(name, of_each_kind=True) for name in config.assignors),
-            *custom,
-        ),
-    )
+    names = (known_assignor(name, of_each_kind=True) for name in config.assignors)
+    return replace(config, assignors=tuple(names))
 
 
 def _print_summary(results: StudySummary) -> None:

@@ -8,28 +8,19 @@ from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "message"),
+    ("name", "message"),
     [
-        ("--assignor-cmd", "./missing", "'./missing' does not exist or is not executable"),
-        ("--assignor-cmd", "", "--assignor-cmd: the command is empty"),
-        ("--assignor-cmd", "a 'b", "no closing quotation"),
-        ("--assignor-python", "missing:assign", "module 'missing' does not exist"),
-        ("--assignor-python", "missing.py:assign", "module 'missing.py' does not exist"),
+        ("cmd:./missing", "'./missing' does not exist or is not executable"),
+        ("cmd: ", "contains no command"),
+        ("cmd:a 'b", "no closing quotation"),
+        ("python:os", "module:function"),
+        ("cmd@infs:cat", "unknown assignor"),
     ],
 )
-def test_a_custom_assignor_that_cannot_start_is_a_usage_error(
-    kassay, write_groups, option, value, message
-):
-    done = kassay("assign", write_groups(LOPSIDED_GROUP), option, value)
+def test_a_custom_assignor_that_cannot_start_is_a_usage_error(kassay, write_groups, name, message):
+    done = kassay("assign", write_groups(LOPSIDED_GROUP), "--assignor", name)
     assert (done.code, done.out) == (2, "")
     assert message in done.message
-
-
-def test_an_infinite_time_limit_is_a_usage_error(kassay, write_groups):
-    arguments = ("--assignor-cmd", "cat", "--assignor-timeout", "inf")
-    done = kassay("assign", write_groups(LOPSIDED_GROUP), *arguments)
-    assert done.code == 2
-    assert "--assignor-timeout: expected a finite number, got inf" in done.message
 
 
 def test_an_invalid_assignment_of_kafka_is_shown_with_the_reason(kassay, write_groups):

@@ -6,10 +6,8 @@ GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "give exactly one"),
-        (("--assignor", "sticky", "--assignor-cmd", "cat"), "give exactly one"),
+        ((), "Missing option"),
         (("--assignor", "stickier"), "unknown assignor"),
-        (("--assignor-python", "os"), "module:function"),
         (("--assignor", "sticky", "--family", "nowhere"), "unknown family"),
     ],
 )
@@ -42,7 +40,7 @@ def coin(tmp_path):
     def write(steady):
         module = tmp_path / "coin.py"
         module.write_text(COIN.format(steady=steady))
-        return f"{module}:assign"
+        return f"python:{module}:assign"
 
     return write
 
@@ -50,7 +48,7 @@ def coin(tmp_path):
 def test_an_assignor_that_is_not_deterministic_is_refused_at_once(kassay, tmp_path, coin):
     groups = tmp_path / "groups.jsonl"
     groups.write_text(TWO_MEMBERS)
-    options = ("--assignor-python", coin(0), "--groups", groups, "-o", tmp_path / "out")
+    options = ("--assignor", coin(0), "--groups", groups, "-o", tmp_path / "out")
     done = kassay("hunt", *options)
     assert done.code == 2
     assert "is not deterministic" in done.message

@@ -117,7 +117,7 @@ def test_agreement_keeps_its_counts_if_it_is_interrupted(tmp_path):
     groups = [{"topics": {"t": 6}, "members": each} for each in (members, members[:2])]
     (tmp_path / "groups.jsonl").write_text("\n".join(map(json.dumps, groups)))
     arguments = ["compare", "groups.jsonl", "--libraries"]
-    arguments += ["--assignor-python", "interrupting.py:assign", "--assignor", "range"]
+    arguments += ["--assignor", "range", "--assignor", "python:interrupting.py:assign"]
     done = subprocess.run(
         [sys.executable, "-c", "from kassay.experiments.cli import main; main()", *arguments],
         cwd=tmp_path,
@@ -138,7 +138,7 @@ _ENDLESS = "def assign(group):\n    while True:\n        pass\n"
 def test_the_second_interrupt_ends_a_search_that_does_not_stop(interrupt, tmp_path):
     (tmp_path / "endless.py").write_text(_ENDLESS)
     name = f"{tmp_path / 'endless.py'}:assign"
-    done = interrupt("assign", "--assignor-python", name, signals=2, seconds=0.0)
+    done = interrupt("assign", "--assignor", f"python:{name}", signals=2, seconds=0.0)
     assert done.code == 130
     assert done.seconds < 30  # the assignor uses the processor between the two signals
     assert done.record["error"] == "interrupted before a result was found"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.implementations.library_catalogue import custom_assignor_names
+from kassay.experiments.implementations.library_catalogue import parse_custom_assignor
 from kassay.experiments.implementations.runner import (
     AssignorProcess,
     Ending,
@@ -24,14 +24,13 @@ def command(tmp_path, body, *, seconds=20.0):
     """Name an assignor whose process runs ``body`` for each line."""
     script = tmp_path / f"{len(list(tmp_path.iterdir()))}.py"
     script.write_text(f"import os, sys, time\nGOOD = {GOOD!r}\nfor line in sys.stdin:\n{body}\n")
-    (name,) = custom_assignor_names(commands=[f"{sys.executable} {script}"], seconds=seconds)
-    return name
+    return f"cmd@{seconds:g}s:{sys.executable} {script}"
 
 
 def function(tmp_path, body, *, name="assign"):
     module = tmp_path / "mine.py"
     module.write_text(f"import os\ndef assign(group):\n    {body}\n")
-    return custom_assignor_names(callables=[f"{module}:{name}"], seconds=20.0)[0]
+    return f"python@20s:{module}:{name}"
 
 
 def test_a_valid_answer_is_a_stable_result(tmp_path):
@@ -158,7 +157,7 @@ def test_a_callable_may_print_raise_or_exit(tmp_path):
         assert expected in result.detail
 
 
-@pytest.mark.parametrize("bad", [{"commands": [""]}, {"commands": ["'"]}, {"callables": ["os"]}])
+@pytest.mark.parametrize("bad", ["cmd:", "cmd:'", "python:os"])
 def test_invalid_commands_and_callables_are_refused(bad):
     with pytest.raises(InputError):
-        custom_assignor_names(**bad)
+        parse_custom_assignor(bad)
