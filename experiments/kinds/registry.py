@@ -6,15 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.implementations.runner import DocumentRunResult, Ending, run_on_document
+from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.connect import CONNECT
-from kassay.experiments.kinds.group_kind import (
-    Answer,
-    GroupKind,
-    KindComparison,
-    KindMeasure,
-    StableRun,
-    ending_without_answer,
-)
 from kassay.experiments.kinds.share import SHARE
 from kassay.experiments.kinds.streams import STREAMS, STREAMS_GROUP
 from kassay.experiments.plotting.page_templates import environment
@@ -22,7 +15,7 @@ from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.solver.limits import SearchLimits
 
-KINDS: Mapping[Kind, GroupKind] = {
+KINDS: Mapping[Kind, group_kind.GroupKind] = {
     one.kind: one for one in (SHARE, STREAMS_GROUP, STREAMS, CONNECT)
 }
 """Every kind of groups other than consumer groups."""
@@ -30,7 +23,7 @@ KINDS: Mapping[Kind, GroupKind] = {
 
 def compare_assignor(
     document: KindDocument, name: str, *, limits: SearchLimits
-) -> tuple[DocumentRunResult, list[KindComparison]]:
+) -> tuple[DocumentRunResult, list[group_kind.KindComparison]]:
     """Run an assignor on a document, and compare its answer with the optimum.
 
     If the answer for a Kafka Streams application requests a further rebalance, the stable
@@ -50,13 +43,13 @@ def compare_assignor(
 
 
 def compare_answer(
-    document: KindDocument, answer: Answer, *, limits: SearchLimits
-) -> list[KindComparison]:
+    document: KindDocument, answer: group_kind.Answer, *, limits: SearchLimits
+) -> list[group_kind.KindComparison]:
     """Compare an answer with the optimum: once, or once per stable state of a Connect cluster."""
     return KINDS[document.kind].compare(document, answer, limits)
 
 
-def run_until_stable(document: KindDocument, assignor: str) -> StableRun:
+def run_until_stable(document: KindDocument, assignor: str) -> group_kind.StableRun:
     """Run an assignor until its answer is stable. The last stable state is compared."""
     kind = KINDS[document.kind]
     if kind.run_until_stable is not None:
@@ -64,8 +57,8 @@ def run_until_stable(document: KindDocument, assignor: str) -> StableRun:
     result = run_on_document(document, assignor)
     answer = result.answer
     if answer is None:
-        return StableRun(*ending_without_answer(result))
-    return StableRun(
+        return group_kind.StableRun(*group_kind.ending_without_answer(result))
+    return group_kind.StableRun(
         Ending.OK,
         compare=lambda limits: kind.compare(document, answer, limits)[-1],
         measures=kind.answer_measures(document, answer),
@@ -87,16 +80,16 @@ class KindState:
     id: str | None
     kind: Kind
     loads: Mapping[str, Mapping[str, int]]
-    comparison: KindComparison
+    comparison: group_kind.KindComparison
     condition: str | None
 
     @property
-    def above(self) -> list[KindMeasure]:
+    def above(self) -> list[group_kind.KindMeasure]:
         """Return the measures that are above their best known value."""
         return [one for one in self.measures if one.minimum is not None and one.value > one.minimum]
 
     @property
-    def unproven(self) -> list[KindMeasure]:
+    def unproven(self) -> list[group_kind.KindMeasure]:
         """Return the measures without a better known value and without a proof."""
         return [
             one
@@ -142,7 +135,7 @@ class KindState:
         }
 
     @property
-    def measures(self) -> list[KindMeasure]:
+    def measures(self) -> list[group_kind.KindMeasure]:
         """Return the measures that need no event and have a minimum."""
         return [one for one in self.comparison.measures if not one.name.endswith(_OMITTED)]
 
@@ -168,7 +161,7 @@ def _load(own: Any) -> dict[str, int]:
     }
 
 
-def _minimum(measure: KindMeasure) -> str:
+def _minimum(measure: group_kind.KindMeasure) -> str:
     if measure.minimum == measure.bound:
         return str(measure.minimum)
     return f"at least {measure.bound}"

@@ -22,19 +22,7 @@ from kassay.experiments.implementations.runner import (
     Ending,
     run_on_document,
 )
-from kassay.experiments.kinds.group_kind import (
-    Answer,
-    CurrentState,
-    Forecast,
-    ForecastRequest,
-    GroupKind,
-    KindComparison,
-    KindMeasure,
-    Record,
-    StableRun,
-    ending_without_answer,
-    integer_setting,
-)
+from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.streams_comparison import (
     caught_up_processes,
     compare_streams,
@@ -139,7 +127,7 @@ def run_application_until_stable(
             result = DocumentRunResult(answer=assignor(before))
         answer: Any = result.answer
         if answer is None or answer.get("error", "NONE") != "NONE":
-            ending, detail = ending_without_answer(result)
+            ending, detail = group_kind.ending_without_answer(result)
             break
         restored += application.apply(answer["processes"], now)
         if not answer.get("followup_rebalance", False):
@@ -219,7 +207,7 @@ class _Application:
 
 def compare_stable_application(
     document: KindDocument, event: StreamsEvent, limits: SearchLimits
-) -> KindComparison:
+) -> group_kind.KindComparison:
     """Compare the stable assignment after the probing rebalances of an event with the optimum.
 
     A task that moves needs a warm-up, and each warm-up lasts until the next probing rebalance. So
@@ -233,7 +221,7 @@ def compare_stable_application(
     least = next((one.bound for one in compared.measures if one.name == "state_moves"), None)
     if least is not None:
         least = -(-least // warmups) * interval if warmups else None
-    probing = KindMeasure("probing_ms", event.probing_ms, least, least)
+    probing = group_kind.KindMeasure("probing_ms", event.probing_ms, least, least)
     return replace(compared, measures=(*compared.measures, probing), step=event.rebalances)
 
 
@@ -279,7 +267,9 @@ class StreamsForecast:
     events: Mapping[str, StreamsCost]
 
 
-def forecast_application(document: KindDocument, request: ForecastRequest) -> Forecast:
+def forecast_application(
+    document: KindDocument, request: group_kind.ForecastRequest
+) -> group_kind.Forecast:
     """Forecast a restart, a new process and a lost process of a document of kind streams.
 
     Each setting starts from its own stable assignment. The restart and the loss are those of the
@@ -322,7 +312,7 @@ def forecast_application(document: KindDocument, request: ForecastRequest) -> Fo
     sentence = _recommendation(found)
     if request.changes is not None:
         sentence = " ".join(_difference(found[0], one) for one in found[1:])
-    return Forecast({"settings": [asdict(one) for one in found]}, sentence)
+    return group_kind.Forecast({"settings": [asdict(one) for one in found]}, sentence)
 
 
 def _requested_changes(
@@ -333,7 +323,7 @@ def _requested_changes(
         chosen = dict(zip(values, combination, strict=True))
         assignor = _assignor(chosen.pop(_CLASS, HIGH_AVAILABILITY))
         numbers = {
-            _KEYS[key]: integer_setting(key, text, minimum=_MINIMUM.get(key, 0))
+            _KEYS[key]: group_kind.integer_setting(key, text, minimum=_MINIMUM.get(key, 0))
             for key, text in chosen.items()
         }
         yield assignor, numbers
@@ -458,7 +448,7 @@ def _sizes(forecast: StreamsForecast) -> Iterator[tuple[float, ...]]:
     return map(_size, forecast.events.values())
 
 
-def _event_rows(record: Record) -> Iterator[Sequence[object]]:
+def _event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:
     base = record["settings"][0]
     for one in record["settings"]:
         changed = [f"{k} {v}" for k, v in one["settings"].items() if base["settings"][k] != v]
@@ -474,31 +464,33 @@ def _event_rows(record: Record) -> Iterator[Sequence[object]]:
             label = ""
 
 
-def _run_until_stable(document: KindDocument, assignor: str) -> StableRun:
+def _run_until_stable(document: KindDocument, assignor: str) -> group_kind.StableRun:
     event = run_application_until_stable(document, assignor)
     if event.ending is not Ending.OK:
-        return StableRun(event.ending, event.detail, event.rebalances)
-    return StableRun(
+        return group_kind.StableRun(event.ending, event.detail, event.rebalances)
+    return group_kind.StableRun(
         event.ending,
         rebalances=event.rebalances,
         compare=partial(compare_stable_application, document, event),
-        measures=[KindMeasure("rebalances", event.rebalances, None, None)],
+        measures=[group_kind.KindMeasure("rebalances", event.rebalances, None, None)],
     )
 
 
-def _compare(document: KindDocument, answer: Answer, limits: SearchLimits) -> list[KindComparison]:
+def _compare(
+    document: KindDocument, answer: group_kind.Answer, limits: SearchLimits
+) -> list[group_kind.KindComparison]:
     return [compare_streams(document, answer, limits)]
 
 
-def _current_state(document: KindDocument) -> CurrentState:
+def _current_state(document: KindDocument) -> group_kind.CurrentState:
     content: Any = document.content
     is_group = document.kind is Kind.STREAMS_GROUP
     key, none = "members" if is_group else "processes", dict if is_group else list
     tasks = {one["id"]: {role: one.get(role, none()) for role in _ROLES} for one in content[key]}
-    return CurrentState(document, {key: tasks})
+    return group_kind.CurrentState(document, {key: tasks})
 
 
-STREAMS_GROUP = GroupKind(
+STREAMS_GROUP = group_kind.GroupKind(
     kind=Kind.STREAMS_GROUP,
     title="Streams group",
     places="members",
@@ -508,7 +500,7 @@ STREAMS_GROUP = GroupKind(
     current_state=_current_state,
     no_forecast="no port of the broker's assignor exists; kassay compare runs it once",
 )
-STREAMS = GroupKind(
+STREAMS = group_kind.GroupKind(
     kind=Kind.STREAMS,
     title="Kafka Streams application",
     places="processes",

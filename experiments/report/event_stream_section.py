@@ -186,16 +186,22 @@ def _sums_table(
 ) -> ReportTable:
     """Create a table of the rates per kind of event, or per period of ten rebalances."""
     sums = rows.groupby([key, "assignor"]).sum(numeric_only=True)
+    found = _rates(sums, rates)
     title = {"period": "rebalances of the stream"}.get(key, key)
     table = []
     for value in sorted(rows[key].unique()):
         label = value if key == "event" else f"{10 * int(value) + 1}–{10 * int(value) + 10}"
         count = str(sums.loc[value, OPTIMUM]["rebalances"])
         for assignor in assignors:
-            cells = [number_text(RATES[rate].of(sums.loc[value, assignor])) for rate in rates]
+            cells = map(number_text, found.loc[(value, assignor)])
             table.append((str(label), _label(assignor), count, *cells))
     columns = (title, "assignor", "rebalances", *map(_with_unit, rates))
     return ReportTable.of(name, columns, table)
+
+
+def _rates(sums: pd.DataFrame, rates: Sequence[str]) -> pd.DataFrame:
+    """Return one column per rate, for each row of sums."""
+    return pd.DataFrame({rate: RATES[rate].of(sums) for rate in rates})
 
 
 def _label(assignor: str) -> str:
@@ -242,46 +248,17 @@ def sensitivity_table(
         f"only later than the first {10 * _LATE} rebalances": events[period >= _LATE],
     }
     sums = {name: part.groupby("assignor").sum(numeric_only=True) for name, part in parts.items()}
-    values = {name: _ratios(part, compared) for name, part in sums.items() if OPTIMUM in part.index}
+    values = {name: _rates(part, _MEASURES) for name, part in sums.items() if OPTIMUM in part.index}
     counts = {name: int(sums[name]["rebalances"][OPTIMUM]) for name in values}
     equal = "every stream with the same weight"
-    values[equal] = _stream_means(streams, compared)
+    per_stream = streams.groupby(["assignor", "seed"]).sum(numeric_only=True)
+    # A mean of rates: long streams count like short ones.
+    values[equal] = _rates(per_stream, _MEASURES).groupby("assignor").mean()
     counts[equal] = counts["as in the study"]
     columns = ("assumption", "assignor", "rebalances", *map(_with_unit, _MEASURES))
     rows = tuple(
-        (
-            name,
-            assignor,
-            str(counts[name]),
-            *(number_text(found[measure, assignor]) for measure in _MEASURES),
-        )
+        (name, assignor, str(counts[name]), *map(number_text, found.loc[assignor]))
         for name, found in values.items()
         for assignor in compared
     )
     return ReportTable.of("sensitivity", columns, rows)
-
-
-def _ratios(sums: pd.DataFrame, compared: Sequence[str]) -> Mapping[tuple[str, str], float]:
-    by_assignor = sums.T
-    return {
-        (measure, name): RATES[measure].of(by_assignor[name])
-        for measure in _MEASURES
-        for name in compared
-    }
-
-
-def _stream_means(
-    streams: pd.DataFrame, compared: Sequence[str]
-) -> Mapping[tuple[str, str], float]:
-    """Average the rates of the streams, so that long streams count like short ones."""
-    sums = streams.groupby(["assignor", "seed"]).sum(numeric_only=True).astype(float)
-    found = {}
-    for measure in _MEASURES:
-        rate = RATES[measure]
-        for name in compared:
-            own = sums.loc[name]
-            known = own[own[rate.per] > 0]
-            found[measure, name] = float(
-                (rate.factor * known[rate.column] / known[rate.per]).mean()
-            )
-    return found

@@ -11,8 +11,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
     CounterexampleOptions,
     find_counterexample,
 )
-from kassay.experiments.spark.arrow_map import map_rows
-from kassay.experiments.spark.jobs import CaseCounts, with_progress
+from kassay.experiments.spark.jobs import CaseCounts, map_rows, with_progress
 from kassay.experiments.spark.session import cores_of
 from kassay.experiments.study.cases import Cases, case_index
 from kassay.experiments.study.tables import schema_of

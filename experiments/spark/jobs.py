@@ -1,19 +1,64 @@
-"""Run Spark jobs of one session at the same time, and show their progress."""
+"""Map Python functions over DataFrames, run Spark jobs at the same time, show their progress."""
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
+from typing import Any
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, ProgressColumn, Task, TimeElapsedColumn
 from rich.text import Text
 
 from kassay.experiments.spark.session import uses_connect
+
+Row = Mapping[str, Any]
+
+
+def record_batches(
+    rows: Iterable[Row], schema: pa.Schema, *, size: int
+) -> Iterator[pa.RecordBatch]:
+    """Convert dictionaries of column values to Arrow record batches of at most ``size`` rows."""
+    remaining = iter(rows)
+    while batch := list(islice(remaining, size)):
+        yield pa.RecordBatch.from_pylist(batch, schema=schema)
+
+
+def map_batches(
+    frame: DataFrame,
+    function: Callable[[Iterator[pa.RecordBatch]], Iterable[Row]],
+    schema: pa.Schema,
+    *,
+    size: int = 512,
+) -> DataFrame:
+    """Call a function once per Spark task, with all Arrow record batches of the task."""
+    return frame.mapInArrow(
+        lambda batches: record_batches(function(batches), schema, size=size),
+        from_arrow_schema(schema),
+    )
+
+
+def map_rows(
+    frame: DataFrame,
+    function: Callable[[Iterator[Row]], Iterable[Row]],
+    schema: pa.Schema,
+    *,
+    size: int = 512,
+) -> DataFrame:
+    """Call a function once per Spark task, with all rows of the task."""
+    return map_batches(
+        frame,
+        lambda batches: function(row for batch in batches for row in batch.to_pylist()),
+        schema,
+        size=size,
+    )
 
 
 def run_concurrently(spark: SparkSession, calls: Iterable[Callable[[], object]], most: int) -> None:

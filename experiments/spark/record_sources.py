@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 
 from kassay.experiments.history.group_records import read_dump
 from kassay.experiments.history.live_topic import TOPIC, OffsetsReader
-from kassay.experiments.spark.arrow_map import map_rows, record_batches
 from kassay.experiments.spark.history_pipeline import RAW, RECORDS, decode_records
+from kassay.experiments.spark.jobs import map_rows, record_batches
 from kassay.experiments.spark.output_files import uri_of
 from kassay.experiments.study.output_reader import location
 from kassay.reference.documents.input_files import open_text, without_gzip

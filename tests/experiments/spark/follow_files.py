@@ -4,8 +4,7 @@ import sys
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kassay.experiments.spark.history_pipeline import RAW, ClusterMetadata
-from kassay.experiments.spark.history_stream import follow
+from kassay.experiments.spark.history_pipeline import RAW, ClusterMetadata, follow
 from kassay.experiments.spark.session import spark_session
 from tests.experiments.history.sample_records import PARTITION_COUNTS
 
