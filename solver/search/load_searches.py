@@ -111,13 +111,14 @@ def pack_identical(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) 
     """Minimise the makespan of identical members."""
     if not _may_pack(pool, level) or not budget.has_work:
         return ProvenBound(0, Origin.PACKING)
-    from kassay.solver.identical_members.makespan_search import minimise_makespan  # noqa: PLC0415
+    from kassay.solver.identical_members import minimise_makespan  # noqa: PLC0415
 
     result = minimise_makespan(pool.problem, pool.incumbent(level), budget)
     if result is None:
         return ProvenBound(0, Origin.PACKING)
-    pool.add(result.placement)
-    return ProvenBound(result.bound, Origin.PACKING)
+    placement, bound = result
+    pool.add(placement)
+    return ProvenBound(bound, Origin.PACKING)
 
 
 def _may_pack(pool: IncumbentPool, level: Imbalance) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -9,19 +10,14 @@ import numpy as np
 import pytest
 
 from kassay.solver import Imbalance, Movement, solve
-from kassay.solver.identical_members.makespan_search import MakespanSearch
-from kassay.solver.identical_members.packing_heuristics import (
-    Refilling,
+from kassay.solver.identical_members import (
+    MakespanSearch,
+    PatternCovers,
     SubsetFilling,
-    best_fit,
-    longest_first,
+    list_patterns,
     makespan_lower_bound,
     makespan_of,
-)
-from kassay.solver.identical_members.pattern_covers import (
-    PatternCovers,
-    WeightClasses,
-    list_patterns,
+    refill,
 )
 from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
@@ -30,7 +26,7 @@ from kassay.solver.search.load_searches import balance_loads
 from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
-INSTANCES = Path(__file__).parents[4] / "shared" / "fixtures" / "weighted"
+INSTANCES = Path(__file__).parents[3] / "shared" / "fixtures" / "weighted"
 needs_instances = pytest.mark.skipif(
     not INSTANCES.is_dir(), reason="needs ../shared/fixtures/weighted"
 )
@@ -49,8 +45,18 @@ def clock(seconds: float = 20.0) -> SearchBudget:
     return SearchBudget(seconds)
 
 
+def in_turn(weights: list[int], members: int) -> list[list[int]]:
+    """Give the weights to the members in turn, heaviest first."""
+    descending = sorted(weights, reverse=True)
+    return [descending[member::members] for member in range(members)]
+
+
+def classes(weights: list[int]) -> Counter[int]:
+    return Counter(sorted(weights, reverse=True))
+
+
 def run(weights: list[int], members: int, seconds: float = 20.0) -> MakespanSearch:
-    search = MakespanSearch(sorted(weights, reverse=True), members, np.random.default_rng(0))
+    search = MakespanSearch(in_turn(weights, members), np.random.default_rng(0))
     search.run(clock(seconds))
     packed = sorted(weight for own in search.packing for weight in own)
     assert packed == sorted(weights)
@@ -81,11 +87,6 @@ def test_members_with_even_weights_only_have_even_loads():
         assert bound <= optimal_makespan(weights, 3)
 
 
-def test_best_fit_fails_if_a_weight_exceeds_the_capacity():
-    assert best_fit([5, 3], 2, 4) is None
-    assert makespan_of(best_fit([5, 3, 2], 2, 5)) == 5
-
-
 def test_a_perfect_packing_of_hidden_triples_is_found():
     rng = random.Random(4)
     weights = []
@@ -113,7 +114,7 @@ def test_a_dive_packs_each_weight_once_within_the_capacity(noise, number, often)
         weights = [rng.randint(20, 60) for _ in range(rng.randint(6, 24))]
         members = max(2, len(weights) // 3)
         capacity = -(-sum(weights) // members) + rng.randint(0, 4)
-        covers = PatternCovers.within(WeightClasses.of(weights), members, capacity, clock())
+        covers = PatternCovers.within(classes(weights), members, capacity, clock())
         packing = covers.dive(clock(), np.random.default_rng(0), noise)
         if packing is not None:
             packed += 1
@@ -169,7 +170,7 @@ def test_prices_exclude_only_capacities_below_the_optimum(largest, number, often
         weights = [rng.randint(largest // 3, largest) for _ in range(rng.randint(4, 7))]
         optimum = optimal_makespan(weights, members)
         for capacity in (optimum - 1, optimum):
-            covers = PatternCovers.within(WeightClasses.of(weights), members, capacity, clock())
+            covers = PatternCovers.within(classes(weights), members, capacity, clock())
             is_refuted = covers.are_refuted(clock())
             assert not is_refuted or capacity < optimum
             excluded += is_refuted
@@ -177,9 +178,8 @@ def test_prices_exclude_only_capacities_below_the_optimum(largest, number, often
 
 
 def test_the_bound_of_one_component_is_not_rounded_to_the_sums_of_another():
-    search = MakespanSearch([10, 10, 7, 7], 2, np.random.default_rng(0))
+    search = MakespanSearch([[10, 10], [7, 7]], np.random.default_rng(0))
     search.bound = 18  # of another component
-    search.packing = [[10, 10], [7, 7]]
     search._raise_bound(clock())
     assert search.bound == 18
 
@@ -190,15 +190,15 @@ def test_the_bound_counts_members_that_share_most_of_the_first_weights():
 
 
 def test_patterns_are_maximal_and_within_the_limits():
-    assert sorted(list_patterns(WeightClasses.of([5, 5, 3, 2]), 7, 8, clock())) == [(0, 1), (0, 2)]
-    assert list_patterns(WeightClasses.of(range(1, 60)), 0, 200, clock(0.1)) is None
+    assert sorted(list_patterns(classes([5, 5, 3, 2]), 7, 8, clock())) == [(0, 1), (0, 2)]
+    assert list_patterns(classes(range(1, 60)), 0, 200, clock(0.1)) is None
 
 
 @pytest.mark.long
 def test_prices_of_many_equal_weights_do_not_overflow():
-    classes = WeightClasses.of([1] * 3_000_001)
-    assert PatternCovers(classes, 2, 1_500_000, [(0,) * 1_500_000]).are_refuted(clock())
-    assert not PatternCovers(classes, 2, 2**23, [(0,) * 2**23]).are_refuted(clock())
+    weights = Counter({1: 3_000_001})
+    assert PatternCovers(weights, 2, 1_500_000, [(0,) * 1_500_000]).are_refuted(clock())
+    assert not PatternCovers(weights, 2, 2**23, [(0,) * 2**23]).are_refuted(clock())
 
 
 def hidden_packing(members: int, load: int, each: int, seed: int) -> list[int]:
@@ -234,11 +234,9 @@ def test_filling_ends_without_a_result_if_no_work_is_left():
 
 def test_refills_find_a_hidden_packing():
     weights = hidden_packing(20, 3_000, 3, 2)
-    search = Refilling(longest_first(weights, 20), filling(3_000))
-    assert max(search.loads) > 3_000
-    search.run(10**9)
-    assert {sum(own) for own in search.packing} == {3_000}
-    assert sorted((weight for own in search.packing for weight in own), reverse=True) == weights
+    packing = refill(in_turn(weights, 20), filling(3_000), 10**9)
+    assert {sum(own) for own in packing} == {3_000}
+    assert sorted((weight for own in packing for weight in own), reverse=True) == weights
 
 
 def test_refills_of_at_least_eight_members_find_a_packing_with_different_numbers_of_weights():
@@ -248,15 +246,12 @@ def test_refills_of_at_least_eight_members_find_a_packing_with_different_numbers
         cuts[rng.randrange(40)].append(rng.randrange(1, 3_000))
     ends = [sorted(points) for points in cuts]
     weights = sorted((end - start for each in ends for start, end in pairwise(each)), reverse=True)
-    search = Refilling(filling(3_001).fill(weights, 40), filling(3_001), smallest=8)
-    search.run(3_000)
-    assert max(search.loads) <= 3_001
+    packing = refill(filling(3_001).fill(weights, 40), filling(3_001), 3_000, smallest=8)
+    assert makespan_of(packing) <= 3_001
 
 
 def test_refills_end_if_too_many_attempts_fail():
-    search = Refilling([[5], [1]], filling(4))
-    search.run(10)
-    assert sorted(search.loads) == [1, 5]
+    assert sorted(refill([[5], [1]], filling(4), 10)) == [[1], [5]]
 
 
 @pytest.mark.parametrize("each", [2, 4, 6])

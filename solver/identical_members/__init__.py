@@ -1,1 +1,0 @@
-"""Minimise the maximum load of members with equal subscriptions (P||Cmax)."""
