@@ -13,7 +13,7 @@ primal heuristics", 2010).
 """
 
 import operator
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,8 +51,8 @@ _MAX_SHARED, _MAX_THRESHOLDS, _MAX_DIVISORS, _MAX_RAISES = 100_000, 2_000, 3, 10
 _MAX_UNITS = 1_000_000
 """Precision of subset sums: a capacity has at most this many units."""
 _MAX_BITS = 500_000_000  # of the subset sums of one member
-# Work, measured: of a weight and of a bit in a subset sum, and of a weight in best fit.
-_WORK_PER_WEIGHT, _WORK_PER_BIT, _WORK_OF_BEST_FIT = 6e-7, 8e-11, 1e-6
+# Work, measured: of a weight and of a bit in a subset sum.
+_WORK_PER_WEIGHT, _WORK_PER_BIT = 6e-7, 8e-11
 _WORK_PER_REFILL = 5e-5
 _NOISE = (0.1, 0.3, 0.5)  # probabilities to skip a weight
 _SIZES = (2, 3, 4, 5, 6, 8, 12, 20, 40)  # members that are refilled together
@@ -165,44 +165,6 @@ def _members_needed(ascending: Sequence[int], sums: Sequence[int], capacity: int
 def makespan_of(packing: Packing) -> int:
     """Return the maximum load of a packing."""
     return max(map(sum, packing), default=0)
-
-
-def multifit(
-    weights: Sequence[int], members: int, low: int, high: int, budget: SearchBudget
-) -> Packing | None:
-    """Find a packing with the minimum capacity at which best fit succeeds, by bisection."""
-    best = None
-    may_continue = budget.counted(_WORK_OF_BEST_FIT * len(weights))
-    while low < high and may_continue():
-        middle = (low + high) // 2
-        packing = _best_fit(weights, members, middle)
-        if packing is None:
-            low = middle + 1
-        else:
-            best, high = packing, makespan_of(packing)
-    return best
-
-
-def _best_fit(weights: Sequence[int], members: int, capacity: int) -> Packing | None:
-    """Give each weight, heaviest first, to the fullest member with space for it.
-
-    Return None if a weight does not fit.
-    """
-    packing: Packing = [[] for _ in range(members)]
-    free: list[tuple[int, int]] = []
-    opened = 0
-    for weight in weights:
-        at = bisect_left(free, (weight, -1))
-        if at < len(free):
-            space, member = free.pop(at)
-        elif opened < members and weight <= capacity:
-            space, member = capacity, opened
-            opened += 1
-        else:
-            return None
-        packing[member].append(weight)
-        insort(free, (space - weight, member))
-    return packing
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,8 +503,6 @@ class MakespanSearch:
 
     def run(self, budget: SearchBudget) -> None:
         """Improve the bound and the packing until they are equal or no work is left."""
-        if self._may_continue(budget):
-            self.offer(multifit(self.weights, self.members, self.bound, self.makespan, budget))
         if self._may_continue(budget):
             self._fill(budget.part(_FILL_SHARE))
         if self._may_continue(budget) and self._raise_bound(budget.part(_BOUND_SHARE)):
