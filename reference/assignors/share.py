@@ -5,7 +5,7 @@ SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneousAssignmentBuilder,
 kafka-group-coordinator 4.2 to 4.4.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -89,42 +89,52 @@ class _Builder:
             target.compute_if_absent(topic_id, lambda _: IntegerSet()).update(iter(listed))
         return target
 
-    # ---- Equal subscriptions ------------------------------------------------------------
-
-    def assign_equal_subscriptions(self) -> None:  # noqa: C901, PLR0912 - one step per loop
+    def assign_equal_subscriptions(self) -> None:
+        """Assign the partitions of all topics together."""
         subscribed = self.subscriptions[0]
-        if not subscribed:
-            for kept in self.result:
-                kept.clear()
-            return
-        count = len(self.owned)
-        targets = [(topic, n) for topic in subscribed for n in self.assignable[topic]]
-        sharing = -(-count // len(targets)) if targets else 0
-        quotas = _quotas(sharing * len(targets), count)
+        for kept in self.result:
+            kept.intersection_update({tp for tp in kept if tp[0] in subscribed})
+        if subscribed:
+            targets = [(topic, n) for topic in subscribed for n in self.assignable[topic]]
+            self._assign(range(len(self.owned)), subscribed, targets, _partition_hash)
+
+    def assign_mixed_subscriptions(self) -> None:
+        """Assign the partitions of each topic separately."""
+        every: HashMap[int, None] = uuid_map()
+        for subscription in self.subscriptions:
+            for topic in subscription:
+                every.put(topic, None)
+        for topic in every:
+            subscribers = [
+                member for member, topics in enumerate(self.subscriptions) if topic in topics
+            ]
+            targets = [(topic, number) for number in self.assignable[topic]]
+            self._assign(subscribers, [topic], targets, lambda partition: partition[1])
+
+    def _assign(  # noqa: C901 - one step per loop
+        self,
+        subscribers: Sequence[int],
+        topics: Collection[int],
+        targets: Sequence[_Partition],
+        hash_code: Callable[[_Partition], int],
+    ) -> None:
+        """Keep owned partitions up to each quota, and assign the missing members of partitions."""
+        sharing = -(-len(subscribers) // len(targets)) if targets else 0
+        quotas = [0] * len(self.owned)
+        each = _quotas(sharing * len(targets), len(subscribers))
+        for member, quota in zip(subscribers, each, strict=True):
+            quotas[member] = quota
         by_partition: HashMap[_Partition, IntegerSet] = HashMap(
-            _partition_hash, capacity=_capacity(len(targets))
+            hash_code, capacity=_capacity(len(targets))
         )
         by_member: dict[int, HashMap[_Partition, None]] = {}
-        unfilled = IntegerSet(capacity=_capacity(count))
-        overfilled = IntegerSet(capacity=_capacity(count))
         for member, owned in enumerate(self.owned):
-            assigned = 0
             for topic, numbers in owned.items():
-                for number in numbers:
-                    if topic not in subscribed:
-                        self.result[member].discard((topic, number))
-                        continue
-                    assigned += 1
+                for number in numbers if topic in topics else ():
                     partition = (topic, number)
                     by_partition.compute_if_absent(partition, lambda _: IntegerSet()).add(member)
-                    own = by_member.setdefault(member, HashMap(_partition_hash))
-                    own.put(partition, None)
-            if assigned < quotas[member]:
-                unfilled.add(member)
-            elif assigned > quotas[member]:
-                overfilled.add(member)
-        for member in overfilled:
-            own = by_member[member]
+                    by_member.setdefault(member, HashMap(hash_code)).put(partition, None)
+        for member, own in by_member.items():
             for partition in list(own)[: max(0, len(own) - quotas[member])]:
                 by_partition.compute_if_absent(partition, lambda _: IntegerSet()).remove(member)
                 own.remove(partition)
@@ -134,65 +144,14 @@ class _Builder:
                 holders.remove(member)
                 by_member[member].remove(partition)
                 self.result[member].discard(partition)
-                unfilled.add(member)
         for partition in targets:
             by_partition.compute_if_absent(partition, lambda _: IntegerSet())
         loads = {member: len(own) for member, own in by_member.items()}
-        self._assign_remaining(by_partition.items(), unfilled, sharing, quotas, loads)
-
-    # ---- Mixed subscriptions ------------------------------------------------------------
-
-    def assign_mixed_subscriptions(self) -> None:
-        every: HashMap[int, None] = uuid_map()
-        for subscription in self.subscriptions:
-            for topic in subscription:
-                every.put(topic, None)
-        for topic in every:
-            self._assign_topic(topic)
-
-    def _assign_topic(self, topic: int) -> None:  # noqa: C901 - one step per loop
-        subscribers = [
-            member for member, topics in enumerate(self.subscriptions) if topic in topics
-        ]
-        targets = self.assignable[topic]
-        sharing = -(-len(subscribers) // len(targets)) if targets else 0
-        quotas = [0] * len(self.owned)
-        each = _quotas(sharing * len(targets), len(subscribers))
-        for member, quota in zip(subscribers, each, strict=True):
-            quotas[member] = quota
-        by_partition: HashMap[int, IntegerSet] = HashMap(int, capacity=_capacity(len(targets)))
-        by_member: dict[int, IntegerSet] = {}
-        for member, owned in enumerate(self.owned):
-            for number in owned.get(topic) or ():
-                by_partition.compute_if_absent(number, lambda _: IntegerSet()).add(member)
-                by_member.setdefault(member, IntegerSet()).add(number)
-        for member, own in by_member.items():
-            for number in list(own)[: max(0, len(own) - quotas[member])]:
-                self._revoke(by_partition.get(number), own, member, (topic, number))
-        for number, holders in list(by_partition.items()):
-            for member in list(holders)[: max(0, len(holders) - sharing)]:
-                self._revoke(holders, by_member[member], member, (topic, number))
-        for number in targets:
-            by_partition.compute_if_absent(
-                number, lambda _: IntegerSet(capacity=_capacity(len(subscribers)))
-            )
         unfilled = IntegerSet(capacity=_capacity(len(self.owned)))
-        loads = {member: len(own) for member, own in by_member.items()}
         for member in subscribers:
             if loads.get(member, 0) < quotas[member]:
                 unfilled.add(member)
-        partitions = (((topic, number), held) for number, held in by_partition.items())
-        self._assign_remaining(partitions, unfilled, sharing, quotas, loads)
-
-    def _revoke(
-        self, holders: IntegerSet | None, own: IntegerSet, member: int, partition: _Partition
-    ) -> None:
-        if holders is not None:
-            holders.remove(member)
-        own.remove(partition[1])
-        self.result[member].discard(partition)
-
-    # ---- Both ---------------------------------------------------------------------------
+        self._assign_remaining(by_partition.items(), unfilled, sharing, quotas, loads)
 
     def _assign_remaining(  # noqa: C901 - upstream's loop
         self,
