@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 
-from kassay.reference.assignors.broker import range as server_range
-from kassay.reference.assignors.broker import uniform
-from kassay.reference.assignors.client import range as range_
-from kassay.reference.assignors.client import roundrobin, sticky
-from kassay.reference.assignors.zookeeper_consumer import assign_range, assign_roundrobin
+from kassay.reference.assignors import broker
+from kassay.reference.assignors import zookeeper_consumer as zookeeper
+from kassay.reference.assignors.client import range_and_roundrobin, sticky
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
 from kassay.reference.model.errors import UsageError
@@ -77,15 +75,15 @@ _EAGER, _CONSUMER = RebalanceProtocol.EAGER, RebalanceProtocol.CONSUMER
 _COOPERATIVE, _ZOOKEEPER = RebalanceProtocol.COOPERATIVE, Release.ZOOKEEPER_CONSUMER
 _FEW_MOVES, _PER_TOPIC = Goal.BALANCE_AND_FEW_MOVES, Goal.BALANCE_PER_TOPIC
 _PORTS = (
-    Port("range", range_.assign, _EAGER, _PER_TOPIC),
-    Port("roundrobin", roundrobin.assign, _EAGER, Goal.BALANCE),
+    Port("range", range_and_roundrobin.assign_range, _EAGER, _PER_TOPIC),
+    Port("roundrobin", range_and_roundrobin.assign_roundrobin, _EAGER, Goal.BALANCE),
     Port("sticky", sticky.assign, _EAGER, _FEW_MOVES),
     Port("cooperative-sticky", sticky.assign_cooperative, _COOPERATIVE, _FEW_MOVES),
-    Port("uniform", uniform.assign, _CONSUMER, _FEW_MOVES),
-    Port("uniform-4.0", uniform.assign_4_0, _CONSUMER, _FEW_MOVES, Release.OLDER),
-    Port("server-range", server_range.assign, _CONSUMER, _PER_TOPIC),
-    Port("legacy-range", assign_range, _EAGER, _PER_TOPIC, _ZOOKEEPER),
-    Port("legacy-roundrobin", assign_roundrobin, _EAGER, Goal.BALANCE, _ZOOKEEPER),
+    Port("uniform", broker.assign_uniform, _CONSUMER, _FEW_MOVES),
+    Port("uniform-4.0", broker.assign_uniform_4_0, _CONSUMER, _FEW_MOVES, Release.OLDER),
+    Port("server-range", broker.assign_range, _CONSUMER, _PER_TOPIC),
+    Port("legacy-range", zookeeper.assign_range, _EAGER, _PER_TOPIC, _ZOOKEEPER),
+    Port("legacy-roundrobin", zookeeper.assign_roundrobin, _EAGER, Goal.BALANCE, _ZOOKEEPER),
 )
 ASSIGNORS: Mapping[str, Port] = MappingProxyType({port.name: port for port in _PORTS})
 """The ports by name. ``uniform-4.0`` is the uniform assignor of 4.0 brokers, which moves

@@ -42,8 +42,8 @@ def test_a_valid_answer_is_a_stable_result(tmp_path):
 @pytest.mark.parametrize("group", [entry.group for entry in NAMED_GROUPS.values()])
 @pytest.mark.parametrize("assignor", ["sticky", "uniform"])
 def test_a_port_gives_the_same_result_as_a_user_defined_assignor(group, assignor):
-    module = {"sticky": "client.sticky", "uniform": "broker.uniform"}[assignor]
-    user_defined = f"python@60s:kassay.reference.assignors.{module}:assign"
+    function = {"sticky": "client.sticky:assign", "uniform": "broker:assign_uniform"}[assignor]
+    user_defined = f"python@60s:kassay.reference.assignors.{function}"
     external, internal = run_until_stable(group, user_defined), run_until_stable(group, assignor)
     assert (external.ending, external.assignment) == (internal.ending, internal.assignment)
     assert external.detail == internal.detail

@@ -1,34 +1,180 @@
-"""Port of the broker's ``UniformAssignor`` (KIP-848), for equal and for mixed subscriptions.
+"""Ports of the broker's ``UniformAssignor`` and ``RangeAssignor`` (KIP-848).
 
-Upstream: org.apache.kafka.coordinator.group.assignor.UniformAssignor,
-UniformHomogeneousAssignmentBuilder and UniformHeterogeneousAssignmentBuilder, group-coordinator
-4.4.0. Methods keep upstream's names and order.
+Upstream: UniformAssignor and its builders, RangeAssignor and AssignorHelpers of
+org.apache.kafka.coordinator.group.assignor, GroupSpecImpl and TopicIds of
+org.apache.kafka.coordinator.group.modern, group-coordinator 4.4.0. Methods keep upstream's names
+and order. Upstream adds the ranges one after the other; the port computes all with arrays.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
-from kassay.reference.assignors.broker.rebalance_input import (
-    GroupSpec,
-    Owned,
-    Target,
-    TopicId,
-    deep_copy_assignment,
-    group_spec,
-    member_assignments,
-    mutable_copy,
-    remove_partition,
-)
+import numpy as np
+from numpy.typing import NDArray
+
 from kassay.reference.java_collections import (
+    HashMap,
     IntegerSet,
     capacity_for,
+    name_uuid,
     set_capacity,
+    string_order,
+    utf16_key,
     uuid_key,
     uuid_map,
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.assignor_result import UpstreamError
-from kassay.reference.model.group import Group, cached
+from kassay.reference.model.group import Group, Member, Topic, cached, topic_starts
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions, select
+
+TopicId = int
+"""Id of a topic: the 128 bits of its UUID, because integers are faster keys."""
+
+Owned = Mapping[TopicId, Sequence[int]]
+"""A member's owned partition numbers by topic id, in the order of Java's hash map and hash sets."""
+
+Target = HashMap[TopicId, IntegerSet]
+"""A copy of a member's partitions, which an assignor may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """Input of a broker assignor: a group, limited to topics with metadata."""
+
+    topics: Mapping[TopicId, Topic]
+    members: Mapping[str, Member]  # in the order of the coordinator's hash map
+    subscribed: Mapping[str, tuple[TopicId, ...]]  # in the order of each member's hash set
+    owner_counts: Mapping[str, Column]  # by topic name, one number per partition
+    homogeneous: bool  # whether all subscriptions are equal, unknown topics included
+
+    def num_partitions(self, topic: TopicId) -> int:
+        """Return the partition count of a topic with metadata."""
+        return self.topics[topic].partitions
+
+    def free_partitions(self, topic: TopicId) -> Sequence[int]:
+        """Return the partitions of a topic with metadata that no member owns."""
+        counts = self.owner_counts[self.topics[topic].name]
+        free: list[int] = np.flatnonzero(counts == 0).tolist()
+        return range(len(counts)) if len(free) == len(counts) else free
+
+    def sort_member_ids(self) -> list[str]:
+        """Sort members: static ones first by instance id, then dynamic ones by member id."""
+
+        def key(member_id: str) -> tuple[bool, bytes]:
+            instance = self.members[member_id].instance_id
+            return (instance is None, utf16_key(member_id if instance is None else instance))
+
+        return sorted(self.members, key=key)
+
+    def named(self, target: Mapping[str, Owned | Target]) -> Assignment:
+        """Convert an assignment with topic ids to one with topic names.
+
+        A member without an entry gets no partitions.
+        """
+        return Assignment(
+            {
+                member: self._partitions(target[member]) if member in target else NO_PARTITIONS
+                for member in self.members
+            }
+        )
+
+    def _partitions(self, target: Owned | Target) -> Partitions:
+        topics = tuple([self.topics[topic].name for topic in target])
+        lists = [numbers for _, numbers in target.items()]
+        codes = np.repeat(np.arange(len(topics), dtype=np.int32), [len(part) for part in lists])
+        return Partitions(topics, codes, np.array([*chain.from_iterable(lists)], dtype=np.int32))
+
+
+@cached
+def group_spec(group: Group) -> GroupSpec:
+    """Convert a group to the input of a broker assignor."""
+    ids = {topic.name: topic.uuid.int for topic in group.topics}
+    members = group.member_table()
+    order = string_order(members)
+    sets: dict[tuple[str, ...], tuple[TopicId, ...]] = {}
+    for subscription in dict.fromkeys(member.subscription for member in group.members):
+        names = string_order(subscription, capacity=set_capacity(len(subscription)))
+        sets[subscription] = tuple(ids[name] for name in names if name in ids)
+    return GroupSpec(
+        topics={topic.uuid.int: topic for topic in group.topics},
+        members={member: members[member] for member in order},
+        subscribed={member: sets[members[member].subscription] for member in order},
+        owner_counts=_owner_counts(group),
+        homogeneous=len({frozenset(subscription) for subscription in sets}) <= 1,
+    )
+
+
+@cached
+def member_assignments(group: Group) -> Mapping[str, Owned]:
+    """Return the owned partitions of each member in the coordinator's order."""
+    ids = {topic.name: topic.uuid.int for topic in group.topics}
+
+    @lru_cache  # Most members own the same topics.
+    def order_of(topics: tuple[str, ...]) -> tuple[tuple[TopicId, str], ...]:
+        names = {_topic_id(name, ids): name for name in topics}
+        return tuple((topic, names[topic]) for topic in hash_order(names))
+
+    assignments: dict[str, Owned] = {}
+    for member in group.members:
+        # Tie-break: upstream reads them topic by topic from the group's log.
+        claimed: dict[str, list[int]] = {}
+        for name, number in member.owned:
+            claimed.setdefault(name, []).append(number)
+        assignments[member.id] = {
+            topic: list(_hash_set(claimed[name])) for topic, name in order_of(tuple(claimed))
+        }
+    return assignments
+
+
+def _owner_counts(group: Group) -> Mapping[str, Column]:
+    """Count the owners of each partition."""
+    starts = topic_starts(group)
+    claims = starts.rows((index, member.owned) for index, member in enumerate(group.members))
+    existing = starts.flat(select(claims, starts.exist(claims)))
+    return starts.by_topic(np.bincount(existing, minlength=starts.size).astype(np.int32))
+
+
+def _topic_id(name: str, ids: Mapping[str, TopicId]) -> TopicId:
+    return ids[name] if name in ids else name_uuid(name.encode("utf-8", "surrogatepass")).int
+
+
+def hash_order(topics: Iterable[TopicId], *, capacity: int | None = None) -> tuple[TopicId, ...]:
+    """Return the order of topics in a hash map into which they are put in the given order."""
+    table = uuid_map(capacity=capacity)
+    for topic in topics:
+        table.put(topic, None)
+    return tuple(table)
+
+
+def deep_copy_assignment(owned: Owned) -> Target:
+    """Return a copy of a member's partitions, which can have another order."""
+    copy: Target = uuid_map(capacity=len(owned))
+    for topic, numbers in owned.items():
+        copy.put(topic, _hash_set(numbers))
+    return copy
+
+
+def mutable_copy(partitions: Owned | Target) -> Target:
+    """Return partitions that an assignor may change: a copy of owned partitions."""
+    return partitions if isinstance(partitions, HashMap) else deep_copy_assignment(partitions)
+
+
+def remove_partition(target: Target, topic: TopicId, number: int) -> None:
+    """Remove a partition from a member's target assignment, and the topic if it becomes empty."""
+    numbers = target.get(topic)
+    if numbers is not None:
+        numbers.remove(number)
+        if not len(numbers):
+            target.remove(topic)
+
+
+def _hash_set(numbers: Sequence[int]) -> IntegerSet:
+    """Create a set like Java's ``new HashSet(collection)``."""
+    return IntegerSet(numbers, capacity=set_capacity(len(numbers)))
 
 
 class UniformHomogeneousAssignmentBuilder:
@@ -326,17 +472,17 @@ class MemberAssignmentBalancer:
         return self._sizes[self._sorted_members[index]]
 
 
-def assign(group: Group) -> Assignment:
+def assign_uniform(group: Group) -> Assignment:
     """Balance the number of partitions per member; keep owned partitions if possible."""
-    return _assign(group, prefer_current_owner=True)
+    return _assign_uniform(group, prefer_current_owner=True)
 
 
-def assign_4_0(group: Group) -> Assignment:
+def assign_uniform_4_0(group: Group) -> Assignment:
     """Assign like Kafka 4.0, which can move partitions of a balanced group (KAFKA-18688)."""
-    return _assign(group, prefer_current_owner=False)
+    return _assign_uniform(group, prefer_current_owner=False)
 
 
-def _assign(group: Group, *, prefer_current_owner: bool) -> Assignment:
+def _assign_uniform(group: Group, *, prefer_current_owner: bool) -> Assignment:
     spec = group_spec(group)
     if not spec.members:
         return Assignment({})
@@ -352,3 +498,75 @@ def _assign(group: Group, *, prefer_current_owner: bool) -> Assignment:
 def _assign_heterogeneous(group: Group) -> Assignment:
     builder = UniformHeterogeneousAssignmentBuilder(group_spec(group), member_assignments(group))
     return builder.build()
+
+
+def assign_range(group: Group) -> Assignment:
+    """Assign each member a range of partitions per subscribed topic, static members first."""
+    spec = group_spec(group)
+    members = spec.sort_member_ids()
+    if not members:
+        return Assignment({})
+    # Tie-break: homogeneous groups use the topic order of the first member.
+    subscribed = [spec.subscribed[members[0] if spec.homogeneous else m] for m in members]
+    index = {topic: number for number, topic in enumerate(spec.topics)}
+    arrays = {
+        topics: np.array([index[topic] for topic in topics], dtype=np.int32)
+        for topics in dict.fromkeys(subscribed)
+    }
+    topics = np.concatenate([arrays[each] for each in subscribed])
+    starts, sizes = _ranges(spec, topics)
+    rows, row_ends = _rows_in_hash_order(spec, members, subscribed, sizes > 0)
+    topics, starts, sizes = topics[rows], starts[rows], sizes[rows]
+    ends = sizes.cumsum()
+    codes = topics.repeat(sizes)
+    numbers = np.arange(len(codes)) + (starts - ends + sizes).repeat(sizes)
+    names = tuple(topic.name for topic in spec.topics.values())
+    assigned = Partitions(names, codes, numbers.astype(np.int32))
+    lists = assigned.split([int(ends[end - 1]) if end else 0 for end in row_ends])
+    by_member = dict(zip(members, lists, strict=True))
+    return Assignment({member: by_member[member] for member in spec.members})
+
+
+def _ranges(spec: GroupSpec, topics: Column) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first partition and the size of each range.
+
+    ``topics`` contains the index of a topic per range. The ranges of a topic follow each other.
+    """
+    num_partitions = np.array([topic.partitions for topic in spec.topics.values()], dtype=np.int64)
+    num_members = np.bincount(topics, minlength=len(num_partitions))
+    quotas, extras = np.divmod(num_partitions, np.maximum(num_members, 1))
+    by_topic = topics.argsort(kind="stable")
+    ranks = np.empty(len(topics), dtype=np.int64)  # number of earlier ranges of the topic
+    first_ranges = num_members.cumsum() - num_members
+    ranks[by_topic] = np.arange(len(topics)) - first_ranges.repeat(num_members)
+    starts = ranks * quotas[topics] + np.minimum(ranks, extras[topics])
+    return starts, quotas[topics] + (ranks < extras[topics])
+
+
+def _rows_in_hash_order(
+    spec: GroupSpec,
+    members: Sequence[str],
+    subscribed: Sequence[tuple[TopicId, ...]],
+    present: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], list[int]]:
+    """Return the rows of each member's ``present`` topics in the order of its hash map.
+
+    The second result is the end of each member's rows.
+    """
+    orders: dict[tuple[tuple[TopicId, ...], bytes, int], NDArray[np.int64]] = {}
+    rows, ends, start, end = [], [], 0, 0
+    for member, topics in zip(members, subscribed, strict=True):
+        flags = present[start : start + len(topics)]
+        # Tie-break: the capacity of the map is the number of known topics in homogeneous groups,
+        # otherwise the number of all subscribed names.
+        names = topics if spec.homogeneous else spec.members[member].subscription
+        key = (topics, flags.tobytes(), capacity_for(len(names)))
+        if key not in orders:
+            position = {topics[row]: row for row in np.flatnonzero(flags).tolist()}
+            order = [position[topic] for topic in hash_order(position, capacity=key[2])]
+            orders[key] = np.array(order, dtype=np.int64)
+        rows.append(orders[key] + start)
+        start += len(topics)
+        end += len(orders[key])
+        ends.append(end)
+    return np.concatenate(rows), ends

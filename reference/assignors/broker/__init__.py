@@ -1,1 +1,0 @@
-"""Ports of the broker's assignors (KIP-848)."""
