@@ -46,11 +46,6 @@ class ComparedValue:
         """Return whether a better value is known."""
         return self.value is not None and self.best is not None and self.best < self.value
 
-    @property
-    def greedy(self) -> int | None:
-        """Return `value`, which has this name in the output of ``kassay compare``."""
-        return self.value
-
 
 UNKNOWN = ComparedValue()
 

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
 
+from kassay.experiments.counterexamples.shrinking import shrink
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import KindMeasure
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
@@ -51,24 +53,10 @@ def _counts(topics: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def shrink_document(
-    document: KindDocument, fails: Callable[[KindDocument], bool], *, attempts: int
-) -> KindDocument:
-    """Remove parts of a document step by step, as long as ``fails`` is True for the rest."""
-    while True:
-        for content in _smaller(document.content, document.kind):
-            try:
-                smaller = parse_kind_document(content, kind=document.kind)
-            except InputError:
-                continue
-            attempts -= 1
-            if attempts < 0:
-                return document
-            if fails(smaller):
-                document = smaller
-                break
-        else:
-            return document
+def _smaller_documents(document: KindDocument) -> Iterator[KindDocument]:
+    for content in _smaller(document.content, document.kind):
+        with suppress(InputError):
+            yield parse_kind_document(content, kind=document.kind)
 
 
 def _smaller(content: Mapping[str, Any], kind: Kind) -> Iterator[dict[str, Any]]:
@@ -272,7 +260,7 @@ class DocumentHunt:
         def fails(one: KindDocument) -> bool:
             return self.measured(one) is not None
 
-        smallest = shrink_document(document, fails, attempts=self.attempts)
+        smallest = shrink(document, fails, _smaller_documents, attempts=self.attempts)
         content = {**smallest.content, "id": document.id}
         return self.measured(replace(smallest, id=document.id, content=content))
 

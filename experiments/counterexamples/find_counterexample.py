@@ -15,7 +15,7 @@ from typing import Any
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, Comparer, solve_optimum
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.counterexamples.shrinking import shrink
+from kassay.experiments.counterexamples.shrinking import shrink, smaller_groups
 from kassay.experiments.implementations.library_catalogue import is_custom_assignor, repetitions_of
 from kassay.experiments.implementations.runner import Ending, StableResult, run, run_until_stable
 from kassay.experiments.study.cases import Case
@@ -396,7 +396,7 @@ def shrink_group(
         reached = measure_shortfall(smaller, options).severity
         return reached >= severity if keep_severity else reached > 0
 
-    smallest = shrink(group, falls_short, attempts=options.attempts)
+    smallest = shrink(group, falls_short, smaller_groups, attempts=options.attempts)
     return smallest, measure_shortfall(smallest, options).severity
 
 

@@ -1,12 +1,11 @@
 """Gallery of counterexamples, one verified group per kind, and worst groups of a study."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from kassay.experiments.comparison.compare import solve_optimum
 from kassay.experiments.counterexamples.find_counterexample import (
@@ -72,21 +71,12 @@ class GalleryEntry:
         }
 
 
-class SizeCount(NamedTuple):
-    """Number of kinds of counterexamples with a given number of members and partitions."""
-
-    members: int
-    partitions: int
-    kinds: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gallery:
     """Result of a search for counterexamples: options, counts, gallery entries and errors."""
 
     options: CounterexampleOptions
     counts: dict[str, int]
-    by_size: tuple[SizeCount, ...]
     entries: tuple[GalleryEntry, ...]
     errors: tuple[tuple[str, str], ...]  # the first errors: case and description
 
@@ -95,7 +85,6 @@ class Gallery:
         return {
             "options": asdict(self.options) | {"shortcoming": str(self.options.shortcoming)},
             "counts": self.counts,
-            "by_size": [size._asdict() for size in self.by_size],
             "entries": [entry.document() for entry in self.entries],
             "errors": [{"case": case, "error": error} for case, error in self.errors],
         }
@@ -118,11 +107,9 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
         first = -severity if options.shortcoming in LARGEST_FIRST else Fraction(0)
         return first, size_of(groups[kind]), kind
 
-    sizes = Counter((len(group.members), group.partition_count) for group in groups.values())
     return Gallery(
         options=options,
         counts=_counts(ordered),
-        by_size=tuple(SizeCount(*size, sizes[size]) for size in sorted(sizes)),
         entries=tuple(
             _entry(
                 replace(groups[kind], id=f"{options.assignor}/{options.shortcoming}/{position}"),
@@ -216,17 +203,6 @@ _NOT_SUBSCRIBED = "·"
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryView:
-    """Values that the page template shows for one gallery entry."""
-
-    entry: GalleryEntry
-    size: str
-    rows: tuple[tuple[str, tuple[str, ...]], ...]  # per member one cell per topic
-    panels: tuple[AssignmentPanel, ...]
-    document: str
-
-
 def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> str:
     """Render a gallery as an HTML page that shows the first ``top`` entries.
 
@@ -242,29 +218,25 @@ def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> s
     )
 
 
-def _view(entry: GalleryEntry, gallery: Gallery) -> EntryView:
+def _view(entry: GalleryEntry, gallery: Gallery) -> dict[str, object]:
+    """Return the values that the page template shows for one gallery entry."""
     size = size_of(entry.group)
     title = gallery.options.assignor
     if gallery.options.shortcoming is Shortcoming.LIVELOCK:
         title += ", a repeated state"
     drawn = {title: entry.assigned, "an optimum": entry.optimum}
-    return EntryView(
-        entry=entry,
-        size=", ".join(
-            (
-                plural(size.members, "member"),
-                plural(size.topics, "topic"),
-                plural(size.partitions, "partition"),
-                f"{size.owned or 'none'} of them owned",
-            )
-        ),
-        rows=tuple(_rows(entry.group)),
-        panels=assignment_panels(entry.group, drawn, name=str(entry.group.id)),
-        document=json.dumps(group_document(entry.group), ensure_ascii=False),
-    )
+    return {
+        "entry": entry,
+        "size": f"{plural(size.members, 'member')}, {plural(size.topics, 'topic')}, "
+        f"{plural(size.partitions, 'partition')}, {size.owned or 'none'} of them owned",
+        "rows": _rows(entry.group),
+        "panels": assignment_panels(entry.group, drawn, name=str(entry.group.id)),
+        "document": json.dumps(group_document(entry.group), ensure_ascii=False),
+    }
 
 
 def _rows(group: Group) -> list[tuple[str, tuple[str, ...]]]:
+    """Return one cell per topic for each member."""
     rows = []
     for member in group.members:
         cells = []

@@ -6,12 +6,10 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kassay.reference.model.assignment import ownership
-from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 
 _Item = TypeVar("_Item")
-Predicate = Callable[[Group], bool]
 
 _DEFAULT_MEMBER = Member(id="", subscription=())
 _OPTIONAL_FIELDS = (
@@ -47,26 +45,28 @@ def size_of(group: Group) -> GroupSize:
     )
 
 
-def shrink(group: Group, fails: Predicate, *, attempts: int = 5_000) -> Group:
-    """Remove parts of a group step by step, as long as ``fails`` is True for the smaller group.
+def shrink(
+    found: _Item,
+    fails: Callable[[_Item], bool],
+    smaller: Callable[[_Item], Iterator[_Item]],
+    *,
+    attempts: int,
+) -> _Item:
+    """Remove parts of a group or document step by step, as long as ``fails`` is True for the rest.
 
-    Raises
-    ------
-    UsageError
-        If ``fails`` is False for ``group``.
+    ``fails`` is True for ``found``. ``smaller`` yields copies of a group or document without one
+    part.
     """
-    if not fails(group):
-        raise UsageError("cannot shrink the group: fails(group) is False")
     while True:
-        for smaller in smaller_groups(group):
+        for candidate in smaller(found):
             attempts -= 1
             if attempts < 0:
-                return group
-            if fails(smaller):
-                group = smaller
+                return found
+            if fails(candidate):
+                found = candidate
                 break
         else:
-            return group
+            return found
 
 
 def smaller_groups(group: Group) -> Iterator[Group]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from kassay.experiments.counterexamples.shrinking import shrink
+from kassay.experiments.counterexamples.shrinking import shrink, smaller_groups
 from kassay.reference.assignors import run_assignor
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.group import Group
@@ -68,7 +68,10 @@ def compare_port(group: Group, name: str) -> PortComparison:
 
 def shrink_mismatch(group: Group, name: str) -> PortComparison:
     """Shrink a group on which the results differ, and return the results on the small group."""
-    return compare_port(shrink(group, lambda smaller: not compare_port(smaller, name).agree), name)
+    shrunk = shrink(
+        group, lambda one: not compare_port(one, name).agree, smaller_groups, attempts=5_000
+    )
+    return compare_port(shrunk, name)
 
 
 def port_output(group: Group, name: str) -> AssignorOutput:

@@ -46,7 +46,7 @@ from kassay.experiments.comparison.library_agreement import (
     ReleaseResult,
     Runs,
     add_agreements,
-    empty_counts,
+    reference_of,
     run_releases,
     sorted_loads,
 )
@@ -280,7 +280,7 @@ def _compare_libraries(
         raise UsageError("no library is installed: see kassay libraries, or give --assignor")
     has_source = not library.cases or source.file != STDIN
     imported, all_valid = read_valid_groups([source.file] if has_source else [])
-    counts = empty_counts(names)
+    counts = {name: AgreementCounts(name) for name in names}
     runs = Runs(orders=library.orders, repetitions=library.repeat)
     # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.
     with suppress(KeyboardInterrupt), stop_on_interrupt():
@@ -329,7 +329,7 @@ def _agreement_row(counts: AgreementCounts) -> dict[str, object]:
 def _agreement_record(counts: AgreementCounts) -> dict[str, object]:
     return {
         "assignor": counts.assignor,
-        "reference": counts.reference,
+        "reference": reference_of(counts.assignor),
         "groups": counts.agreements.total(),
         "agreement": {str(kind): counts.agreements[kind] for kind in Agreement},
         "minimum_imbalance": counts.least_imbalance,

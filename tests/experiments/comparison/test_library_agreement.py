@@ -5,13 +5,14 @@ from threading import Event
 
 import pytest
 
+from kassay.experiments.comparison import library_agreement
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.comparison.library_agreement import (
     Agreement,
+    AgreementCounts,
     add_agreements,
     agreement_of,
     compare_with_reference,
-    empty_counts,
     run_releases,
 )
 from kassay.experiments.implementations import runner
@@ -34,7 +35,7 @@ for number, line in enumerate(sys.stdin):
 
 
 def count_agreements(groups, assignors, **options):
-    counts = empty_counts(assignors, reference=options.get("reference"))
+    counts = {name: AgreementCounts(name) for name in assignors}
     add_agreements(counts, groups, **options)
     return list(counts.values())
 
@@ -78,15 +79,16 @@ def test_a_signal_is_a_crash_and_an_exception_is_a_failure():
     assert agreement_of(PAIR, good, failed("KeyError: t")) is Agreement.INCOMPARABLE
 
 
-def test_counts_contain_the_smallest_group_of_each_kind():
-    (counts,) = count_agreements(GROUPS, ["range"], reference="sticky")
+def test_counts_contain_the_smallest_group_of_each_kind(monkeypatch):
+    monkeypatch.setattr(library_agreement, "reference_of", lambda _: "sticky")
+    (counts,) = count_agreements(GROUPS, ["range"])
     assert counts.agreements.total() == len(GROUPS)
     assert set(map(str, counts.agreements)) <= set(counts.smallest)
     smallest = counts.smallest["other loads"]
     others = [
         group
         for group in GROUPS
-        for one in compare_with_reference(group, ["range"], reference="sticky")
+        for one in compare_with_reference(group, ["range"])
         if one.agreement is Agreement.OTHER_LOADS
     ]
     assert smallest.partition_count == min(group.partition_count for group in others)
@@ -122,7 +124,7 @@ def test_releases_show_the_first_difference_with_the_known_changes(drivers):
 
 def test_a_stopped_count_has_no_group_that_is_not_complete():
     stop = Event()
-    counts = empty_counts(["range", "roundrobin"])
+    counts = {name: AgreementCounts(name) for name in ("range", "roundrobin")}
 
     def groups():
         yield GROUPS[0]

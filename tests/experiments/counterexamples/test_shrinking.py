@@ -1,6 +1,6 @@
 """Shrinking finds small groups on which the condition still holds."""
 
-from kassay.experiments.counterexamples.shrinking import shrink
+from kassay.experiments.counterexamples.shrinking import shrink, smaller_groups
 from kassay.reference.model.group import Group, Topic
 from tests.conformance.groups import histories
 
@@ -16,7 +16,7 @@ def test_the_condition_holds_on_every_result() -> None:
             return len(g.members) >= minimum and g.partition_count % 2 == 0
 
         if fails(group):
-            smallest = shrink(group, fails)
+            smallest = shrink(group, fails, smaller_groups, attempts=5_000)
             assert len(smallest.members) == minimum
             assert smallest.partition_count == 0
             shrunk += 1
@@ -32,5 +32,5 @@ def test_the_number_of_attempts_is_limited() -> None:
         tried.append(g)
         return len(g.topics) > 2
 
-    shrink(group, fails, attempts=3)
+    shrink(group, fails, smaller_groups, attempts=3)
     assert len(tried) <= 4

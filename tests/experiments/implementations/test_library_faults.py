@@ -87,7 +87,7 @@ def test_a_documented_group_shows_the_shortcoming_of_an_assignor(kind, assignor,
     limit = 3 if kind == "nonterminating" else 30
     runs = Runs(repetitions=20) if repetitions_of(assignor) > 1 else ONE_ORDER
     compared = compare_with_reference(
-        parse_group(document), [f"{name}@{limit}s:{method}"], reference="range", runs=runs
+        parse_group(document), [f"{name}@{limit}s:{method}"], runs=runs
     )
     kinds = {"crash": "crashed", "failure": "failed"}
     assert kinds.get(kind, kind) in next(compared).kinds
