@@ -1,6 +1,6 @@
 """Plan the moves of one group. All searches of the plan share its limits."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
@@ -71,8 +71,8 @@ FEW_MOVES = 10
 """Maximum number of moves of the option `FEWER_MOVES`."""
 RECOMMENDED, FEWER_MOVES = "plan", "at most ten moves"
 BALANCED, ALMOST_BALANCED = "minimum imbalance", "lowest imbalance found"
-GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
-"""Default traffic growth factors for which the plan computes the number of members."""
+_GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
+"""Growth factors of the traffic for which the plan computes the number of members."""
 MOVE_COLUMNS = ("batch", "topic", "partition", "from", "to", "weight", "maximum load after")
 """Columns of the table of moves."""
 _MAX_POINTS = 60
@@ -298,7 +298,6 @@ def plan(
     levels: Iterable[Level | str] | str | None = None,
     constraints: Iterable[Constraint] = (),
     batch_size: int = 1,
-    growth: Iterable[Fraction] = GROWTH,
     limits: SearchLimits | float = LIMITS,
     seed: int = 0,
     progress: Progress | None = None,
@@ -315,8 +314,6 @@ def plan(
         tolerance of the imbalance is 2 %, and the third level is the sum of squared loads.
     batch_size
         Maximum number of owned partitions without a consumer at any time.
-    growth
-        Growth factors of the traffic to size the group for.
     limits
         Limits of the search for the planned assignment. The further parts of the plan have at most
         half as much work, and share the safety limit.
@@ -407,7 +404,7 @@ def plan(
         limits=search.part("reads across racks", 0.05),
         seed=seed,
     )
-    sizings = tuple(_growth_sizings(group, planned.makespan, tuple(growth), search))
+    sizings = tuple(_growth_sizings(group, planned.makespan, search))
     limiting = limiting_partition(group, limits=search.part("split of a partition", 0.2), seed=seed)
     losses = member_loss(group, assignment, limits=search.part("loss of a member", 0.1), seed=seed)
     actions: tuple[RecommendedAction, ...] = ()
@@ -496,14 +493,12 @@ def _exact_optimum(
     return solution if found.assignment is None else found
 
 
-def _growth_sizings(
-    group: Group, makespan: int, factors: Sequence[Fraction], search: _Search
-) -> Iterator[GrowthSizing]:
+def _growth_sizings(group: Group, makespan: int, search: _Search) -> Iterator[GrowthSizing]:
     if group.weight_source is WeightSource.LAG or not group.has_equal_speeds:
         return
-    limits = search.part("members for growing traffic", 0.6 / max(1, len(factors)))
+    limits = search.part("members for growing traffic", 0.6 / len(_GROWTH))
     resizing = Resizing.of(group)
-    for growth in factors:
+    for growth in _GROWTH:
         if search.is_stopped:
             return
         target = int(makespan / growth)

@@ -233,10 +233,6 @@ class _State:
         )
 
 
-HINDSIGHT = "hindsight"
-"""Name of the assignments with the fewest moves over all rebalances."""
-
-
 @dataclass(frozen=True, slots=True)
 class AssignorCourse:
     """Assignments of one assignor, each with the owners that the previous one leaves.
@@ -283,38 +279,38 @@ class EventForecast:
         share = 100 * float(level.tolerance.relative)
         return f"a maximum load at most {share:g} % above its minimum"
 
-    def all_courses(self) -> Iterator[AssignorCourse]:
-        """Yield the fewest moves over all rebalances as a course, and then the assignors."""
-        yield AssignorCourse(HINDSIGHT, self.fewest.assignments, self.fewest.per_rebalance, 0)
-        yield from self.courses
+    def unowned_seconds(
+        self, assignments: Sequence[Assignment], moves: int | None, name: str | None = None
+    ) -> dict[str, float]:
+        """Return the partition-seconds without an owner by the protocol of an assignor.
 
-    def unowned_seconds(self, course: AssignorCourse) -> dict[str, float]:
-        """Return the partition-seconds without an owner, per protocol.
-
-        The course of an assignor has the protocol of the assignor only; the course `HINDSIGHT`
-        has all protocols. The result is empty if the assignor fails.
+        Without an assignor, the result has all protocols. It is empty if the assignor fails.
         """
-        if course.moves is None:
+        if moves is None:
             return {}
-        groups = rejoin_each([one.group for one in self.rebalances], course.assignments)
-        own = [ASSIGNORS[course.name].protocol] if course.name in ASSIGNORS else UNOWNED_SECONDS
-        return unowned_seconds(groups, course.moves, protocols=own)
+        groups = rejoin_each([one.group for one in self.rebalances], assignments)
+        own = UNOWNED_SECONDS if name is None else [ASSIGNORS[name].protocol]
+        return unowned_seconds(groups, moves, protocols=own)
 
     def record(self, group: Group, *, current: str | None) -> dict[str, object]:
         """Return the forecast as a JSON object. ``current`` is the assignor of the group."""
-        fewest, hindsight = self.fewest, next(self.all_courses())
+        fewest = self.fewest
         return {
             "id": group.id,
             "current": current,
             "moves": {"value": fewest.moves, "bound": fewest.bound},
-            "partition_seconds_without_owner": self.unowned_seconds(hindsight),
+            "partition_seconds_without_owner": self.unowned_seconds(
+                fewest.assignments, fewest.moves
+            ),
             "proof": str(fewest.proof),
             "rule": self.rule,
             "one_after_the_other": sum(fewest.one_after_the_other),
             "assignors": {
                 one.name: {
                     "moves": one.moves,
-                    "partition_seconds_without_owner": self.unowned_seconds(one),
+                    "partition_seconds_without_owner": self.unowned_seconds(
+                        one.assignments, one.moves, one.name
+                    ),
                     "uneven_rebalances": one.uneven,
                     **({} if one.failure is None else {"failed": one.failure}),
                 }
@@ -335,9 +331,12 @@ class EventForecast:
                     },
                     "clients": dict(one.clients),
                     "assignments": {
-                        course.name: assignment_document(course.assignments[number])
-                        for course in self.all_courses()
-                        if number < len(course.assignments)
+                        name: assignment_document(assignments[number])
+                        for name, assignments in (
+                            ("hindsight", fewest.assignments),
+                            *((course.name, course.assignments) for course in self.courses),
+                        )
+                        if number < len(assignments)
                     },
                 }
                 for number, one in enumerate(self.rebalances)

@@ -428,11 +428,6 @@ def static_assignment(plan: Plan) -> dict[str, object]:
     }
 
 
-def group_after(plan: Plan) -> dict[str, object]:
-    """Return the group document that describes the group after the planned moves."""
-    return group_document(rejoin(plan.group, plan.assignment))
-
-
 def _outcome(outcome: AssignorOutcome) -> dict[str, object]:
     metrics = outcome.metrics
     crossing = None if metrics is None else metrics.cross_rack
@@ -466,7 +461,7 @@ def write_plan(plan: Plan, directory: Path, *, arguments: PlanArguments = _NO_AR
 
     ``arguments`` are those of ``kassay plan``, for further commands.
     """
-    place = str(directory)
+    place, after = str(directory), group_document(rejoin(plan.group, plan.assignment))
     files = {
         PLAN_PAGE: render_html(plan, directory=place, arguments=arguments),
         "plan.json": to_json(plan_document(plan)),
@@ -474,7 +469,7 @@ def write_plan(plan: Plan, directory: Path, *, arguments: PlanArguments = _NO_AR
         "loads.csv": loads_csv(plan),
         "ticket.md": render_ticket(plan, directory=place, arguments=arguments),
         "static-assignment.json": to_json(static_assignment(plan)),
-        "after.jsonl": json.dumps(group_after(plan), ensure_ascii=False) + "\n",
+        "after.jsonl": json.dumps(after, ensure_ascii=False) + "\n",
     }
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():

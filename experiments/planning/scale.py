@@ -364,26 +364,6 @@ class Autoscaler(StrEnum):
     HPA = "hpa"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Deployment:
-    """Deployment of a group: Kubernetes name, group id, topics and lag per replica."""
-
-    name: str
-    group: str
-    topics: tuple[str, ...]
-    lag_threshold: int
-
-    def manifest(self, version: str, kind: str, spec: dict[str, object]) -> dict[str, object]:
-        """Return the manifest of an autoscaler of the deployment."""
-        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": self.name}
-        return {
-            "apiVersion": version,
-            "kind": kind,
-            "metadata": {"name": self.name},
-            "spec": {"scaleTargetRef": target, **spec},
-        }
-
-
 def autoscaler_values(
     group: Group, found: Scale, autoscaler: Autoscaler, *, lag_threshold: int = 10
 ) -> str:
@@ -404,16 +384,21 @@ def autoscaler_values(
             f"group {group.id!r}: no assignor assigns all topics with "
             f"{found.steps[0].members} to {found.steps[-1].members} members"
         )
-    name = _NAME.sub("-", (group.id or "").lower()).strip("-")[:_MAX_NAME].strip("-")
-    subscribers = group.subscribers()
-    deployment = _Deployment(
-        name=name or "group",
-        group=group.id or "",
-        topics=tuple(topic.name for topic in group.topics if subscribers[topic.name]),
-        lag_threshold=lag_threshold,
-    )
-    write = _keda if autoscaler is Autoscaler.KEDA else _hpa
-    manifest = write(deployment, [members for members, _ in useful])
+    name = _NAME.sub("-", (group.id or "").lower()).strip("-")[:_MAX_NAME].strip("-") or "group"
+    numbers = [members for members, _ in useful]
+    if autoscaler is Autoscaler.KEDA:
+        version, kind = "keda.sh/v1alpha1", "ScaledObject"
+        spec = _keda(group, numbers, lag_threshold)
+    else:
+        version, kind = "autoscaling/v2", "HorizontalPodAutoscaler"
+        spec = _hpa(group, numbers, lag_threshold)
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    manifest = {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"scaleTargetRef": target, **spec},
+    }
     text = yaml.safe_dump(manifest, sort_keys=False, width=10_000, allow_unicode=True)
     assignor = found.assignor or "the best of Kafka's assignors, as the own one is not known"
     comments = [
@@ -424,42 +409,36 @@ def autoscaler_values(
     return "\n".join([*comments, text])
 
 
-def _keda(deployment: _Deployment, useful: Sequence[int]) -> dict[str, object]:
+def _keda(group: Group, useful: Sequence[int], lag_threshold: int) -> dict[str, object]:
     # Without a topic, KEDA sums the lag of all topics with committed offsets.
-    topic = {"topic": deployment.topics[0]} if len(deployment.topics) == 1 else {}
+    topics = [topic for topic, members in group.subscribers().items() if members]
     metadata = {
         "bootstrapServers": "BOOTSTRAP_SERVERS",
-        "consumerGroup": deployment.group,
-        **topic,
-        "lagThreshold": str(deployment.lag_threshold),
+        "consumerGroup": group.id or "",
+        **({"topic": topics[0]} if len(topics) == 1 else {}),
+        "lagThreshold": str(lag_threshold),
     }
+    # The formula rounds the number of replicas up to the next useful number.
+    parts = [f"lag <= {members * lag_threshold} ? {members} : " for members in useful[:-1]]
     modifiers = {
-        "formula": _formula(useful, deployment.lag_threshold),
+        "formula": "".join(parts) + str(useful[-1]),
         "target": "1",
         "metricType": "AverageValue",
     }
-    spec = {
+    return {
         "minReplicaCount": useful[0],
         "maxReplicaCount": useful[-1],
         "advanced": {"scalingModifiers": modifiers},
         "triggers": [{"type": "kafka", "name": "lag", "metadata": metadata}],
     }
-    return deployment.manifest("keda.sh/v1alpha1", "ScaledObject", spec)
 
 
-def _formula(useful: Sequence[int], lag_threshold: int) -> str:
-    """Return a KEDA formula that rounds the number of replicas up to the next useful number."""
-    parts = [f"lag <= {members * lag_threshold} ? {members} : " for members in useful[:-1]]
-    return "".join(parts) + str(useful[-1])
-
-
-def _hpa(deployment: _Deployment, useful: Sequence[int]) -> dict[str, object]:
-    selector = {"matchLabels": {"consumergroup": deployment.group}}
+def _hpa(group: Group, useful: Sequence[int], lag_threshold: int) -> dict[str, object]:
+    selector = {"matchLabels": {"consumergroup": group.id or ""}}
     metric = {"name": "kafka_consumergroup_lag", "selector": selector}
-    average = {"type": "AverageValue", "averageValue": str(deployment.lag_threshold)}
-    spec = {
+    average = {"type": "AverageValue", "averageValue": str(lag_threshold)}
+    return {
         "minReplicas": useful[0],
         "maxReplicas": useful[-1],
         "metrics": [{"type": "External", "external": {"metric": metric, "target": average}}],
     }
-    return deployment.manifest("autoscaling/v2", "HorizontalPodAutoscaler", spec)

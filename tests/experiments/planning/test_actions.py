@@ -36,7 +36,7 @@ def sticky_group(**changes: tuple[str, ...]) -> Group:
 
 
 def texts(group: Group) -> list[str]:
-    return [action.text for action in plan(group, growth=()).actions]
+    return [action.text for action in plan(group).actions]
 
 
 def test_the_restart_of_a_member_has_the_stated_load_and_moves():
@@ -84,7 +84,7 @@ def test_an_action_of_a_plan_by_host_also_reaches_the_loads_of_hosts():
         topics=(Topic(name="t", partitions=2), Topic(name="u", partitions=2)), members=members
     )
     levels = (HostImbalance(), Imbalance(), Movement())
-    result = plan(group, levels=levels, growth=())
+    result = plan(group, levels=levels)
     assert result.planned.host_makespan == 2
     for action in result.actions:
         assert action.makespan is None or (action.makespan, action.metrics.host_makespan) == (1, 2)

@@ -1,7 +1,6 @@
 import csv
 import io
 import json
-from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import render_html, render_ticket
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Group, Member, Topic
-from kassay.reference.documents.json_codec import parse_group
-from kassay.reference.model.assignment import movement, violations
+from kassay.reference.model.assignment import movement, rejoin, violations
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver import MaxMoves
 from kassay.solver.objective import Imbalance, Movement, MovementCost
@@ -27,7 +25,7 @@ SCHEMA = json.loads((Path(render_plan.__file__).parent / "plan.schema.json").rea
 @given(groups(weighted=True))
 @settings(max_examples=settings.default.max_examples // 4)
 def test_plan_documents_match_the_schema_and_the_metrics(group):
-    result = plan(group, growth=[Fraction(1)])
+    result = plan(group)
     document = json.loads(json.dumps(render_plan.plan_document(result)))
     jsonschema.validate(document, SCHEMA)
     assert not list(violations(group, result.assignment))
@@ -62,8 +60,13 @@ def test_more_traffic_needs_more_members():
         topics=(Topic(name="t", partitions=12),),
         members=tuple(Member(id=name, subscription=("t",)) for name in "ab"),
     )
-    rows = plan(group, growth=[Fraction(1), Fraction(3, 2), Fraction(2)]).growth_sizings
-    assert [(row.makespan, row.sizing.needed.value) for row in rows] == [(6, 2), (4, 3), (3, 4)]
+    rows = plan(group).growth_sizings
+    assert [(row.makespan, row.sizing.needed.value) for row in rows] == [
+        (6, 2),
+        (4, 3),
+        (4, 3),
+        (3, 4),
+    ]
 
 
 def test_a_group_without_an_assignment_has_no_plan():
@@ -91,7 +94,7 @@ def test_the_csv_and_json_files_agree_with_the_plan():
 
 def test_the_group_after_the_plan_is_optimal():
     result = plan(NAMED_GROUPS["D"].group)
-    again = plan(parse_group(render_plan.group_after(result)))
+    again = plan(rejoin(result.group, result.assignment))
     assert (again.moves, again.steps) == ((), ())
     assert "Nothing to do" in render_ticket(again)
     assert "Nothing to do" in render_html(again)

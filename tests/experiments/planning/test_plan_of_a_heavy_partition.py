@@ -19,7 +19,7 @@ GROUP = load_group(Path(__file__).parents[2] / "data" / "group_with_one_heavy_pa
 
 @pytest.fixture(scope="module")
 def final():
-    return plan(GROUP, growth=(), limits=30)
+    return plan(GROUP, limits=30)
 
 
 def test_the_plan_has_the_proven_values(final):

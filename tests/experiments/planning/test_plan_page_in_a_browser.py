@@ -57,7 +57,7 @@ return {
 
 
 def test_the_slider_shows_the_loads_after_the_first_moves(browser, page, tmp_path):
-    result = plan(random_plan_group(), growth=())
+    result = plan(random_plan_group())
     path = tmp_path / "plan.html"
     path.write_text(render_html(result), encoding="utf-8")
     browser.open(path)
@@ -117,7 +117,7 @@ def test_long_names_and_loads_of_many_digits_are_complete(browser, page, width, 
     owner = replace(members[0], owned=[("t", number) for number in range(12)])
     group = Group((Topic("t", 12, weights=weights),), (owner, *members[1:]))
     path = tmp_path / "long.html"
-    path.write_text(render_html(plan(group, growth=(), limits=5)), encoding="utf-8")
+    path.write_text(render_html(plan(group, limits=5)), encoding="utf-8")
     browser.open(path)
     browser.width(width)
     clipped, split = browser.run(CLIPPED_BARS), browser.run(SPLIT_NAMES)
@@ -133,7 +133,7 @@ def page_with_hosts(tmp_path_factory):
     group = next(group for group in groups if group.id == "orders")
     levels = (HostImbalance(), Imbalance(), Movement())
     path = tmp_path_factory.mktemp("hosts") / "report.html"
-    path.write_text(render_html(plan(group, levels=levels, growth=())), encoding="utf-8")
+    path.write_text(render_html(plan(group, levels=levels)), encoding="utf-8")
     return path
 
 
@@ -171,7 +171,7 @@ def test_a_printed_table_repeats_its_headings_on_each_page(browser, page, tmp_pa
     group = log_normal_group(300, 60)
     wide = tmp_path / "wide.html"
     limits = CaseLimits(time=0)
-    wide.write_text(render_html(plan(group, growth=(), limits=limits)), encoding="utf-8")
+    wide.write_text(render_html(plan(group, limits=limits)), encoding="utf-8")
     browser.open(wide)
     pdf = browser.pdf()
     browser.open(page)

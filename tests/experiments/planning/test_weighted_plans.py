@@ -21,7 +21,7 @@ GROUP = log_normal_group()
 
 @pytest.fixture(scope="module")
 def result():
-    return plan(GROUP, growth=(), limits=CaseLimits(time=6))
+    return plan(GROUP, limits=CaseLimits(time=6))
 
 
 def test_the_default_plan_has_few_moves_and_reaches_the_tolerance(result):
@@ -70,7 +70,7 @@ def test_no_prefix_of_the_list_of_moves_is_below_the_frontier():
     weights = [int(3000 * 0.95**rank) + 3 for rank in range(90)]
     rng.shuffle(weights)
     owners = [rng.choice([0, 0, 0, 1, rng.randrange(6)]) for _ in weights]
-    found = plan(weighted_group(weights, owners, 6), growth=(), limits=2.0)
+    found = plan(weighted_group(weights, owners, 6), limits=2.0)
     points = [(point.movement.value, point.imbalance.value) for point in found.frontier.points]
     assert len(found.batches) > 10
     for moves, batch in enumerate(found.batches, 1):
