@@ -84,7 +84,7 @@ demo: setup ## Study captured groups and 600 seeded groups; write out/demo/repor
 	@mkdir -p $(DEMO)
 	$(BIN)/kassay import examples/captures --subscriptions examples/captures/subscriptions.json --skip-empty -o $(DEMO)/groups.jsonl
 	$(BIN)/kassay study --groups $(DEMO)/groups.jsonl --cases $(CASES) --output $(DEMO)
-	$(BIN)/kassay report $(DEMO) --output $(DEMO)/report.html --markdown $(DEMO)/report.md
+	$(BIN)/kassay report $(DEMO) --output $(DEMO)/report.html
 	@echo "open $(DEMO)/report.html"
 
 .PHONY: study

@@ -40,7 +40,6 @@ from kassay.experiments.sources.capture_files import (
     import_groups,
     join_imported,
     load_metadata,
-    load_sizes,
 )
 from kassay.experiments.sources.import_options import (
     RATE,
@@ -58,7 +57,7 @@ from kassay.reference.documents.kind_documents import (
     read_kind_documents,
 )
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, WeightSource
+from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
     condition,
     other_reading,
@@ -97,7 +96,8 @@ class SourceOptions:
     weights: str | None = option(
         None,
         "Weight of each partition. none: 1, also if the source has weights. lag: its lag. rate: "
-        "the messages appended to it between two samples of a cluster. size: its size in bytes. "
+        "the messages appended to it between two samples of a cluster. size: its size in "
+        "bytes, from output of kafka-log-dirs.sh --describe in the directory of captures. "
         "FILE: JSON object {TOPIC: [WEIGHT, ...]} with one integer per partition.",
         metavar="NAME|FILE",
         show_default="weights of the group document, otherwise 1",
@@ -108,11 +108,6 @@ class SourceOptions:
         "is missing.",
         min=0,
     )
-    sizes: Path | None = option(
-        None,
-        "File with partition sizes for --weights size: output of kafka-log-dirs.sh --describe.",
-    )
-
     hosts: str | None = option(
         None,
         "Host or pod of each member. client-id: its client id. PATTERN: regular expression with "
@@ -136,10 +131,6 @@ class SourceOptions:
         "and members get the prefix GROUP/.",
     )
 
-    def __post_init__(self) -> None:
-        if self.sizes is not None and self.weights != WeightSource.SIZE:
-            raise typer.BadParameter("--sizes requires --weights size")
-
     @property
     def weight_file(self) -> Path | None:
         """Return the file given with ``--weights``, or None for a name such as ``lag``."""
@@ -155,7 +146,6 @@ class SourceOptions:
             minimum_counts=known.minimum_counts,
             topic_ids=known.topic_ids,
             missing_lag=self.missing_lag,
-            sizes=None if self.sizes is None else load_sizes(self.sizes),
             weight_table=None if file is None else load_weights(file),
             hosts=None if self.hosts is None else parse_hosts(self.hosts),
             speeds=None if self.speeds in (None, RATE) else load_speeds(Path(self.speeds)),

@@ -23,7 +23,6 @@ from kassay.solver.objective import (
     EXACT,
     FURTHER_LEVELS,
     Colocation,
-    CrossRack,
     HostImbalance,
     Imbalance,
     Level,
@@ -92,15 +91,6 @@ class ObjectiveOptions:
         callback=_known_levels,
         metavar="NAME[=TOLERANCE]",
     )
-    by_host: bool = option(
-        False,
-        "Balance the loads of hosts before those of members. Short for --level hosts --level "
-        "imbalance.",
-    )
-    racks: bool = option(
-        False,
-        "Minimise reads across racks before moves. Short for --level cross_rack --level movement.",
-    )
     max_moves: int | None = option(None, "Maximum number of moves.", min=0, show_default="no limit")
     max_partitions: int | None = option(
         None, "Maximum number of partitions per member.", min=0, show_default="no limit"
@@ -157,13 +147,8 @@ class ObjectiveOptions:
 
     def _further(self) -> dict[str, str | None]:
         """Return the names of the given levels in order, with the texts of their tolerances."""
-        texts = [
-            *(["hosts", "imbalance"] if self.by_host else []),
-            *([CrossRack.name, Movement.name] if self.racks else []),
-            *(self.level or ()),
-        ]
         levels: dict[str, str | None] = {}
-        for text in texts:
+        for text in self.level or ():
             name, separator, tolerance = text.partition("=")
             levels[name] = tolerance if separator else levels.get(name)
         return levels

@@ -131,7 +131,8 @@ def not_considered(plan: Plan) -> list[str]:
     if plan.racks is not None and "cross_rack" not in names and crossing:
         ignored.append(
             f"racks: {plan.racks.current:,} of {plan.group.partition_count:,} partitions are read "
-            f"across racks now, {plan.racks.planned:,} in this plan; consider them with --racks"
+            f"across racks now, {plan.racks.planned:,} in this plan; consider them with --level "
+            "cross_rack --level movement"
         )
     unknown = sum(Assumed.RACK in member.assumed for member in plan.group.members)
     if unknown and "cross_rack" not in names:
@@ -144,7 +145,7 @@ def not_considered(plan: Plan) -> list[str]:
         relative = "" if host_units(plan.group).has_equal_speeds else ", relative to its speed,"
         ignored.append(
             f"hosts: the maximum load of a host{relative} is {current:,} now and {planned:,} in "
-            "this plan; balance hosts with --by-host"
+            "this plan; balance hosts with --level hosts --level imbalance"
         )
     if len(plan.group.topics) > 1 and "topic_spread" not in names:
         ignored.append(

@@ -5,7 +5,7 @@ and built.
 """
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -20,18 +20,8 @@ from kassay.experiments.sources.import_options import (
     with_weights,
 )
 from kassay.experiments.sources.kind_texts import is_kind_text, read_kind_text
-from kassay.experiments.sources.merge_captures import (
-    Capture,
-    ObservedGroup,
-    PartitionKey,
-    merge_captures,
-)
-from kassay.experiments.sources.tool_documents import (
-    UnknownFormatError,
-    is_log_dirs,
-    parse_log_dirs,
-    recognise_tool,
-)
+from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
+from kassay.experiments.sources.tool_documents import UnknownFormatError, recognise_tool
 from kassay.reference.documents.input_files import SourceText, read_text, source_texts
 from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
@@ -184,14 +174,6 @@ def load_metadata(path: Path | None) -> DocumentRows:
     if not (content.partition_counts or content.minimum_counts):
         raise InputError(f"{path}: the file contains no partition counts of topics")
     return content
-
-
-def load_sizes(path: Path) -> Mapping[PartitionKey, int]:
-    """Read the bytes per partition from a file with ``kafka-log-dirs.sh --describe`` output."""
-    text = read_text(path)
-    if not is_log_dirs(text):
-        raise InputError(f"{path}: the file is not the output of kafka-log-dirs.sh --describe")
-    return parse_log_dirs(text, name=str(path)).sizes
 
 
 def imported_group(

@@ -281,8 +281,8 @@ def _from_sizes(sizes: Mapping[PartitionKey, int], topic: str, count: int) -> tu
     missing = next((n for n in range(count) if (topic, n) not in sizes), None)
     if missing is not None:
         raise InputError(
-            f"no size is known for {topic}-{missing}; give --sizes FILE with the "
-            "output of kafka-log-dirs.sh --describe for all brokers"
+            f"no size is known for {topic}-{missing}; add the output of "
+            "kafka-log-dirs.sh --describe for all brokers to the directory of captures"
         )
     return tuple(sizes[topic, number] for number in range(count))
 

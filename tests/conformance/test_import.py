@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.cli import main
-from kassay.experiments.sources.capture_files import import_groups, load_sizes
+from kassay.experiments.sources.capture_files import import_groups
 from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.live_groups import import_live
+from kassay.experiments.sources.tool_documents import parse_log_dirs
 from kassay.reference.model.group import NO_CLIENT, NO_STATUS, Group, WeightSource
 from kassay.reference.model.topic_partitions import Partitions
 from tests.conformance.admin import Administrator
@@ -110,14 +111,10 @@ def test_message_rate_is_computed_from_two_samples(site: ClusterWithGroups) -> N
     assert [topic.weights for topic in imported.group.topics] == [(0, 40, 0, 2)]
 
 
-def test_partition_size_is_the_size_of_the_largest_replica(
-    site: ClusterWithGroups, tmp_path: Path
-) -> None:
+def test_partition_size_is_the_size_of_the_largest_replica(site: ClusterWithGroups) -> None:
     server = site.cluster.bootstrap
     printed = run_tool(LOG_DIRS_TOOL, "--describe", "--bootstrap-server", server)
-    file = tmp_path / "sizes.txt"
-    file.write_text(printed)
-    sizes = load_sizes(file)
+    sizes = parse_log_dirs(printed, name="log-dirs").sizes
     assert {tp for tp in sizes if tp[0] in TOPICS} == {
         (name, number) for name, count in TOPICS.items() for number in range(count)
     }

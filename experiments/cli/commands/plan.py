@@ -81,7 +81,6 @@ class PlanOptions:
         "--format",
         show_default="text on a terminal or without --output, else jsonl",
     )
-    seed: int = option(0, "Random seed of the search.")
     client: str | None = option(
         None,
         "Installed client library of the members. The report then shows the results of its own "
@@ -211,7 +210,6 @@ def _plan(
         constraints=objective.constraints(group),
         batch_size=options.batch_size,
         limits=limits.interruptible_limits(),
-        seed=options.seed,
         progress=PROGRESS,
         client=client,
     )

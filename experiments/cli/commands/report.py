@@ -42,9 +42,6 @@ class ReportOptions:
         metavar="FILE",
         show_default="DIR/report.html",
     )
-    markdown: Path | None = option(
-        None, "Markdown file to write.", show_default="the HTML file with the suffix .md"
-    )
     only: list[str] | None = option(
         None,
         "Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
@@ -77,7 +74,6 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
         options.output
         or Path(directory if is_uri and directory else options.source) / "report.html"
     )
-    markdown = options.markdown or page.with_suffix(".md")
     with _opened(options.source, directory, spark) as (opened, found):
         manifest = verified_manifest(opened, found=found, partial=options.partial)
         if history_report.is_history(manifest):
@@ -92,7 +88,7 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
             if options.only:
                 return
             texts = study_report.html, study_report.markdown
-    for path, text in zip((page, markdown), texts, strict=True):
+    for path, text in zip((page, page.with_suffix(".md")), texts, strict=True):
         write_text(path, text)
         typer.echo(path)
 

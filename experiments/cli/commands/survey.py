@@ -118,7 +118,6 @@ class SurveyOptions:
         min=0,
         metavar="SECONDS",
     )
-    seed: int = option(0, "Random seed of the searches.")
     output_format: Format | None = option(
         None,
         "Output format. jsonl: one JSON line per group. json: indented JSON with totals. table: "
@@ -241,7 +240,6 @@ def _survey(
             groups,
             histories=histories,
             processes=os.cpu_count() or 1,
-            seed=options.seed,
             limits=budget.rest(),
             progress=progress,
         )
@@ -262,7 +260,7 @@ def _write_pages(
         if STOP.is_set():
             break
         print_note(f"plan {rank} of {len(planned_groups)}: {one.id}")
-        planned = plan(by_id[one.id], limits=limits, seed=options.seed)
+        planned = plan(by_id[one.id], limits=limits)
         arguments = PlanArguments(selected=() if one.id is None else ("--group", one.id))
         write_plan(planned, directory / names[one.id], arguments=arguments)
     pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}

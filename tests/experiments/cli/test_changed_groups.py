@@ -72,5 +72,5 @@ def test_forecasts_of_changes_take_racks_and_states_the_reads_across_racks(kassa
     path = write_groups({"id": "g", "topics": topics, "members": members})
     still = entries(kassay, path)[1]
     assert (still["movement"]["value"], "cross_rack" in still["proof"]) == (0, False)
-    near = entries(kassay, path, "--racks")[1]
+    near = entries(kassay, path, "--level=cross_rack", "--level=movement")[1]
     assert (near["movement"]["value"], "cross_rack" in near["proof"]) == (2, True)

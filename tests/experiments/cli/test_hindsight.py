@@ -53,7 +53,7 @@ def test_the_table_has_a_row_per_rebalance_and_the_totals(run):
     assert "at least 2" in done.out
 
 
-@pytest.mark.parametrize("option", ["--racks", "--max-moves=1", "--events=x.yaml"])
+@pytest.mark.parametrize("option", ["--level=cross_rack", "--max-moves=1", "--events=x.yaml"])
 def test_other_objectives_are_usage_errors(run, option):
     assert run(option).code == 2
 

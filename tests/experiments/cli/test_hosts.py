@@ -22,6 +22,7 @@ MAIL = {
     ],
 }
 PODS = ("--hosts", "(pod-[a-z])")
+BY_HOST = ("--level", "hosts", "--level", "imbalance")
 
 
 @pytest.fixture
@@ -95,15 +96,15 @@ def test_levels_are_solved_in_the_given_order_with_proof(kassay, write_groups, t
     assert claims == ["movement", "host_sum_of_squares", "sum_of_squares"]
 
 
-def test_hosts_come_first_with_by_host(kassay, write_groups):
-    done = kassay("solve", write_groups(ORDERS), *PODS, "--by-host")
+def test_hosts_come_first_if_they_are_the_first_level(kassay, write_groups):
+    done = kassay("solve", write_groups(ORDERS), *PODS, *BY_HOST)
     assert list(done.record["proof"]) == ["host_sum_of_squares", "imbalance", "movement"]
     assert done.record["loads"] == {"o1": 2, "o2": 2, "o3": 2}
 
 
 def test_groups_on_shared_hosts_are_balanced_together(kassay, groups):
-    apart = kassay("solve", groups, *PODS, "--by-host").records
-    together = kassay("solve", groups, *PODS, "--by-host", "--together").record
+    apart = kassay("solve", groups, *PODS, *BY_HOST).records
+    together = kassay("solve", groups, *PODS, *BY_HOST, "--together").record
     assert together["id"] == "orders+mail"
     # Pod a has three of five members: 3 * (5 * 5 / 3 + 4 * 4 / 2) for the speeds 3 and 2.
     assert together["host_sum_of_squares"] == {"value": 49, "bound": 49}
@@ -146,21 +147,22 @@ def test_plan_and_forecast_show_all_levels_and_relative_loads(kassay, write_grou
     group = json.loads(json.dumps(ORDERS))
     group["members"][2]["speed"] = 2
     file = write_groups(group)
-    plan = kassay("plan", file, *PODS, "--by-host", "-o", tmp_path / "plan").record
+    plan = kassay("plan", file, *PODS, *BY_HOST, "-o", tmp_path / "plan").record
     assert list(plan["proof"]) == ["host_makespan", "imbalance", "movement"]
     assert plan["makespan"] == {"current": 6, "planned": 4}
-    scenario = kassay("forecast", file, *PODS, "--by-host", "--members", "+0").records[0][
-        "forecasts"
-    ][1]
+    scenario = kassay("forecast", file, *PODS, *BY_HOST, "--members", "+0").records[0]["forecasts"][
+        1
+    ]
     assert list(scenario["levels"]) == ["host_makespan", "imbalance", "movement"]
     assert scenario["makespan"] == {"value": 4, "bound": 4}
 
 
 def test_further_commands_of_a_summary_have_the_same_options(kassay, groups):
-    options = (*PODS, "--by-host", "--level", "topic_spread", "--group", "orders")
+    options = (*PODS, *BY_HOST, "--level", "topic_spread", "--group", "orders")
     done = kassay("plan", groups, *options, "--format", "text")
     commands = [line.strip() for line in done.out.splitlines() if line.startswith("  kassay")]
-    shared = f"{groups} --hosts '(pod-[a-z])' --group orders --level topic_spread --by-host"
+    levels = "--level hosts --level imbalance --level topic_spread"
+    shared = f"{groups} --hosts '(pod-[a-z])' --group orders {levels}"
     forecast = "--group orders --current ASSIGNOR --format table"
     assert commands == [
         f"kassay plan {shared} -o plan",

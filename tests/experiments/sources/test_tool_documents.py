@@ -4,9 +4,13 @@ import json
 
 import pytest
 
-from kassay.experiments.sources.capture_files import import_groups, load_metadata, load_sizes
+from kassay.experiments.sources.capture_files import import_groups, load_metadata
 from kassay.experiments.sources.import_options import ImportOptions
-from kassay.experiments.sources.tool_documents import UnknownFormatError, recognise_tool
+from kassay.experiments.sources.tool_documents import (
+    UnknownFormatError,
+    parse_log_dirs,
+    recognise_tool,
+)
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import WeightSource
 from tests.conftest import SHARED_FIXTURES
@@ -266,17 +270,16 @@ def file(tmp_path):
     return write
 
 
-def test_the_partition_size_is_the_size_of_the_largest_replica(file):
+def test_the_partition_size_is_the_size_of_the_largest_replica():
     text = log_dirs_output(
         [replica("my-t-0", 10), replica("my-t-1", 7)], [replica("my-t-0", 12), replica("my-t-1", 0)]
     )
-    assert load_sizes(file(text)) == {("my-t", 0): 12, ("my-t", 1): 7}
+    assert parse_log_dirs(text, name="sizes.txt").sizes == {("my-t", 0): 12, ("my-t", 1): 7}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("GROUP TOPIC\n", "sizes.txt: the file is not the output of kafka-log-dirs.sh --describe"),
         (
             log_dirs_output([replica("t-0", 1)])[:-20],
             "sizes.txt:3: not a complete list of log directories",
@@ -300,9 +303,9 @@ def test_the_partition_size_is_the_size_of_the_largest_replica(file):
         ),
     ],
 )
-def test_damaged_documents_are_errors_with_a_place(file, text, message):
+def test_damaged_documents_are_errors_with_a_place(text, message):
     with pytest.raises(InputError) as caught:
-        load_sizes(file(text))
+        parse_log_dirs(text, name="sizes.txt")
     assert message in str(caught.value)
 
 
