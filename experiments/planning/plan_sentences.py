@@ -1,6 +1,8 @@
 """Sentences and values of a plan for pages, tickets and texts, and commands that follow it."""
 
+import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -15,13 +17,16 @@ from kassay.experiments.planning.plan import (
     PlanOption,
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words
-from kassay.reference.model.group import Assumed, Group, WeightSource
+from kassay.reference.model.display import shorten_middle
+from kassay.reference.model.group import Assumed, Group, Member, WeightSource
 from kassay.reference.model.group_remarks import rebalance_caveat, target_assignment
 from kassay.reference.model.metrics import Measure, host_units, shown
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement
 from kassay.solver.solution import LevelValue
 
+_RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_NAME_WIDTH = 22
 _COMPARED_MOVES = (1, 3, 10, 30)
 _BACKLOG = "Lag is a backlog, not a load: this plan spreads the backlog"
 _WEIGHTS = {
@@ -276,14 +281,12 @@ _MAX_LISTED_STEPS = 40
 """Maximum number of moves in the text of a plan without files."""
 
 
-def plan_summary(
-    plan: Plan, short: Mapping[str, str], directory: str | None, arguments: PlanArguments
-) -> dict[str, object]:
+def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
     """Return the texts and values at the top of the page, of the ticket and of the text.
 
-    ``short`` has short names of the members. ``directory`` has the files of the plan.
+    ``directory`` has the files of the plan.
     """
-    group, levels = plan.group, plan.solution.levels
+    group, levels, short = plan.group, plan.solution.levels, short_names(plan.group.members)
     names = [level.name for level in levels]
     before = names[: names.index(Movement.name)]
     condition = "" if plan.condition is None else f", if {plan.condition}"
@@ -325,6 +328,23 @@ def _level_text(level: LevelValue, group: Group) -> str:
     name, slack = level_words(level.name), shown(level.name, level.slack, group)
     tolerance = f", {slack:,} above the bound allowed" if level.slack else ""
     return f"{name} {value_text(level, group).removesuffix(')')}{tolerance})"
+
+
+def short_names(members: Iterable[Member]) -> dict[str, str]:
+    """Map member ids to short names, if these names are unique.
+
+    A short name has no random UUID, and long names are cut in the middle.
+
+    Examples
+    --------
+    >>> ids = ["billing-1-00000000-0000-0000-0000-000000000000", "checkout-of-the-northern-region"]
+    >>> list(short_names(Member(id, ()) for id in ids).values())
+    ['billing-1', 'checkout-of…ern-region']
+    """
+    cut = {member.id: _RANDOM_PART.sub("", member.id) or member.id for member in members}
+    short = {id: shorten_middle(name, _NAME_WIDTH) for id, name in cut.items()}
+    uses = Counter([*cut.values(), *(name for id, name in short.items() if name != cut[id])])
+    return {id: next(n for n in (short[id], cut[id], id) if n == id or uses[n] == 1) for id in cut}
 
 
 def shorten(text: str, short: Mapping[str, str]) -> str:

@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
@@ -22,6 +21,7 @@ from kassay.experiments.planning.plan_sentences import (
     not_considered,
     option_label,
     plan_summary,
+    short_names,
     shorten,
     verdict,
 )
@@ -31,17 +31,13 @@ from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignm
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import rejoin
-from kassay.reference.model.display import shorten_middle
-from kassay.reference.model.group import Member
 from kassay.reference.model.group_remarks import target_assignment
 from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import LevelValue, value_and_bound
 
-_RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _TEMPLATES = Path(__file__).parent / "templates"
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
-_NAME_WIDTH = 22
 _MEASURE_DEFINITIONS = {
     Measure.SUM_OF_SQUARES: "sum of the squared loads",
     Measure.SPREAD: "maximum load minus minimum load",
@@ -94,12 +90,13 @@ def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dic
             break
         batches.append((number, batch))
         listed += len(batch.moves)
+    summary = plan_summary(plan, directory, arguments)
     short = short_names(plan.group.members)
     return {
         "plan": plan,
         "short": short,
         "steps": [shorten(str(step), short) for step in plan.steps],
-        "summary": plan_summary(plan, short, directory, arguments),
+        "summary": summary,
         "name": plan.group.id or "the group",
         "batches": batches,
         "unlisted": len(plan.moves) - listed,
@@ -108,23 +105,6 @@ def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dic
         "equal_speeds": host_units(plan.group).has_equal_speeds,
         "by_host": any(isinstance(level, HostImbalance) for level in plan.levels),
     }
-
-
-def short_names(members: Iterable[Member]) -> dict[str, str]:
-    """Map member ids to short names, if these names are unique.
-
-    A short name has no random UUID, and long names are cut in the middle.
-
-    Examples
-    --------
-    >>> ids = ["billing-1-00000000-0000-0000-0000-000000000000", "checkout-of-the-northern-region"]
-    >>> list(short_names(Member(id, ()) for id in ids).values())
-    ['billing-1', 'checkout-of…ern-region']
-    """
-    cut = {member.id: _RANDOM_PART.sub("", member.id) or member.id for member in members}
-    short = {id: shorten_middle(name, _NAME_WIDTH) for id, name in cut.items()}
-    uses = Counter([*cut.values(), *(name for id, name in short.items() if name != cut[id])])
-    return {id: next(n for n in (short[id], cut[id], id) if n == id or uses[n] == 1) for id in cut}
 
 
 def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:

@@ -149,13 +149,11 @@ def _plan_groups(
     """Plan one group after the other, and exit with the code of the worst result."""
     groups, all_valid = _read(parsed)
     code = 0 if all_valid else BAD_INPUT
-    names = directory_names(one.id for one in groups)
+    names = directory_names(one.id for one in groups) if len(groups) != 1 else [""]
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
         if len(groups) > 1:
             print_note(f"{number} of {len(groups)}: {one.id}")
-        directory = options.output
-        if directory is not None and len(groups) > 1:
-            directory /= name
+        directory = None if options.output is None else options.output / name
         try:
             result = _plan(one, options, objective, limits)
         except InputError as error:
@@ -197,17 +195,16 @@ def _plan(
     group: Group, options: PlanOptions, objective: ObjectiveOptions, limits: LimitOptions
 ) -> Plan:
     """Plan one group, until Ctrl-C ends the search."""
-    check_planning_start(group)
-    client = options.client or installed_client(group)
     for text in parts_without_effect(group):
         print_note(text)
-    if options.assignor is not None:
-        group = _after_assignor(group, options.assignor)
+    levels, constraints = objective.levels(group), objective.constraints(group)
+    check_planning_start(group)
+    client = options.client or installed_client(group)
     search = partial(
         plan_group,
-        group,
-        levels=objective.levels(group),
-        constraints=objective.constraints(group),
+        group if options.assignor is None else _after_assignor(group, options.assignor),
+        levels=levels,
+        constraints=constraints,
         batch_size=options.batch_size,
         limits=limits.interruptible_limits(),
         progress=PROGRESS,
