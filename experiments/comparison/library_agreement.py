@@ -1,9 +1,8 @@
 """Compare the results of client libraries and of releases on the same groups."""
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, compare, solve_optimum
@@ -17,7 +16,7 @@ from kassay.experiments.implementations.runner import Ending, StableResult, run_
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.assignment import Assignment, ownership
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, leximax, load_vector
+from kassay.reference.model.metrics import leximax, load_vector
 
 
 class Agreement(StrEnum):
@@ -50,49 +49,11 @@ _WORST_FIRST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
-    """Runs of an assignor per group.
-
-    Parameters
-    ----------
-    orders
-        Number of orders of the members. The first one is that of the group, the others are
-        random. The first member of an order leads the group.
-    repetitions
-        Runs per order; None for one run, or five if the results of the assignor vary.
-    """
-
-    orders: int = 1
-    repetitions: int | None = None
-
-    def groups(self, group: Group, assignor: str) -> Iterator[Group]:
-        """Yield the group with its members in another order, once per run.
-
-        Examples
-        --------
-        >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-        >>> group = NAMED_GROUPS["A"].group
-        >>> [[m.id for m in one.members] for one in Runs(orders=2).groups(group, "sticky")]
-        [['c0', 'c1', 'c2'], ['c2', 'c0', 'c1']]
-        """
-        repetitions = self.repetitions or repetitions_of(assignor)
-        rng = random.Random(f"0 {group.id}")  # noqa: S311 - reproducible orders
-        for number in range(self.orders):
-            members = group.members
-            if number:
-                members = tuple(rng.sample(members, len(members)))
-            yield from [replace(group, members=members)] * repetitions
-
-
-ONE_ORDER = Runs()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAgreement:
     """Agreement of an assignor with a reference assignor on one group, and with the optimum.
 
-    The values of several runs are the worst ones, except in ``comparisons``. None means that the
-    optimum is not proven, or that a run has no valid assignment.
+    The values of several runs are the worst ones. None means that the optimum is not proven, or
+    that a run has no valid assignment.
     """
 
     group: Group
@@ -103,7 +64,6 @@ class GroupAgreement:
     unnecessary_moves: int | None
     distinct_assignments: int
     distinct_loads: int
-    comparisons: tuple[Comparison, ...]  # one per run
 
     @property
     def kinds(self) -> list[str]:
@@ -114,12 +74,16 @@ class GroupAgreement:
 
 
 def compare_with_reference(
-    group: Group, assignors: Iterable[str], *, runs: Runs = ONE_ORDER, limits: CaseLimits = LIMITS
+    group: Group,
+    assignors: Iterable[str],
+    *,
+    repetitions: int | None = None,
+    limits: CaseLimits = LIMITS,
 ) -> Iterator[GroupAgreement]:
     """Compare assignors with the port that `reference_of` returns on one group.
 
-    The port runs once, with the members in the order of the group. If ``limits`` stop the search,
-    the other assignors do not run.
+    The port runs once, and each assignor runs once or, if its results vary, five times, or the
+    number ``repetitions``. If ``limits`` stop the search, the other assignors do not run.
 
     Examples
     --------
@@ -136,7 +100,8 @@ def compare_with_reference(
         other = reference_of(assignor)
         if other not in known:
             known[other] = run_until_stable(group, other)
-        results = [run_until_stable(one, assignor) for one in runs.groups(group, assignor)]
+        number = repetitions or repetitions_of(assignor)
+        results = [run_until_stable(group, assignor) for _ in range(number)]
         comparisons = [
             compare(group, assignor, optimum=optimum, result=result, limits=limits)
             for result in results
@@ -208,7 +173,6 @@ def _group_agreement(
         unnecessary_moves=None if None in moves else max(m for m in moves if m is not None),
         distinct_assignments=len({frozenset(_sets(one).items()) for one in assigned}),
         distinct_loads=len({sorted_loads(group, one) for one in assigned}),
-        comparisons=tuple(comparisons),
     )
 
 
@@ -216,15 +180,8 @@ def _group_agreement(
 class AgreementCounts:
     """Number of groups per kind of agreement of one assignor, with the smallest groups.
 
-    Parameters
-    ----------
-    distinct_assignments, distinct_loads
-        Number of groups by the number of distinct results in the runs on the group.
-    excess_sum_of_squares, excess_load
-        Number of runs by the difference between the sum of squared loads, or the maximum load,
-        and its minimum. Runs without a valid assignment or proven optimum are not counted.
-    moves
-        Number of runs by the number of unnecessary moves, on groups with owned partitions.
+    ``varying_assignments`` and ``varying_loads`` count the groups on which the results of several
+    runs differ.
     """
 
     assignor: str
@@ -233,21 +190,8 @@ class AgreementCounts:
     with_owners: int = 0
     least_imbalance: int = 0
     unnecessary_moves: int = 0
-    distinct_assignments: Counter[int] = field(default_factory=Counter)
-    distinct_loads: Counter[int] = field(default_factory=Counter)
-    excess_sum_of_squares: Counter[int] = field(default_factory=Counter)
-    excess_load: Counter[int] = field(default_factory=Counter)
-    moves: Counter[int] = field(default_factory=Counter)
-
-    @property
-    def varying_assignments(self) -> int:
-        """Return the number of groups on which the assignments of several runs differ."""
-        return sum(count for distinct, count in self.distinct_assignments.items() if distinct > 1)
-
-    @property
-    def varying_loads(self) -> int:
-        """Return the number of groups on which the sorted loads of several runs differ."""
-        return sum(count for distinct, count in self.distinct_loads.items() if distinct > 1)
+    varying_assignments: int = 0
+    varying_loads: int = 0
 
     def add(self, one: GroupAgreement) -> None:
         """Count the result on one group."""
@@ -256,18 +200,8 @@ class AgreementCounts:
         self.with_owners += owned
         self.least_imbalance += one.least_imbalance is True
         self.unnecessary_moves += owned and bool(one.unnecessary_moves)
-        self.distinct_assignments[one.distinct_assignments] += 1
-        self.distinct_loads[one.distinct_loads] += 1
-        for run in one.comparisons:
-            for measure, excess in (
-                (Measure.SUM_OF_SQUARES, self.excess_sum_of_squares),
-                (Measure.MAKESPAN, self.excess_load),
-            ):
-                gap = run.imbalance[measure].gap
-                if gap is not None:
-                    excess[gap] += 1
-            if owned and run.unnecessary_moves is not None:
-                self.moves[run.unnecessary_moves] += 1
+        self.varying_assignments += one.distinct_assignments > 1
+        self.varying_loads += one.distinct_loads > 1
         for kind in one.kinds:
             known = self.smallest.get(kind)
             if known is None or _size(one.group) < _size(known):
@@ -275,18 +209,14 @@ class AgreementCounts:
 
 
 def add_agreements(
-    counts: Mapping[str, AgreementCounts],
-    groups: Iterable[Group],
-    *,
-    runs: Runs = ONE_ORDER,
-    limits: CaseLimits = LIMITS,
+    counts: Mapping[str, AgreementCounts], groups: Iterable[Group], *, limits: CaseLimits = LIMITS
 ) -> None:
     """Add the results of the assignors on many groups to their counts.
 
     If ``limits`` stop the search, the current group is not counted.
     """
     for group in groups:
-        compared = list(compare_with_reference(group, counts, runs=runs, limits=limits))
+        compared = list(compare_with_reference(group, counts, limits=limits))
         if limits.is_stopped:
             break
         for one in compared:

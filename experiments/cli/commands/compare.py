@@ -1,6 +1,5 @@
 """``kassay compare``: compare imbalance and moves of assignors with the optimum."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,7 +43,6 @@ from kassay.experiments.comparison.library_agreement import (
     Agreement,
     AgreementCounts,
     ReleaseResult,
-    Runs,
     add_agreements,
     reference_of,
     run_releases,
@@ -92,18 +90,6 @@ class LibraryOptions:
         "With --libraries: number of generated groups of the usual families. SOURCE is then not "
         "read if it is standard input.",
         min=0,
-    )
-    orders: int = option(
-        1,
-        "With --libraries: number of orders of the members per group: the order of the group, and "
-        "random orders. The first member leads the group.",
-        min=1,
-    )
-    repeat: int | None = option(
-        None,
-        "With --libraries: number of runs per group and order of its members.",
-        min=1,
-        show_default="1, or 5 if the results of the assignor vary",
     )
     releases: bool = option(
         False,
@@ -158,7 +144,7 @@ def compare(
         _compare_libraries(library, options, source, limits=case_limits)
         return
     if library != LibraryOptions():
-        raise typer.BadParameter("--cases, --orders and --repeat require --libraries")
+        raise typer.BadParameter("--cases requires --libraries")
     names = assignors_of_one_kind(options.assignor)
     others = compared_documents(names, case_limits, has_levels=not objective.is_default)
 
@@ -281,10 +267,9 @@ def _compare_libraries(
     has_source = not library.cases or source.file != STDIN
     imported, all_valid = read_valid_groups([source.file] if has_source else [])
     counts = {name: AgreementCounts(name) for name in names}
-    runs = Runs(orders=library.orders, repetitions=library.repeat)
     # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.
     with suppress(KeyboardInterrupt), stop_on_interrupt():
-        add_agreements(counts, _groups(imported, library.cases), runs=runs, limits=limits)
+        add_agreements(counts, _groups(imported, library.cases), limits=limits)
     found = list(counts.values())
     if STOP.is_set() and not any(one.agreements for one in found):
         exit_interrupted("no group is counted")
@@ -335,17 +320,10 @@ def _agreement_record(counts: AgreementCounts) -> dict[str, object]:
         "minimum_imbalance": counts.least_imbalance,
         "groups_with_owners": counts.with_owners,
         "unnecessary_moves": counts.unnecessary_moves,
-        "groups_by_distinct_assignments": _distribution(counts.distinct_assignments),
-        "groups_by_distinct_loads": _distribution(counts.distinct_loads),
-        "runs_by_excess_sum_of_squares": _distribution(counts.excess_sum_of_squares),
-        "runs_by_excess_maximum_load": _distribution(counts.excess_load),
-        "runs_by_unnecessary_moves": _distribution(counts.moves),
+        "varying_assignments": counts.varying_assignments,
+        "varying_loads": counts.varying_loads,
         "smallest": {kind: group_document(group) for kind, group in counts.smallest.items()},
     }
-
-
-def _distribution(counts: Counter[int]) -> dict[str, int]:
-    return {str(value): counts[value] for value in sorted(counts)}
 
 
 def _compare_releases(options: CompareOptions, source: GroupSource) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.comparison.library_agreement import ONE_ORDER, Runs, compare_with_reference
+from kassay.experiments.comparison.library_agreement import compare_with_reference
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import repetitions_of
 from kassay.experiments.implementations.runner import Ending, run_until_stable
@@ -85,9 +85,10 @@ def _smallest_groups():
 def test_a_documented_group_shows_the_shortcoming_of_an_assignor(kind, assignor, document):
     name, _, method = require(assignor).partition(":")
     limit = 3 if kind == "nonterminating" else 30
-    runs = Runs(repetitions=20) if repetitions_of(assignor) > 1 else ONE_ORDER
     compared = compare_with_reference(
-        parse_group(document), [f"{name}@{limit}s:{method}"], runs=runs
+        parse_group(document),
+        [f"{name}@{limit}s:{method}"],
+        repetitions=20 if repetitions_of(assignor) > 1 else 1,
     )
     kinds = {"crash": "crashed", "failure": "failed"}
     assert kinds.get(kind, kind) in next(compared).kinds
