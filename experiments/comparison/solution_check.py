@@ -84,31 +84,25 @@ def parse_solution(located: LocatedDocument) -> SolutionDocument:
     """Parse a solution document. Store an error in the result instead of raising it."""
     if located.error is not None:
         return SolutionDocument(None, error=located.error)
-    value = located.value
-    document = value if isinstance(value, Mapping) and _is_document(value) else None
+    value, where = located.value, located.where
+    document: Mapping[str, object] = {}
+    # Other objects are plain assignments.
+    if isinstance(value, Mapping):
+        has_error = isinstance(value.get("error"), str)
+        document = value if has_error or "assignment" in value else {}
+    if document and "assignment" not in document:
+        failure = InputError(f"{where}: the document reports an error: {document['error']}")
+        return SolutionDocument(None, document=document, error=failure)
     try:
-        return _from_document(value, document, located.where)
+        if not document:
+            return SolutionDocument(parse_assignment(value, where=where))
+        assignment, certificate = None, None
+        if document["assignment"] is not None:
+            assignment = parse_assignment(document, where=where)
+        if document.get("certificate") is not None:
+            certificate = parse_certificate(document["certificate"], where=f"{where}: certificate")
     except InputError as error:
-        return SolutionDocument(None, document=document or {}, error=error)
-
-
-def _is_document(value: Mapping[str, object]) -> bool:
-    """Return whether a JSON object is a solution document instead of a plain assignment."""
-    return "assignment" in value or isinstance(value.get("error"), str)
-
-
-def _from_document(
-    value: object, document: Mapping[str, object] | None, where: str
-) -> SolutionDocument:
-    if document is None:
-        return SolutionDocument(parse_assignment(value, where=where))
-    if "assignment" not in document:
-        raise InputError(f"{where}: the document reports an error: {document['error']}")
-    assignment, certificate = None, None
-    if document["assignment"] is not None:
-        assignment = parse_assignment(document, where=where)
-    if document.get("certificate") is not None:
-        certificate = parse_certificate(document["certificate"], where=f"{where}: certificate")
+        return SolutionDocument(None, document=document, error=error)
     return SolutionDocument(assignment, certificate, document)
 
 
@@ -255,7 +249,8 @@ def _figure_errors(
 ) -> Iterator[str]:
     """Yield an error for each value that contradicts the assignment or the certificate."""
     group, document, certificate = question.group, solution.document, solution.certificate
-    levels = _levels_by_key(question)
+    keys = level_keys(level.name for level in question.levels)
+    levels = dict(zip(keys, question.levels, strict=True))
     yield from _unknown_figures(document, levels)
     claims = {} if certificate is None else {claim.level: claim for claim in certificate.claims}
     for key, level in levels.items():
@@ -275,12 +270,6 @@ def _figure_errors(
     is_claimed = document.get("status") == "optimal"
     if is_claimed and certificate is not None and not certificate.is_optimal:
         yield "status: the document has 'optimal', but the certificate does not prove it"
-
-
-def _levels_by_key(question: Question) -> dict[str, Level]:
-    """Map the keys of a solution document to the requested levels."""
-    keys = level_keys(level.name for level in question.levels)
-    return dict(zip(keys, question.levels, strict=True))
 
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
@@ -311,52 +300,37 @@ def _level_errors(
         return
     if figures.get("value") != value:
         yield f"the document has value {figures.get('value')!r}, expected {value}"
-    error = _bound_error(figures.get("bound"), value, proven)
-    if error is not None:
-        yield error
-
-
-def _bound_error(bound: object, value: float, proven: float | None) -> str | None:
+    bound = figures.get("bound")
+    if bound is None:
+        return
     if not isinstance(bound, int | float) or isinstance(bound, bool):
-        return None if bound is None else f"the bound must be a number, got {bound!r}"
-    wrong = {
-        f"the bound {bound} is below 0": bound < 0,
-        f"the bound {bound} is above the value {value}": bound > value,
-        f"the bound is {bound}, but the certificate has {proven}": proven is not None
-        and bound != proven,
-    }
-    return next((text for text, is_wrong in wrong.items() if is_wrong), None)
+        yield f"the bound must be a number, got {bound!r}"
+    elif bound < 0:
+        yield f"the bound {bound} is below 0"
+    elif bound > value:
+        yield f"the bound {bound} is above the value {value}"
+    elif proven is not None and bound != proven:
+        yield f"the bound is {bound}, but the certificate has {proven}"
 
 
 def _certified_record(
     group: Group, certificate: Certificate, solution: SolutionDocument
 ) -> dict[str, object]:
     """Return the results that a valid certificate proves, as fields of the JSON record."""
-    claims = _claims_by_key(certificate)
+    keys = level_keys(claim.level.name for claim in certificate.claims)
+    claims = dict(zip(keys, certificate.claims, strict=True))
+    is_proven = certificate.proof is Proof.CERTIFICATE
     record: dict[str, object] = {
-        "optimal": _is_optimal(certificate),
+        "optimal": False if certificate.chain else (True if is_proven else None),
         "proof": {key: str(claim.proof) for key, claim in claims.items()},
         "levels": [_level_record(group, claim) for claim in certificate.claims],
     }
-    unproven = list(_unproven_bounds(group, certificate, solution))
+    unproven = list(_unproven_bounds(group, claims, solution))
     if unproven:
         record["unproven"] = unproven
     if certificate.chain:
         record["improvement"] = [str(transfer) for transfer in certificate.chain]
     return record
-
-
-def _claims_by_key(certificate: Certificate) -> dict[str, LevelClaim]:
-    """Map the keys of a solution document to the claims of its certificate."""
-    keys = level_keys(claim.level.name for claim in certificate.claims)
-    return dict(zip(keys, certificate.claims, strict=True))
-
-
-def _is_optimal(certificate: Certificate) -> bool | None:
-    """Return True or False if the certificate shows that the assignment is optimal or not."""
-    if certificate.chain:
-        return False
-    return True if certificate.proof is Proof.CERTIFICATE else None
 
 
 def _level_record(group: Group, claim: LevelClaim) -> dict[str, object]:
@@ -366,10 +340,10 @@ def _level_record(group: Group, claim: LevelClaim) -> dict[str, object]:
 
 
 def _unproven_bounds(
-    group: Group, certificate: Certificate, solution: SolutionDocument
+    group: Group, claims: Mapping[str, LevelClaim], solution: SolutionDocument
 ) -> Iterator[str]:
     """Describe the bounds of a document that are higher than the proven bounds."""
-    for key, claim in _claims_by_key(certificate).items():
+    for key, claim in claims.items():
         figures = solution.document.get(key)
         bound = figures.get("bound") if isinstance(figures, Mapping) else None
         proven = shown(claim.level.name, claim.bound, group)

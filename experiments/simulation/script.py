@@ -22,6 +22,7 @@ from kassay.experiments.implementations.library_catalogue import (
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
+from kassay.reference.documents.input_files import read_text
 from kassay.reference.model.errors import InputError
 
 
@@ -434,12 +435,7 @@ def load_script(script: str) -> Script:
         raise InputError(
             f"{script!r} is neither a file nor a built-in script; built-in scripts: {known}"
         )
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise InputError(f"{file}: the file must be text in UTF-8, got byte 0x{byte:02x}") from None
-    return parse_script(text, script)
+    return parse_script(read_text(file), script)
 
 
 def libraries_of(script: Script) -> dict[str, str]:

@@ -3,11 +3,13 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kassay.experiments.simulation.classic_protocol_client import ClassicProtocolClient
 from kassay.experiments.simulation.consumer import Consumer
-from kassay.experiments.simulation.consumer_protocol_client import ConsumerProtocolClient
 from kassay.experiments.simulation.environment import Environment, SimulationOptions
 from kassay.experiments.simulation.policies import Policy
+from kassay.experiments.simulation.protocol_clients import (
+    ClassicProtocolClient,
+    ConsumerProtocolClient,
+)
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
 from kassay.experiments.simulation.simulation_result import SimulationResult
 from kassay.reference.assignors import RebalanceProtocol
