@@ -53,8 +53,8 @@ from kassay.solver.solve import solve
 
 AS_IS, OPTIMUM = "current", "optimum"
 """Names of the current assignment, and of the optimum of the group without changes."""
-_RANGE = re.compile(r"(\+?)(\d+)\.\.(\+?)(\d+)(?::(\d+))?")
-_NUMBER = re.compile(r"([+-]?)(\d+)")
+_NUMBERS = re.compile(r"([+-]?)(\d+)(?:\.\.\1(\d+)(?::(\d+))?)?")
+"""Number of members with an optional sign, or a range of numbers with the same sign."""
 
 
 def add_members(
@@ -153,7 +153,8 @@ def changed_groups(
         return {", ".join(names): changed} if names else {}
     groups = {}
     for part in members.split(","):
-        for sign, number in _numbers_of_members(part):
+        sign, numbers = _numbers_of_members(part)
+        for number in numbers:
             name = f"members {sign}{number}" if sign else f"{number} members"
             added = int(f"{sign}{number}") if sign else number - len(group.members)
             groups[", ".join([*names, name])] = add_members(
@@ -162,23 +163,17 @@ def changed_groups(
     return groups
 
 
-def _numbers_of_members(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the sign and the number of each number of members."""
-    interval, single = _RANGE.fullmatch(text), _NUMBER.fullmatch(text)
-    if interval and interval[1] == interval[3]:
-        first, last, step = int(interval[2]), int(interval[4]), int(interval[5] or 1)
-        if first > last:
-            raise UsageError(
-                "--members: the second number of a range must not be closer to 0 than the "
-                f"first, got {text!r}"
-            )
-        if not step:
-            raise UsageError(f"--members: the step of a range must be above 0, got {text!r}")
-        yield from ((interval[1], number) for number in range(first, last + 1, step))
-    elif single:
-        yield single[1], int(single[2])
-    else:
-        raise UsageError(f"--members must be a number, +N, -N or FIRST..LAST[:STEP], got {text!r}")
+def _numbers_of_members(text: str) -> tuple[str, range]:
+    """Parse a number of members or a range, and return the sign and the numbers."""
+    match = _NUMBERS.fullmatch(text)
+    if match is not None:
+        first, last, step = int(match[2]), int(match[3] or match[2]), int(match[4] or 1)
+        if step and first <= last:
+            return match[1], range(first, last + 1, step)
+    raise UsageError(
+        "--members must be a number, +N, -N or FIRST..LAST[:STEP], with FIRST at most LAST and "
+        f"STEP above 0, got {text!r}"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from kassay.experiments.planning.actions import AssignmentMetrics, AssignorOutcome
+from kassay.experiments.planning.actions import AssignorOutcome
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
 from kassay.experiments.planning.plan_sentences import (
@@ -312,11 +312,12 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "constraints": [str(constraint) for constraint in plan.constraints],
         "makespan": value_and_bound(plan.makespan),
         "current": {
-            **_metrics(plan.current),
+            "loads": plan.current.loads,
+            "measures": plan.current.measures,
             "unowned": len(plan.unowned),
             "idle": list(plan.idle),
         },
-        "planned": _metrics(plan.planned),
+        "planned": {"loads": plan.planned.loads, "measures": plan.planned.measures},
         "movement": plan.movement,
         "options": [
             {
@@ -421,10 +422,6 @@ def _outcome(outcome: AssignorOutcome) -> dict[str, object]:
         "minimum_movement": outcome.minimum_movement,
         **({} if crossing is None else {"cross_rack_partitions": crossing}),
     }
-
-
-def _metrics(metrics: AssignmentMetrics) -> dict[str, object]:
-    return {"loads": metrics.loads, "measures": metrics.measures}
 
 
 def _level(level: LevelValue) -> dict[str, object]:

@@ -1,6 +1,8 @@
+import json
+
 import pytest
 
-from tests.experiments.cli.conftest import fixture_to_run
+from tests.experiments.cli.conftest import LOPSIDED_GROUP, fixture_to_run
 
 GROUP = {
     "id": "g",
@@ -124,3 +126,151 @@ def test_wrong_events_are_errors_of_the_group(run, tmp_path, events, message):
     done = run("--events", file)
     assert done.code == 2
     assert message in done.record["error"]
+
+
+WEIGHTED = {
+    "id": "w",
+    "topics": {"t": {"partitions": 4, "weights": [6, 4, 1, 1]}},
+    "members": [
+        {"id": "a-0001", "topics": ["t"], "owned": {"t": [0, 1]}, "client_id": "app-1"},
+        {"id": "b-0002", "topics": ["t"], "owned": {"t": [2, 3]}, "host": "/10.0.0.2"},
+    ],
+}
+
+
+def entries(kassay, path, *options):
+    return kassay("forecast", path, "--members", "+0", *options).record["forecasts"]
+
+
+def test_the_first_row_is_the_group_as_it_is_and_the_second_its_optimum(kassay, write_groups):
+    first, second, _ = entries(kassay, write_groups(LOPSIDED_GROUP))
+    assert (first["configuration"], first["makespan"]["value"]) == ("current", 4)
+    assert first["loads"] == {"a": 4, "b": 0}
+    assert (second["configuration"], second["makespan"]["value"]) == ("optimum", 2)
+    assert second["movement"]["value"] == 2
+
+
+def test_each_scenario_shows_the_result_of_the_assignor_of_the_group(kassay, write_groups):
+    group = LOPSIDED_GROUP | {"assignor": "range", "topics": {"t": 5}}
+    record = kassay("forecast", write_groups(group), "--members", "+1").record
+    results = [scenario["assignors"][0] for scenario in record["forecasts"][1:]]
+    assert [one["assignor"] for one in results] == ["range", "range"]
+    assert [one["makespan"] for one in results] == [3, 2]
+    chosen = kassay(
+        "forecast", write_groups(group), "--members", "+0", "--assignor", "sticky"
+    ).record
+    assert chosen["forecasts"][1]["assignors"][0]["assignor"] == "sticky"
+
+
+def test_idle_members_and_the_ids_of_added_members_are_shown(kassay, write_groups):
+    topics = {"t": 2, "u": 2}
+    members = [{"id": name, "topics": ["t", "u"], "owned": {}} for name in "ab"]
+    path = write_groups({"id": "g", "topics": topics, "members": members})
+    done = kassay("forecast", path, "--members", "3,5", "--assignor", "range")
+    scenarios = done.record["forecasts"]
+    assert [scenario["idle"] for scenario in scenarios] == [2, 0, 0, 1]
+    assert [scenario["assignors"][0]["idle"] for scenario in scenarios[1:]] == [0, 1, 3]
+    assert "added members have the ids new-1, new-2, ...;" in done.err
+    table = kassay("forecast", path, "--members", "5", "--assignor", "range", "--format", "table")
+    assert "5 (1 idle)" in table.out
+    assert "3 idle" in table.out
+    unchanged = kassay("forecast", path, "--members", "-1", "--assignor", "range")
+    assert "added members" not in unchanged.err
+
+
+def test_forecasts_of_changes_take_moves_tolerance_pins_and_forbidden_pairs(kassay, write_groups):
+    path = write_groups(WEIGHTED)
+    still = entries(kassay, path, "--max-moves", "0")[1]
+    assert (still["makespan"]["value"], still["movement"]["value"]) == (10, 0)
+    pinned = entries(kassay, path, "--pin", "t-1=a-0001")[1]
+    assert pinned["movement"]["value"] == 3
+    assert pinned["makespan"]["value"] == 6
+    refused = kassay("forecast", path, "--members", "+0", "--forbid", "t=a-0001").record[
+        "forecasts"
+    ][1]
+    assert refused["makespan"]["value"] == 12
+
+
+def test_forecasts_of_changes_take_racks_and_states_the_reads_across_racks(kassay, write_groups):
+    topics = {"t": {"partitions": 2, "racks": [["left"], ["right"]]}}
+    members = [
+        {"id": "a", "topics": ["t"], "rack": "right", "owned": {"t": [0]}},
+        {"id": "b", "topics": ["t"], "rack": "left", "owned": {"t": [1]}},
+    ]
+    path = write_groups({"id": "g", "topics": topics, "members": members})
+    still = entries(kassay, path)[1]
+    assert (still["movement"]["value"], "cross_rack" in still["proof"]) == (0, False)
+    near = entries(kassay, path, "--level=cross_rack", "--level=movement")[1]
+    assert (near["movement"]["value"], "cross_rack" in near["proof"]) == (2, True)
+
+
+def stream_group(*names, partitions=4):
+    members = [{"id": name, "topics": ["t"]} for name in names]
+    return {"topics": {"t": partitions}, "members": members}
+
+
+STREAM = [stream_group("a", "b"), stream_group("a"), stream_group("a", "b")]
+
+
+@pytest.fixture
+def hindsight(kassay, tmp_path):
+    def run(*options, groups=STREAM):
+        file = tmp_path / "stream.jsonl"
+        file.write_text("\n".join(map(json.dumps, groups)))
+        return kassay("forecast", file, "--hindsight", *options)
+
+    return run
+
+
+def test_the_result_has_the_fewest_moves_in_total_and_those_of_assignors(hindsight):
+    done = hindsight("--assignor", "sticky")
+    assert done.code == 0
+    assert done.record["moves"] == {"value": 2, "bound": 2}
+    assert [one["moves"] for one in done.record["rebalances"]] == [0, 0, 2]
+    assert done.record["partition_seconds_without_owner"]["cooperative"] == 2 * 3.5
+    assert done.record["one_after_the_other"] == done.record["assignors"]["sticky"]["moves"] == 2
+    assigned = [one["assignments"]["hindsight"] for one in done.record["rebalances"]]
+    assert [[*map(len, one.values())] for one in assigned] == [[2, 2], [4], [2, 2]]
+
+
+@pytest.mark.parametrize("share", ["0.5", "50%"])
+def test_a_tolerance_of_the_maximum_load_saves_moves(hindsight, share):
+    record = hindsight("--imbalance", "makespan", "--tolerance", share).record
+    assert record["moves"] == {"value": 1, "bound": 1}
+
+
+def test_weights_limit_the_maximum_load_of_each_rebalance(hindsight):
+    topics = {"t": {"partitions": 4, "weights": [5, 3, 3, 1]}}
+    record = hindsight(
+        "--tolerance", "0", groups=[{**one, "topics": topics} for one in STREAM]
+    ).record
+    assert record["rule"] == "the minimum of the maximum load"
+    assert record["moves"] == {"value": 2, "bound": 2}
+
+
+def test_the_table_has_a_row_per_rebalance_and_the_totals(hindsight):
+    done = hindsight("--assignor", "range", "--format", "table")
+    assert "rebalance" in done.out
+    assert "at least 2" in done.out
+
+
+@pytest.mark.parametrize("option", ["--level=cross_rack", "--max-moves=1", "--events=x.yaml"])
+def test_other_objectives_are_usage_errors(hindsight, option):
+    assert hindsight(option).code == 2
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (1, "expected an object"),
+        (stream_group("a", partitions=-1), "topics['t']"),
+        (
+            {**stream_group("a"), "topics": {"t": {"partitions": 2, "weights": [1, 2**44]}}},
+            "the total load must be below",
+        ),
+    ],
+)
+def test_bad_input_gives_exit_code_2(hindsight, last, message):
+    done = hindsight(groups=[stream_group("a"), last])
+    assert done.code == 2
+    assert message in done.message
