@@ -34,7 +34,6 @@ from kassay.experiments.kinds.registry import run_until_stable as run_document_u
 from kassay.experiments.study import tables
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_event_stream import (
-    Trajectories,
     compare_trajectories,
     hindsight_trajectory,
 )
@@ -87,27 +86,26 @@ def evaluate_case(
     ('1/1/1', '2/1/0')
     """
     is_drawn = drawn is None or case.seed < drawn
+    record, error = _attempt(partial(_evaluate, case, limits=limits, drawn=is_drawn))
+    return record or failed_record(case, str(error))
+
+
+def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseRecord:
     documents = DOCUMENT_FAMILIES.get(case.family)
     if documents is not None:
-        evaluate = partial(_evaluate_document, case, documents, limits=limits, drawn=is_drawn)
-        record, error = _attempt(evaluate)
-        return record or failed_record(case, str(error))
-    group, error = _attempt(case.build)
-    if group is None:
-        return failed_record(case, str(error))
-    is_drawn &= group.partition_count <= DRAWN_PARTITIONS and len(group.members) <= DRAWN_MEMBERS
-    row, error = _attempt(partial(_group_row, case, group, drawn=is_drawn))
-    if row is None:
-        return failed_record(case, str(error))
+        return _evaluate_document(case, documents, limits=limits, drawn=drawn)
+    group = case.build()
+    drawn &= group.partition_count <= DRAWN_PARTITIONS and len(group.members) <= DRAWN_MEMBERS
+    row = _group_row(case, group, drawn=drawn)
     family = FAMILIES.get(case.family)
     if isinstance(family, EventStreamFamily):
         return _evaluate_trajectories(case, family, row)
     start = time.perf_counter()
-    optimum, optimum_row = _optimum(case, group, limits, drawn=is_drawn)
+    optimum, optimum_row = _optimum(case, group, limits, drawn=drawn)
     timing = _timing(case, tables.OPTIMUM, start)
     comparer = None if optimum is None else Comparer(group, optimum, limits=limits)
     found = [
-        _evaluate_assignor(case, group, assignor, comparer, drawn=is_drawn)
+        _evaluate_assignor(case, group, assignor, comparer, drawn=drawn)
         for assignor in case.assignors
     ]
     return tables.CaseRecord(
@@ -181,16 +179,10 @@ def _evaluate_trajectories(
     case: Case, family: EventStreamFamily, row: tables.GroupRow
 ) -> tables.CaseRecord:
     """Run each assignor and the optimum through the event stream of a case, also with hindsight."""
-
-    def run() -> tuple[Trajectories, Trajectories]:
-        return (
-            compare_trajectories(family, case.seed, case.assignors),
-            hindsight_trajectory(family, case.seed),
-        )
-
-    found, error = _attempt(run)
-    if found is None:
-        return failed_record(case, str(error))
+    found = (
+        compare_trajectories(family, case.seed, case.assignors),
+        hindsight_trajectory(family, case.seed),
+    )
     timings = (
         tables.TimingRow(case=case.name, contestant=name, seconds=seconds)
         for one in found
@@ -212,8 +204,7 @@ def _evaluate_assignor(
     assignment_row = _assignment_row(case, group, assignor, result, drawn=drawn)
     comparison = None
     if comparer is not None:
-        compare = partial(comparer.compare, assignor, result, with_front=True)
-        comparison, error = _attempt(compare)
+        comparison, error = _attempt(partial(comparer.compare, assignor, result, with_front=True))
         if error is not None:
             result = replace(result, ending=Ending.ERROR, detail=error)
     if comparison is None:
