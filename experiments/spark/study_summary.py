@@ -150,7 +150,7 @@ def _families(cases: DataFrame) -> DataFrame:
 
 
 def _family_digests(cases: DataFrame) -> DataFrame:
-    """Return the `family_digest` of each family in the column ``sha256``.
+    """Return the SHA-256 of the sorted digests of the cases of each family.
 
     Spark sorts the digests of the cases, so that no process has all digests of a family in memory.
     """
@@ -165,7 +165,7 @@ def _digest(rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def _case_digest() -> Column:
-    """Return the column with the `case_digest` of each case."""
+    """Return the column with the SHA-256 of the sorted result rows of each case."""
 
     def text(row: str, names: Sequence[str]) -> str:
         values = (f"coalesce(cast({row}.{name} AS string), '')" for name in names)

@@ -373,31 +373,6 @@ RESULT_FIELDS = {
 """Fields of the results in a digest, by table."""
 
 
-def case_digest(record: CaseRecord) -> str:
-    """Return the SHA-256 of the sorted result rows of a case."""
-    rows = (
-        _text(row, names)
-        for table, names in RESULT_FIELDS.items()
-        for row in getattr(record, table)
-        if row.assignor != HINDSIGHT
-    )
-    return sha256_of_lines([_text(record.group, GROUP_FIELDS), *sorted(rows)])
-
-
-def family_digest(digests: Iterable[str]) -> str:
-    """Return the SHA-256 of the sorted digests of the cases of a family."""
-    return sha256_of_lines(sorted(digests))
-
-
-def _text(row: object, names: Iterable[str]) -> str:
-    """Write a row like Spark: values separated by tabs, and nothing for None."""
-    values = (getattr(row, name) for name in names)
-    return "\t".join(
-        "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-        for value in values
-    )
-
-
 def sha256_of_lines(lines: Iterable[str]) -> str:
     """Return the SHA-256 of lines, without a line break after the last line."""
     digest, separator = hashlib.sha256(), ""

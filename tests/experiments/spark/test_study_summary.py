@@ -7,14 +7,9 @@ import pytest
 
 from kassay.experiments.study.output_reader import read_manifest
 from kassay.experiments.study.result_statistics import RATIOS
-from kassay.experiments.study.tables import (
-    GROUP_FIELDS,
-    CaseRecord,
-    GroupRow,
-    case_digest,
-    family_digest,
-)
+from kassay.experiments.study.tables import GROUP_FIELDS, CaseRecord, GroupRow
 from tests.experiments.conftest import stored_rows
+from tests.experiments.study.digests import case_digest, family_digest
 
 pytestmark = pytest.mark.spark
 

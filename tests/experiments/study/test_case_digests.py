@@ -9,7 +9,7 @@ import pytest
 from kassay.experiments.study.cases import Case, family_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.tables import case_digest, family_digest
+from tests.experiments.study.digests import case_digest, family_digest
 from tools.published_tables import cell
 
 STUDY = Path(__file__).parents[3] / "experiments" / "study"
