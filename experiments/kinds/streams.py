@@ -213,16 +213,24 @@ def compare_stable_application(
     A task that moves needs a warm-up, and each warm-up lasts until the next probing rebalance. So
     the minimum time follows from the fewest state moves and the maximum number of warm-ups.
     """
-    content: Any = event.application.content
-    answer = {"processes": {one["id"]: one for one in content["processes"]}}
-    compared = compare_streams(document, answer, limits)
+    compared, moves = _compare_event(document, event, limits)
     interval = setting(event.application, "probing_rebalance_interval_ms")
     warmups = setting(event.application, "max_warmup_replicas")
-    least = next((one.bound for one in compared.measures if one.name == "state_moves"), None)
+    least = None if moves is None else moves.bound
     if least is not None:
         least = -(-least // warmups) * interval if warmups else None
     probing = group_kind.KindMeasure("probing_ms", event.probing_ms, least, least)
     return replace(compared, measures=(*compared.measures, probing), step=event.rebalances)
+
+
+def _compare_event(
+    document: KindDocument, event: StreamsEvent, limits: SearchLimits
+) -> tuple[group_kind.KindComparison, group_kind.KindMeasure | None]:
+    """Compare the last assignment of an event with the optimum; also return its state moves."""
+    content: Any = event.application.content
+    answer = {"processes": {one["id"]: one for one in content["processes"]}}
+    compared = compare_streams(document, answer, limits)
+    return compared, {one.name: one for one in compared.measures}.get("state_moves")
 
 
 HIGH_AVAILABILITY = "streams-high-availability"
@@ -371,23 +379,15 @@ def _forecast(
 
 def _cost(document: KindDocument, assignor: str, limits: SearchLimits) -> StreamsCost:
     event = run_application_until_stable(document, assignor, warmup_ms=RESTORE_MS)
+    _, moves = _compare_event(document, event, limits)
     return StreamsCost(
         rebalances=event.rebalances,
         probing_minutes=event.probing_ms / 60_000,
         state_moves=event.state_moves,
-        fewest_moves=_fewest_moves(document, event, limits),
+        fewest_moves=None if moves is None or moves.minimum != moves.bound else moves.minimum,
         restored_copies=event.restored_copies,
         failed=event.detail,
     )
-
-
-def _fewest_moves(document: KindDocument, event: StreamsEvent, limits: SearchLimits) -> int | None:
-    """Return the proven fewest state moves with the final number of tasks per process."""
-    content: Any = event.application.content
-    answer = {"processes": {one["id"]: one for one in content["processes"]}}
-    compared = compare_streams(document, answer, limits)
-    moves = {one.name: one for one in compared.measures}.get("state_moves")
-    return None if moves is None or moves.minimum != moves.bound else moves.minimum
 
 
 def _size(cost: StreamsCost) -> tuple[float, ...]:

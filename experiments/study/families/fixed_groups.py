@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 from itertools import combinations, combinations_with_replacement, permutations, product
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.families.random_groups import Family, random_even_assignment
@@ -295,10 +295,8 @@ class WindowFamily(GridFamily):
     """Family in which the subscriptions of members are sliding windows of half of the topics.
 
     If the rebalance is incremental, the members own a random balanced assignment, and a new
-    member joins. ``deal`` is the prefix of the seeds of these assignments.
+    member joins.
     """
-
-    deal: str
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
         """Build the group at position ``seed`` of the grid."""
@@ -319,7 +317,7 @@ class WindowFamily(GridFamily):
         if not point.incremental or point.members < 2:
             return group
         before = replace(group, members=group.members[:-1])
-        rng = Random(f"{self.deal}/{seed}")  # noqa: S311
+        rng = Random(f"jmh-small/{seed}")  # noqa: S311 - an earlier name of the family
         after = rejoin(before, random_even_assignment(before, rng))
         new_member = replace(group.members[-1], generation=NO_GENERATION)
         return replace(after, members=(*after.members, new_member))
@@ -330,11 +328,7 @@ JMH_SMALL = BenchmarkFamily(
     name="jmh-small", members=(10, 20, 50), partitions_per_member=(5, 10), topics=(10, 50)
 )
 WINDOWS_SMALL = WindowFamily(
-    name="windows-small",
-    members=(10, 20, 50),
-    partitions_per_member=(5, 10),
-    topics=(10, 50),
-    deal="jmh-small",  # the groups of this family had this name
+    name="windows-small", members=(10, 20, 50), partitions_per_member=(5, 10), topics=(10, 50)
 )
 
 
@@ -378,11 +372,8 @@ class SimulatedFamily(Family):
 
 
 @cache
-def _documents() -> dict[str, list[dict[str, object]]]:
-    documents: dict[str, list[dict[str, object]]] = json.loads(
-        RECORDED_GROUPS.read_text(encoding="utf-8")
-    )
-    return documents
+def _documents() -> Any:
+    return json.loads(RECORDED_GROUPS.read_text(encoding="utf-8"))
 
 
 @cache

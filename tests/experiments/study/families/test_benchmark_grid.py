@@ -1,7 +1,5 @@
 """The shapes of Kafka's benchmark, and the misses of Kafka's assignors on them."""
 
-from functools import partial
-
 import pytest
 
 from kassay.experiments.comparison.compare import Comparer, solve_optimum
@@ -16,7 +14,7 @@ from kassay.experiments.study.families.fixed_groups import (
 ASSIGNORS = ("sticky", "cooperative-sticky", "uniform")
 
 
-@pytest.mark.parametrize("kind", [BenchmarkFamily, partial(WindowFamily, deal="test")])
+@pytest.mark.parametrize("kind", [BenchmarkFamily, WindowFamily])
 def test_the_grid_has_every_point_once(kind):
     family = kind(name="test", members=(4, 6), partitions_per_member=(5,), topics=(2, 5))
     assert family.size == len(set(family.points)) == 16
