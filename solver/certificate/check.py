@@ -335,7 +335,10 @@ def _assignment_errors(
             return
         moves.append(movement(group, assignment))
         rebalance = stream.rebalances[number]
-        loads = _stream_loads(stream, group, assignment)
+        placement = rebalance.problem.valid_placement(assignment)
+        loads = np.zeros(len(stream.members), dtype=np.int64)
+        weight = rebalance.problem.weight if stream.is_weighted else np.ones_like(placement)
+        np.add.at(loads, rebalance.members[placement], weight)
         if not all(one.contains(loads) for one in rebalance.ranges):
             yield f"assignment {number}: the imbalance is above the limit of its level"
         yield from (
@@ -403,16 +406,6 @@ def _prices(stream: Stream, certificate: TrajectoryCertificate) -> Ints:
                 )
             prices[number, stream.members[name]] = price
     return prices
-
-
-def _stream_loads(stream: Stream, group: Group, assignment: Assignment) -> Ints:
-    """Return the load of each member of the stream."""
-    topics = group.topic_table()
-    loads = np.zeros(len(stream.members), dtype=np.int64)
-    for name, partitions in assignment.items():
-        weights = (topics[tp.topic].weight(tp.partition) for tp in partitions)
-        loads[stream.members[name]] = sum(weights) if stream.is_weighted else len(partitions)
-    return loads
 
 
 def _makespan(assignment: Assignment) -> int:

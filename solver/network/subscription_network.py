@@ -27,7 +27,7 @@ from kassay.solver.constraints import (
     Separated,
     group_constraints,
 )
-from kassay.solver.problem import Copies, Ints, Placement, Problem, first_partitions
+from kassay.solver.problem import Ints, Placement, Problem, first_partitions
 
 
 @dataclass(frozen=True)
@@ -192,17 +192,19 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
 
     Partitions with equal weights are required if there are capacities.
     """
-    if problem.copies is not None:
-        return _network_of_copies(problem, problem.copies)
-    placed = problem.consumer_set_of_topic >= 0
-    position = np.cumsum(placed, dtype=np.int64) - 1
+    group, copies = problem.group, problem.copies
+    if copies is None:
+        placed = np.flatnonzero(problem.consumer_set_of_topic >= 0)
+        position = np.zeros(len(group.topics), dtype=np.int64)
+        position[placed] = np.arange(len(placed))
+        topic = position[problem.topic] if problem.partition_count else position[:0]
+    else:  # a topic of the network per class of partitions, and capacities only
+        placed, topic, constraints = copies.topic, copies.class_of, group_constraints(group)
+    names = [group.topics[index].name for index in placed.tolist()]
     sets = problem.consumer_set_of_topic[placed].tolist()
     restrictions = _Restrictions(problem, [problem.consumer_sets[index] for index in sets])
     for constraint in constraints:
         restrictions.add(constraint)
-    pairs = zip(problem.group.topics, placed.tolist(), strict=True)
-    names = [topic.name for topic, is_placed in pairs if is_placed]
-    topic = position[problem.topic] if problem.partition_count else np.zeros(0, dtype=np.int64)
     consumers = restrictions.separate(topic, names)
     sizes = [len(members) for members in consumers]
     return SubscriptionNetwork(
@@ -211,25 +213,6 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
         head=np.concatenate([np.zeros(0, dtype=np.int64), *consumers]),
         topic=topic,
         topic_names=tuple(names),
-        capacity=restrictions.capacity,
-    )
-
-
-def _network_of_copies(problem: Problem, copies: Copies) -> SubscriptionNetwork:
-    """Build the network of a problem with copies, with a topic per class of partitions."""
-    sets = problem.consumer_set_of_topic[copies.topic].tolist()
-    consumers = [problem.consumer_sets[index] for index in sets]
-    restrictions = _Restrictions(problem, consumers)
-    for constraint in group_constraints(problem.group):
-        restrictions.add(constraint)
-    return SubscriptionNetwork(
-        problem=problem,
-        tail=np.repeat(
-            np.arange(len(consumers), dtype=np.int64), [len(each) for each in consumers]
-        ),
-        head=np.concatenate([np.zeros(0, dtype=np.int64), *consumers]),
-        topic=copies.class_of,
-        topic_names=tuple(problem.group.topics[index].name for index in copies.topic.tolist()),
         capacity=restrictions.capacity,
     )
 
