@@ -173,7 +173,7 @@ def _trajectories() -> Iterator[Question]:
 def _trajectory(groups: Sequence[Group]) -> Record:
     found = optimal_trajectory(groups, limits=SearchLimits(work=_WORK))
     status = "optimal" if found.is_optimal else "feasible"
-    return {"status": status, "levels": [("moves in total", found.value, found.bound, 0)]}
+    return {"status": status, "levels": [("moves in total", found.moves, found.bound, 0)]}
 
 
 def _plans() -> Iterator[Question]:

@@ -235,17 +235,6 @@ def improves(
     return improved < values
 
 
-class TrajectoryObjective(StrEnum):
-    """Number that the trajectory minimises: all moves, or the maximum per rebalance."""
-
-    TOTAL = "total"
-    LARGEST = "largest"
-
-    def of(self, moves: Sequence[int]) -> int:
-        """Return the value for the moves of each rebalance."""
-        return sum(moves) if self is TrajectoryObjective.TOTAL else max(moves, default=0)
-
-
 @dataclass(frozen=True, slots=True)
 class RebalanceEvidence:
     """Evidence of one rebalance.
@@ -285,12 +274,9 @@ class TrajectoryCertificate:
     levels
         Levels of each rebalance: imbalance, then movement.
     value, bound
-        Value of the objective, and a lower bound on it.
+        Moves over all rebalances, and a lower bound on them.
     scale
         The prices are in units of ``1 / scale`` moves.
-    move_costs
-        Cost of a move per rebalance, in the same unit, for the objective ``largest``. Their sum is
-        at most the scale.
     """
 
     levels: tuple[Level, ...]
@@ -298,8 +284,6 @@ class TrajectoryCertificate:
     bound: int
     scale: int
     rebalances: tuple[RebalanceEvidence, ...]
-    objective: TrajectoryObjective = TrajectoryObjective.TOTAL
-    move_costs: tuple[int, ...] = ()
 
     @property
     def trusted(self) -> tuple[int, ...]:

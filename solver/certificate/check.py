@@ -21,7 +21,6 @@ from kassay.solver.certificate.certificate import (
     LevelClaim,
     Origin,
     TrajectoryCertificate,
-    TrajectoryObjective,
     improves,
     level_limits,
     value_of,
@@ -307,7 +306,7 @@ def trajectory_errors(
         evidence = [one.loads for one in certificate.rebalances]
         stream = build_stream(groups, certificate.levels, evidence)
         prices = _prices(stream, certificate)
-        bound = price_bound(stream, prices, _move_costs(certificate), certificate.scale)
+        bound = price_bound(stream, prices, certificate.scale)
     except (InputError, UsageError) as error:
         yield f"the evidence is wrong: {error}"
         return
@@ -345,9 +344,8 @@ def _assignment_errors(
             f"rebalance {number}: {error}"
             for error in _least_errors(certificate, number, group, assignment, rebalance)
         )
-    value = certificate.objective.of(moves)
-    if value != certificate.value:
-        yield f"the assignments have the value {value}, not {certificate.value}"
+    if sum(moves) != certificate.value:
+        yield f"the assignments have {sum(moves)} moves, not {certificate.value}"
 
 
 def _least_errors(
@@ -379,19 +377,6 @@ def _is_permitted(group: Group, assignment: Assignment) -> bool:
     problem = build_problem(group)
     placement = problem.valid_placement(assignment)
     return not any(violated(problem, group_constraints(group), placement))
-
-
-def _move_costs(certificate: TrajectoryCertificate) -> Sequence[int]:
-    """Return the cost of a move per rebalance. Raise InputError if they prove no bound."""
-    number, costs = len(certificate.rebalances), certificate.move_costs
-    if certificate.objective is TrajectoryObjective.TOTAL:
-        return [certificate.scale] * number
-    if len(costs) != number or sum(costs) > certificate.scale:
-        raise InputError(
-            f"the costs of moves must be {number} numbers with a sum of at most "
-            f"{certificate.scale}, got {len(costs)} with the sum {sum(costs)}"
-        )
-    return costs
 
 
 def _prices(stream: Stream, certificate: TrajectoryCertificate) -> Ints:

@@ -28,20 +28,11 @@ from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver import constraints, objective
-from kassay.solver.certificate.certificate import (
-    Certificate,
-    Conflict,
-    LevelClaim,
-    Origin,
-    RebalanceEvidence,
-    TrajectoryCertificate,
-    TrajectoryObjective,
-)
+from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.certificate.refutation import PartitionPrices
 from kassay.solver.network.improving_chains import Transfer
 
 VERSION = 4
-TRAJECTORY_VERSION = 1
 
 
 CONSTRAINTS: dict[str, type[constraints.Constraint]] = {
@@ -299,70 +290,3 @@ _OPTIONAL_FIELDS: dict[type[constraints.Constraint], dict[str, Parser[Any]]] = {
     constraints.MaxPartitions: {"member": as_optional_text},
     constraints.Forbidden: {"partition": as_optional_integer},
 }
-
-
-def trajectory_certificate_document(certificate: TrajectoryCertificate) -> dict[str, object]:
-    """Convert a certificate of a trajectory to a JSON document."""
-    document: dict[str, object] = {
-        "version": TRAJECTORY_VERSION,
-        "levels": [level_document(level) for level in certificate.levels],
-        "value": certificate.value,
-        "bound": certificate.bound,
-        "scale": certificate.scale,
-        "rebalances": [_evidence_document(one) for one in certificate.rebalances],
-    }
-    if certificate.objective is not TrajectoryObjective.TOTAL:
-        document["objective"] = str(certificate.objective)
-        document["move_costs"] = list(certificate.move_costs)
-    return document
-
-
-def _evidence_document(one: RebalanceEvidence) -> dict[str, object]:
-    document: dict[str, object] = {
-        "member_sets": [list(names) for names in one.member_sets],
-        "prices": dict(one.prices),
-    }
-    if one.best is not None:
-        document["best"] = assignment_document(one.best)
-    if one.least is not None:
-        document["least"] = certificate_document(one.least)
-    return document
-
-
-def parse_trajectory_certificate(
-    document: object, where: str = "certificate"
-) -> TrajectoryCertificate:
-    """Parse a certificate of a trajectory. Raise InputError if the format is wrong."""
-    fields = parse_fields(
-        document,
-        where,
-        {
-            "version": as_integer,
-            "levels": items_of(_level),
-            "value": as_integer,
-            "bound": as_integer,
-            "scale": as_integer,
-            "rebalances": items_of(_evidence),
-        },
-        {"objective": word_of(TrajectoryObjective), "move_costs": as_integers},
-    )
-    version = fields.pop("version")
-    if version != TRAJECTORY_VERSION:
-        raise InputError(f"{where}: version must be {TRAJECTORY_VERSION}, got {version!r}")
-    return TrajectoryCertificate(**fields)
-
-
-def _level(value: object, where: str) -> objective.Level:
-    table = as_object(value, where)
-    check_keys(table, LEVEL_KEYS, where)
-    return parse_level(table, where)
-
-
-def _evidence(value: object, where: str) -> RebalanceEvidence:
-    fields = parse_fields(
-        value,
-        where,
-        {"member_sets": items_of(as_texts), "prices": table_of(as_integer)},
-        {"best": parse_named_assignment, "least": parse_certificate},
-    )
-    return RebalanceEvidence(**fields)

@@ -385,30 +385,26 @@ def greatest_price(stream: Stream) -> int:
     return Arithmetic.INT64.value // (4 * len(stream.rebalances))
 
 
-def price_bound(stream: Stream, prices: Ints, move_costs: Sequence[int], scale: int) -> int:
-    """Return a lower bound on the total cost of the moves over all rebalances.
+def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
+    """Return a lower bound on the moves over all rebalances.
 
     Parameters
     ----------
     prices
         Price of one unit of load per rebalance and member of the stream, in units of
-        ``1 / scale``. Any prices give a valid bound.
-    move_costs
-        Cost of a move per rebalance, in the same unit.
+        ``1 / scale`` moves. Any prices give a valid bound.
 
     Raises
     ------
     InputError
-        If a price, a cost or the scale is out of range.
+        If a price or the scale is out of range.
     """
     heaviest = max(int(stream.weight.max(initial=0)), 1)
     most = greatest_price(stream)
     prices_fit = heaviest * int(np.abs(prices).max(initial=0)) <= most
-    if not prices_fit or not 1 <= scale <= most or not all(0 <= c <= most for c in move_costs):
-        raise InputError(
-            f"prices, costs and scale must be at most {most}, and the scale at least 1"
-        )
-    owned_cost, free_cost = _path_costs(stream, prices, move_costs)
+    if not prices_fit or not 1 <= scale <= most:
+        raise InputError(f"prices and scale must be at most {most}, and the scale at least 1")
+    owned_cost, free_cost = _path_costs(stream, prices, scale)
     total = 0
     for row, count in enumerate(stream.count.tolist()):
         owned = stream.start[row]
@@ -421,7 +417,7 @@ def price_bound(stream: Stream, prices: Ints, move_costs: Sequence[int], scale: 
     return -(-total // scale)
 
 
-def _path_costs(stream: Stream, prices: Ints, move_costs: Sequence[int]) -> tuple[Ints, Ints]:
+def _path_costs(stream: Stream, prices: Ints, scale: int) -> tuple[Ints, Ints]:
     """Return the costs of cheapest paths over all rebalances.
 
     The first array has the cost by class and owner at the start, the second one the cost by class
@@ -435,7 +431,7 @@ def _path_costs(stream: Stream, prices: Ints, move_costs: Sequence[int]) -> tupl
         paths = np.where(stream.permitted(at), priced, _NOT_PERMITTED)
         cheapest = paths.min(axis=1, initial=_NOT_PERMITTED)
         free_cost = np.where(stream.assigned(at), cheapest, free_cost)
-        moved = free_cost + np.where(stream.assigned(at), move_costs[at], 0)
+        moved = free_cost + np.where(stream.assigned(at), scale, 0)
         owned_cost = np.where(
             stream.subscribed(at), np.minimum(paths, moved[:, None]), free_cost[:, None]
         )

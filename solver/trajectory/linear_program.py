@@ -23,7 +23,6 @@ from ortools.sat.python import cp_model
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from kassay.solver.certificate.certificate import TrajectoryObjective
 from kassay.solver.certificate.rebalance_sequence import Stream, greatest_price, price_bound
 from kassay.solver.cpsat.model import run_cpsat
 from kassay.solver.limits import SearchBudget
@@ -73,8 +72,6 @@ class LinearProgram:
         Per rebalance, a table of classes and members with the variable of the count, or -1.
     load_rows
         Per rebalance, the row of the load of each member, or -1.
-    move_rows
-        Per rebalance, the row that limits its moves by the largest number of moves.
     """
 
     cost: Floats
@@ -85,7 +82,6 @@ class LinearProgram:
     equations: int
     nodes: tuple[Ints, ...]
     load_rows: tuple[Ints, ...]
-    move_rows: Ints
 
     @property
     def counts(self) -> int:
@@ -110,7 +106,7 @@ class _Builder:
         self.entries: tuple[list[tuple[Ints, Ints, Floats]], ...] = ([], [])
         self.limits: tuple[list[Floats], ...] = ([], [])
         self.rows = [0, 0]
-        self.moves: dict[int, Ints] = {}  # variables with the sum of the moves, per rebalance
+        self.moves: list[Ints] = []  # variables with the sum of the moves, per rebalance
 
     def add_variables(self, lower: Floats, upper: Floats) -> Ints:
         self.lower.append(lower)
@@ -134,22 +130,8 @@ class _Builder:
         table[counts > 0] = self.add_variables(fixed, fixed)
         return table
 
-    def add_objective(self, objective: TrajectoryObjective) -> tuple[Floats, Ints]:
-        """Return the costs of the variables, and the rows that limit the moves per rebalance."""
-        if objective is TrajectoryObjective.TOTAL:
-            moves = np.concatenate([np.zeros(0, dtype=np.int64), *self.moves.values()])
-            return np.bincount(moves, minlength=self.variables).astype(np.float64), moves[:0]
-        rows = self.add_rows(1, np.zeros(len(self.moves)))
-        for row, variables in zip(rows, self.moves.values(), strict=True):
-            self.add_entries(1, np.full(len(variables), row), variables, 1.0)
-        largest = self.add_variables(np.zeros(1), np.full(1, np.inf))
-        self.add_entries(1, rows, np.repeat(largest, len(rows)), -1.0)
-        return (np.arange(self.variables) == largest).astype(np.float64), rows
 
-
-def build_program(
-    stream: Stream, window: Window, objective: TrajectoryObjective = TrajectoryObjective.TOTAL
-) -> LinearProgram:
+def build_program(stream: Stream, window: Window) -> LinearProgram:
     """Build the linear program of a window."""
     builder = _Builder()
     rebalances = range(window.first, window.end)
@@ -162,7 +144,6 @@ def build_program(
     load_rows = tuple(
         _add_loads(builder, stream, at, table) for table, at in zip(nodes, rebalances, strict=True)
     )
-    cost, move_rows = builder.add_objective(objective)
     parts = [part for entries in builder.entries for part in entries]
     shift = [0] * len(builder.entries[0]) + [builder.rows[0]] * len(builder.entries[1])
     rows = [part[0] + more for part, more in zip(parts, shift, strict=True)]
@@ -172,7 +153,7 @@ def build_program(
         shape=(sum(builder.rows), builder.variables),
     )
     return LinearProgram(
-        cost=cost,
+        cost=np.bincount(np.concatenate(builder.moves), minlength=builder.variables).astype(float),
         lower=np.concatenate(builder.lower),
         upper=np.concatenate(builder.upper),
         matrix=matrix,
@@ -180,7 +161,6 @@ def build_program(
         equations=builder.rows[0],
         nodes=nodes,
         load_rows=load_rows,
-        move_rows=move_rows + builder.rows[0],
     )
 
 
@@ -218,7 +198,7 @@ def _add_departures(builder: _Builder, stream: Stream, at: int, before: Ints, ta
     both = stays & (table >= 0)
     number = int(both.sum())
     departures = builder.add_variables(np.zeros(number), np.full(number, np.inf))
-    builder.moves[at] = np.concatenate([before[stays & (table < 0)], departures])
+    builder.moves.append(np.concatenate([before[stays & (table < 0)], departures]))
     rows = builder.add_rows(1, np.zeros(number))
     for columns, value in ((before[both], 1.0), (table[both], -1.0), (departures, -1.0)):
         builder.add_entries(1, rows, columns, value)
@@ -242,21 +222,16 @@ class Prices:
     ----------
     loads
         Price of one unit of load per rebalance and member.
-    moves
-        Cost of a move per rebalance.
     """
 
     loads: Ints
-    moves: tuple[int, ...]
     scale: int
 
     @classmethod
-    def zero(cls, stream: Stream, objective: TrajectoryObjective) -> Self:
+    def zero(cls, stream: Stream) -> Self:
         """Return prices of zero."""
-        scale = _scale(stream)
         shape = len(stream.rebalances), len(stream.members)
-        moves = (scale if objective is TrajectoryObjective.TOTAL else 0,) * shape[0]
-        return cls(np.zeros(shape, dtype=np.int64), moves, scale)
+        return cls(np.zeros(shape, dtype=np.int64), _scale(stream))
 
     @classmethod
     def of(cls, stream: Stream, program: LinearProgram, duals: Floats) -> Self:
@@ -269,16 +244,11 @@ class Prices:
             known = load_rows >= 0
             values = np.clip(-duals[load_rows[known]] * scale, -most, most)
             row[known] = np.rint(values).astype(np.int64)
-        moves = (scale,) * len(loads)
-        if len(program.move_rows):
-            shares = np.maximum(-duals[program.move_rows], 0)
-            shares /= max(1.0, float(shares.sum()) * (1 + 1e-9))
-            moves = tuple(int(share * scale) for share in shares.tolist())
-        return cls(loads, moves, scale)
+        return cls(loads, scale)
 
     def bound(self, stream: Stream) -> int:
-        """Compute the lower bound on the cost of all moves from these prices."""
-        return price_bound(stream, self.loads, self.moves, self.scale)
+        """Compute the lower bound on the moves from these prices."""
+        return price_bound(stream, self.loads, self.scale)
 
 
 def _scale(stream: Stream) -> int:

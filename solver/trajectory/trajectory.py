@@ -14,7 +14,6 @@ from kassay.solver.certificate.certificate import (
     Proof,
     RebalanceEvidence,
     TrajectoryCertificate,
-    TrajectoryObjective,
     weakest_proof,
 )
 from kassay.solver.certificate.rebalance_sequence import (
@@ -40,12 +39,12 @@ from kassay.solver.trajectory.trajectory_search import TrajectorySearch
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Assignments of a sequence of rebalances, with the value of the objective and a bound on it.
+    """Assignments of a sequence of rebalances with few moves, and a bound on the moves.
 
     Parameters
     ----------
     bound
-        Proven lower bound on the value of the objective.
+        Proven lower bound on the moves over all rebalances.
     per_rebalance
         Moves of each rebalance.
     one_after_the_other
@@ -55,7 +54,7 @@ class Trajectory:
         ``bound``, which may rely on HiGHS or CP-SAT.
     load_limits
         Maximum load that the level permits at each rebalance, and a lower bound on it, if weights
-        or speeds differ. The bound on the value refers to these limits.
+        or speeds differ. The bound on the moves refers to these limits.
     seconds
         Wall-clock time.
     """
@@ -74,23 +73,13 @@ class Trajectory:
         return sum(self.per_rebalance)
 
     @property
-    def objective(self) -> TrajectoryObjective:
-        """Return the objective that the assignments minimise."""
-        return self.certificate.objective
-
-    @property
-    def value(self) -> int:
-        """Return the value of the objective: all moves, or the maximum per rebalance."""
-        return self.objective.of(self.per_rebalance)
-
-    @property
     def is_optimal(self) -> bool:
-        """Return whether no assignments with these levels have a lower value."""
-        return self.value == self.bound and all(one.is_proven for one in self.load_limits)
+        """Return whether no assignments with these levels have fewer moves."""
+        return self.moves == self.bound and all(one.is_proven for one in self.load_limits)
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof that the value is the lowest."""
+        """Return the kind of proof that the moves are the fewest."""
         if not self.is_optimal:
             return Proof.NONE
         by_search = Proof.CP_SAT if self.load_limits else Proof.HIGHS
@@ -105,7 +94,6 @@ def optimal_trajectory(
     groups: Sequence[Group],
     *,
     levels: Iterable[Level] | None = None,
-    objective: TrajectoryObjective | str = TrajectoryObjective.TOTAL,
     limits: SearchLimits = SearchLimits(),
 ) -> Trajectory:
     """Find assignments of a sequence of rebalances with the fewest moves in total.
@@ -121,9 +109,6 @@ def optimal_trajectory(
         Imbalance, then movement: ``sum_of_squares`` or ``leximax``, or ``makespan`` with or
         without a tolerance; by default without a tolerance. If weights or speeds differ in a group,
         only ``makespan``.
-    objective
-        ``total`` minimises the moves over all rebalances, ``largest`` the maximum
-        number of moves of one rebalance.
     limits
         Limits of the search. When one is reached, the result is the best one found.
 
@@ -150,7 +135,7 @@ def optimal_trajectory(
     for group in groups:
         require_group(group)
     levels = default_trajectory_levels(groups) if levels is None else tuple(levels)
-    level, objective = trajectory_imbalance(levels), TrajectoryObjective(objective)
+    level = trajectory_imbalance(levels)
     check_groups(groups, level)
     budget = SearchBudget.start(limits)
     steps = _steps(groups, level, budget)
@@ -158,7 +143,7 @@ def optimal_trajectory(
         groups, levels, [step.best if step.solution else step.sets for step in steps]
     )
     counts = _one_after_the_other(steps, stream, budget)
-    search = TrajectorySearch(stream, objective, budget, counts)
+    search = TrajectorySearch(stream, budget, counts)
     search.run()
     assignments = _assignments_of(stream, search.counts)
     moves = tuple(total_moves(stream, search.counts))
@@ -168,13 +153,7 @@ def optimal_trajectory(
         for step, own, assignment in zip(steps, prices.loads.tolist(), assignments, strict=True)
     )
     certificate = TrajectoryCertificate(
-        levels,
-        value=objective.of(moves),
-        bound=search.certified,
-        scale=prices.scale,
-        rebalances=evidence,
-        objective=objective,
-        move_costs=() if objective is TrajectoryObjective.TOTAL else prices.moves,
+        levels, value=sum(moves), bound=search.certified, scale=prices.scale, rebalances=evidence
     )
     return Trajectory(
         assignments=assignments,

@@ -14,7 +14,6 @@ import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 from ortools.linear_solver import pywraplp
 
-from kassay.solver.certificate.certificate import TrajectoryObjective
 from kassay.solver.certificate.rebalance_sequence import Stream
 from kassay.solver.limits import SearchBudget
 from kassay.solver.problem import Ints
@@ -59,17 +58,11 @@ class TrajectorySearch:
         First incumbent: counts per class and member of each rebalance.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        objective: TrajectoryObjective,
-        budget: SearchBudget,
-        counts: Sequence[Ints],
-    ) -> None:
-        self.stream, self.objective, self.budget = stream, objective, budget
+    def __init__(self, stream: Stream, budget: SearchBudget, counts: Sequence[Ints]) -> None:
+        self.stream, self.budget = stream, budget
         self.counts = list(counts)
-        self.value = objective.of(total_moves(stream, counts))
-        self.prices = Prices.zero(stream, objective)
+        self.value = sum(total_moves(stream, counts))
+        self.prices = Prices.zero(stream)
         self.certified = 0  # bound that the prices prove
         self.bound = 0
 
@@ -78,10 +71,9 @@ class TrajectorySearch:
         if self._is_over():
             return
         whole = Window(0, len(self.counts), self.stream.start)
-        program = build_program(self.stream, whole, self.objective)
+        program = build_program(self.stream, whole)
         size = len(program.cost)
-        is_total = self.objective is TrajectoryObjective.TOTAL
-        has_flows = is_total and not self.stream.is_weighted
+        has_flows = not self.stream.is_weighted
         if has_flows and size <= _MAX_SIMPLEX:
             self._by_rounding(program)
         elif size <= _MAX_SIMPLEX:
@@ -91,10 +83,7 @@ class TrajectorySearch:
             self._prove(program, approximate_duals(program, part, precision=_PRECISION))
         if not self._is_over():
             part = self.budget.part(0.6 if size <= _MAX_BRANCHING else 1.0)
-            counts = _improved_counts(
-                self.stream, self.counts, self.objective, bound=self.bound, budget=part
-            )
-            self._offer(counts)
+            self._offer(_improved_counts(self.stream, self.counts, bound=self.bound, budget=part))
         if has_flows and _MAX_SIMPLEX < size <= _MAX_BRANCHING and not self._is_over():
             self._by_rounding(program)
         if not self._is_over() and size <= _MAX_BRANCHING:
@@ -115,7 +104,7 @@ class TrajectorySearch:
     def _offer(self, counts: Sequence[Ints] | None) -> None:
         if counts is None or not _is_permitted(self.stream, 0, counts):
             return
-        value = self.objective.of(total_moves(self.stream, counts))
+        value = sum(total_moves(self.stream, counts))
         if value < self.value:
             self.counts, self.value = list(counts), value
 
@@ -138,39 +127,31 @@ class TrajectorySearch:
 
 
 def _improved_counts(
-    stream: Stream,
-    counts: Sequence[Ints],
-    objective: TrajectoryObjective,
-    *,
-    bound: int,
-    budget: SearchBudget,
+    stream: Stream, counts: Sequence[Ints], *, bound: int, budget: SearchBudget
 ) -> list[Ints]:
     """Optimise overlapping windows of the counts, and then windows of twice the length.
 
     The search ends if a window contains all rebalances, or the bound or the limit is reached.
     """
     best, moves, size = list(counts), total_moves(stream, counts), _WINDOW_SIZE
-    while objective.of(moves) > bound:
+    while sum(moves) > bound:
         windows = list(_windows(stream, size))
         for first, end in windows:
-            if objective.of(moves) <= bound or not budget.has_work:
+            if sum(moves) <= bound or not budget.has_work:
                 return best
-            value = objective.of(moves[first : end + 1])
-            if objective.of(moves) > value and objective is TrajectoryObjective.LARGEST:
-                continue
+            value = sum(moves[first : end + 1])
             window = Window(
                 first,
                 end,
                 before=best[first - 1] if first else stream.start,
                 after=best[end] if end < len(best) else None,
             )
-            program = build_program(stream, window, objective)
+            program = build_program(stream, window)
             found = _optimal_counts(program, value, budget, is_exact=stream.is_weighted)
-            if found and not _is_permitted(stream, first, found):
-                found = None
-            changed = [*best[:first], *(found or best[first:end]), *best[end:]]
-            if _rank(stream, changed, objective) <= _rank(stream, best, objective):
-                best, moves = changed, total_moves(stream, changed)
+            if found and _is_permitted(stream, first, found):
+                changed = [*best[:first], *found, *best[end:]]
+                if sum(new := total_moves(stream, changed)) <= sum(moves):
+                    best, moves = changed, new
         if len(windows) == 1:
             return best
         size *= 2
@@ -184,13 +165,6 @@ def _is_permitted(stream: Stream, first: int, counts: Sequence[Ints]) -> bool:
         for at, table in enumerate(counts, start=first)
         for one in stream.rebalances[at].ranges
     )
-
-
-def _rank(
-    stream: Stream, counts: Sequence[Ints], objective: TrajectoryObjective
-) -> tuple[int, int]:
-    moves = total_moves(stream, counts)
-    return objective.of(moves), sum(moves)
 
 
 def _optimal_counts(

@@ -14,26 +14,19 @@ SUBSCRIPTIONS = ((), ("a",), ("b",), ("a", "b"))
 
 
 def fewest_moves(
-    groups: Sequence[Group],
-    *,
-    measure: str = "sum_of_squares",
-    excess: Fraction = Fraction(0),
-    largest: bool = False,
+    groups: Sequence[Group], *, measure: str = "sum_of_squares", excess: Fraction = Fraction(0)
 ) -> int:
     """Return the fewest moves by comparison of all sequences of permitted assignments.
 
-    The imbalance is at most the minimum, plus a relative excess. ``largest`` minimises the most
-    moves of one rebalance, instead of all moves.
+    The imbalance is at most the minimum, plus a relative excess.
     """
     owners = brute_force.owners(groups[0])
     costs = {frozenset(owners.items()): 0}
-    combine = max if largest else int.__add__
     for group in groups:
         following: dict[frozenset[tuple[tuple[str, int], str]], int] = {}
         for placement in _permitted(group, measure, excess):
             cost = min(
-                combine(moves, _moves(group, dict(past), placement))
-                for past, moves in costs.items()
+                moves + _moves(group, dict(past), placement) for past, moves in costs.items()
             )
             following[frozenset(placement.items())] = cost
         costs = following
