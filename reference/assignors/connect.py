@@ -12,111 +12,67 @@ names and order.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import cycle, islice
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass
+from itertools import chain, cycle
+from typing import Any
 
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.java_collections import set_capacity, string_order, utf16_key
 from kassay.reference.model.assignor_result import UpstreamError
 
-Task = tuple[str, int]
-"""Connector and number of a task."""
-
-
-@dataclass(slots=True)
-class ConnectorsAndTasks:
-    """Two sets with the order of insertion, as the keys of dictionaries."""
-
-    connectors: dict[str, None] = field(default_factory=dict)
-    tasks: dict[Task, None] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, connectors: Iterable[str], tasks: Iterable[Task]) -> Self:
-        """Return the distinct connectors and tasks in the given order."""
-        return cls(dict.fromkeys(connectors), dict.fromkeys(tasks))
-
-    @classmethod
-    def configured(cls, connectors: Mapping[str, int]) -> Self:
-        """Return sorted connectors and their tasks, from numbers of tasks per connector."""
-        names = sorted(connectors, key=utf16_key)
-        return cls.of(
-            names, ((name, number) for name in names for number in range(connectors[name]))
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self.connectors or self.tasks)
-
-    def __len__(self) -> int:
-        return len(self.connectors) + len(self.tasks)
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return type(self)(dict(self.connectors), dict(self.tasks))
-
-    def add(self, other: "ConnectorsAndTasks") -> None:
-        """Append the entries that are missing."""
-        self.connectors.update(other.connectors)
-        self.tasks.update(other.tasks)
-
-    def remove(self, other: "ConnectorsAndTasks") -> None:
-        """Remove the entries of another set."""
-        for connector in other.connectors:
-            self.connectors.pop(connector, None)
-        for task in other.tasks:
-            self.tasks.pop(task, None)
-
-    def without(self, *others: "ConnectorsAndTasks") -> Self:
-        """Return the entries that no other set contains, in the same order."""
-        left = self.copy()
-        for other in others:
-            left.remove(other)
-        return left
-
-    def common(self, other: "ConnectorsAndTasks") -> Self:
-        """Return the entries that another set contains too."""
-        return self.without(self.without(other))
-
-    def sorted(self) -> Self:
-        """Return the entries in the order of names and numbers."""
-        return self.of(sorted(self.connectors, key=utf16_key), sorted(self.tasks, key=task_key))
-
-    def document(self) -> dict[str, list[str]]:
-        """Return the JSON value of an answer."""
-        entries = self.sorted()
-        return {
-            "connectors": list(entries.connectors),
-            "tasks": [f"{connector}-{number}" for connector, number in entries.tasks],
-        }
-
-
-def task_key(task: Task) -> tuple[bytes, int]:
-    """Return a sort key that orders tasks like ``ConnectorTaskId.compareTo``."""
-    return utf16_key(task[0]), task[1]
-
-
-def assign_in_a_circle(
-    workers: Iterable[str], connectors: Mapping[str, int]
-) -> dict[str, ConnectorsAndTasks]:
-    """Assign connectors with the given numbers of tasks to the sorted workers."""
-    assigned = {worker: ConnectorsAndTasks() for worker in sorted(workers, key=utf16_key)}
-    if not assigned:
-        return {}
-    configured = ConnectorsAndTasks.configured(connectors)
-    # One circle for both lists: the first task follows the last connector.
-    circle = cycle(assigned.values())
-    for connector in configured.connectors:
-        next(circle).connectors[connector] = None
-    for task in configured.tasks:
-        next(circle).tasks[task] = None
-    return assigned
-
-
-E = TypeVar("E")
-Loads = dict[str, ConnectorsAndTasks]
+_CONNECTOR = -1
+"""Number of an entry that is a connector. The entries of its tasks have numbers from 0."""
+Entry = tuple[str, int]
+"""Name of a connector and number of its task, or `_CONNECTOR` for the connector itself."""
+Entries = dict[Entry, None]
+"""A set of connectors and tasks with the order of insertion."""
+Loads = dict[str, Entries]
 """Connectors and tasks per worker, in the order of upstream's list of workers."""
 
 _BACKOFF_MULTIPLIER = 40
+
+
+def _configured(connectors: Mapping[str, int]) -> Entries:
+    """Return sorted connectors, then their tasks, from numbers of tasks per connector."""
+    entries = [(name, number) for name in connectors for number in range(-1, connectors[name])]
+    return dict.fromkeys(sorted(entries, key=_entry_key))
+
+
+def _entry_key(entry: Entry) -> tuple[bool, bytes, int]:
+    """Return a sort key: connectors first, and tasks like ``ConnectorTaskId.compareTo``."""
+    name, number = entry
+    return number != _CONNECTOR, utf16_key(name), number
+
+
+def _sorted(entries: Iterable[Entry]) -> Entries:
+    return dict.fromkeys(sorted(entries, key=_entry_key))
+
+
+def _without(entries: Entries, *others: Entries) -> Entries:
+    return {entry: None for entry in entries if not any(entry in other for other in others)}
+
+
+def _common(entries: Entries, other: Entries) -> Entries:
+    return {entry: None for entry in entries if entry in other}
+
+
+def _union(sets: Iterable[Entries]) -> Entries:
+    return dict.fromkeys(chain.from_iterable(sets))
+
+
+def _by_kind(entries: Entries) -> tuple[list[Entry], list[Entry]]:
+    """Return the connectors and the tasks of a set."""
+    connectors = [entry for entry in entries if entry[1] == _CONNECTOR]
+    return connectors, [entry for entry in entries if entry[1] != _CONNECTOR]
+
+
+def assign_in_a_circle(workers: Iterable[str], connectors: Mapping[str, int]) -> Loads:
+    """Assign connectors with the given numbers of tasks to the sorted workers."""
+    assigned: Loads = {worker: {} for worker in sorted(workers, key=utf16_key)}
+    # One circle for both kinds: the first task follows the last connector.
+    for entry, own in zip(_configured(connectors), cycle(assigned.values()), strict=False):
+        own[entry] = None
+    return assigned
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +95,8 @@ class IncrementalCooperativeAssignor:
 
     def __init__(self, max_delay: int) -> None:
         self._max_delay = max_delay
-        self._previous_assignment = ConnectorsAndTasks()
-        self._previous_revocation = ConnectorsAndTasks()
+        self._previous_assignment: Entries = {}
+        self._previous_revocation: Entries = {}
         self._previous_members: tuple[str, ...] = ()
         self._revoked_in_previous = False
         self._successive_revoking_rebalances = 0
@@ -149,7 +105,7 @@ class IncrementalCooperativeAssignor:
         self.delay = 0
 
     def perform_task_assignment(
-        self, configured: ConnectorsAndTasks, members: Mapping[str, ConnectorsAndTasks], *, now: int
+        self, configured: Entries, members: Mapping[str, Entries], *, now: int
     ) -> ClusterAssignment:
         """Return the changes of one rebalance at the time ``now``, in milliseconds.
 
@@ -159,36 +115,34 @@ class IncrementalCooperativeAssignor:
         members = {worker: members[worker] for worker in string_order(members)}
         active = _union(members.values())
         self._check_previous_revocation(active)
-        deleted = self._previous_assignment.without(configured).sorted()
-        lost = self._previous_assignment.without(active, deleted).sorted()
-        created = configured.without(self._previous_assignment, active).sorted()
-        current = {worker: own.without(deleted) for worker, own in members.items()}
+        deleted = _sorted(_without(self._previous_assignment, configured))
+        lost = _sorted(_without(self._previous_assignment, active, deleted))
+        created = _sorted(_without(configured, self._previous_assignment, active))
+        current = {worker: _without(own, deleted) for worker, own in members.items()}
         # Upstream revokes an entry that several workers run from all of them.
-        unwanted = _union((deleted, _duplicated(members)))
-        to_revoke = {worker: own.common(unwanted) for worker, own in members.items()}
-        following = {worker: own.without(unwanted) for worker, own in members.items()}
-        to_assign = created.copy()
-        to_assign.add(self._handle_lost_assignments(lost, following, now))
+        counts = Counter(chain.from_iterable(members.values()))
+        unwanted = deleted | {entry: None for entry, count in counts.items() if count > 1}
+        to_revoke = {worker: _common(own, unwanted) for worker, own in members.items()}
+        following = {worker: _without(own, unwanted) for worker, own in members.items()}
+        to_assign = created | self._handle_lost_assignments(lost, following, now)
         self._revoke_for_balance(configured, following, to_revoke, now)
         if not following:
             raise UpstreamError("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
-        _assign([(w, own.connectors) for w, own in following.items()], to_assign.connectors)
-        _assign([(w, own.tasks) for w, own in following.items()], to_assign.tasks)
+        for kind, entries in enumerate(_by_kind(to_assign)):
+            _assign(following, kind, entries)
         self._remember(to_revoke, following, lost)
-        assigned = {worker: own.without(current[worker]) for worker, own in following.items()}
+        assigned = {worker: _without(own, current[worker]) for worker, own in following.items()}
         return ClusterAssignment(assigned, to_revoke)
 
-    def _check_previous_revocation(self, active: ConnectorsAndTasks) -> None:
+    def _check_previous_revocation(self, active: Entries) -> None:
         """Start from the entries that the workers run if a revocation had no effect."""
-        if self._previous_revocation.common(active):
+        if _common(self._previous_revocation, active):
             self._previous_assignment = active
-        self._previous_revocation = ConnectorsAndTasks()
+        self._previous_revocation = {}
 
-    def _handle_lost_assignments(
-        self, lost: ConnectorsAndTasks, workers: Loads, now: int
-    ) -> ConnectorsAndTasks:
+    def _handle_lost_assignments(self, lost: Entries, workers: Loads, now: int) -> Entries:
         """Return the lost entries that are assigned like new ones, or wait for their worker."""
-        nothing = ConnectorsAndTasks()
+        nothing: Entries = {}
         if not lost and not self._revoked_in_previous:
             self._reset_delay()
             return nothing
@@ -197,10 +151,9 @@ class IncrementalCooperativeAssignor:
             return lost
         if 0 < self._scheduled_rebalance <= now:
             candidates = [workers[worker] for worker in self._candidates if worker in workers]
-            for index, connector in enumerate(lost.connectors if candidates else ()):
-                candidates[index % len(candidates)].connectors[connector] = None
-            for index, task in enumerate(lost.tasks if candidates else ()):
-                candidates[index % len(candidates)].tasks[task] = None
+            for entries in _by_kind(lost):
+                for entry, own in zip(entries, cycle(candidates), strict=False):
+                    own[entry] = None
             self._reset_delay()
             self._revoked_in_previous = False
             return nothing if candidates else lost
@@ -218,7 +171,7 @@ class IncrementalCooperativeAssignor:
         self.delay = 0
 
     def _revoke_for_balance(
-        self, configured: ConnectorsAndTasks, following: Loads, to_revoke: Loads, now: int
+        self, configured: Entries, following: Loads, to_revoke: Loads, now: int
     ) -> None:
         """Revoke entries of workers with too many, except during a delay."""
         if self.delay > 0:
@@ -237,14 +190,14 @@ class IncrementalCooperativeAssignor:
                 self._scheduled_rebalance = now + self.delay
                 return
         for worker, revoked in revocations.items():
-            to_revoke[worker].add(revoked)
-            following[worker].remove(revoked)
+            to_revoke[worker].update(revoked)
+            following[worker] = _without(following[worker], revoked)
         self._revoked_in_previous = True
 
-    def _remember(self, revoked: Loads, following: Loads, lost: ConnectorsAndTasks) -> None:
+    def _remember(self, revoked: Loads, following: Loads, lost: Entries) -> None:
         self._previous_revocation = _union(revoked.values())
-        self._previous_assignment = _union(following.values()).without(self._previous_revocation)
-        self._previous_assignment.add(lost)
+        kept = _without(_union(following.values()), self._previous_revocation)
+        self._previous_assignment = kept | lost
         self._previous_members = tuple(following)
 
 
@@ -256,71 +209,41 @@ def _backoff(attempts: int, max_delay: int) -> int:
     return min(int(math.pow(_BACKOFF_MULTIPLIER, exponent)), max_delay)
 
 
-def _union(sets: Iterable[ConnectorsAndTasks]) -> ConnectorsAndTasks:
-    union = ConnectorsAndTasks()
-    for entries in sets:
-        union.add(entries)
-    return union
-
-
-def _duplicated(members: Mapping[str, ConnectorsAndTasks]) -> ConnectorsAndTasks:
-    """Return the connectors and tasks that several workers run."""
-    connectors = Counter(one for own in members.values() for one in own.connectors)
-    tasks = Counter(one for own in members.values() for one in own.tasks)
-    return ConnectorsAndTasks.of(
-        (one for one, count in connectors.items() if count > 1),
-        (one for one, count in tasks.items() if count > 1),
-    )
-
-
-def _perform_load_balancing_revocations(configured: ConnectorsAndTasks, workers: Loads) -> Loads:
+def _perform_load_balancing_revocations(configured: Entries, workers: Loads) -> Loads:
+    """Return the first entries of each worker that has more than its share of a kind."""
+    revoked: Loads = {}
     if not configured or not any(workers.values()):
-        return {}
-    connectors = _load_balancing_revocations(
-        len(configured.connectors), {worker: own.connectors for worker, own in workers.items()}
-    )
-    tasks = _load_balancing_revocations(
-        len(configured.tasks), {worker: own.tasks for worker, own in workers.items()}
-    )
-    return {
-        worker: ConnectorsAndTasks.of(connectors.get(worker, ()), tasks.get(worker, ()))
-        for worker in workers
-        if worker in connectors or worker in tasks
-    }
-
-
-def _load_balancing_revocations(
-    total: int, workers: Mapping[str, dict[E, None]]
-) -> dict[str, list[E]]:
-    """Return the first entries of each worker that has more than its share."""
-    minimum, extras = divmod(total, len(workers))
-    sizes = Counter(len(own) for own in workers.values())
-    if sizes[minimum + 1] == extras and sizes[minimum] + sizes[minimum + 1] == len(workers):
-        return {}
-    revoked: dict[str, list[E]] = {}
-    for worker, own in workers.items():
-        if len(own) <= minimum:
+        return revoked
+    for kind, entries in enumerate(_by_kind(configured)):
+        minimum, extras = divmod(len(entries), len(workers))
+        lists = {worker: _by_kind(own)[kind] for worker, own in workers.items()}
+        sizes = Counter(map(len, lists.values()))
+        if sizes[minimum + 1] == extras and sizes[minimum] + sizes[minimum + 1] == len(workers):
             continue
-        # The first workers in the order of the hash map keep one entry more.
-        most = minimum + 1 if extras > 0 else minimum
-        extras -= 1
-        if len(own) > most:
-            revoked[worker] = list(islice(own, len(own) - most))
+        for worker, own in lists.items():
+            if len(own) <= minimum:
+                continue
+            # The first workers in the order of the hash map keep one entry more.
+            most = minimum + 1 if extras > 0 else minimum
+            extras -= 1
+            if len(own) > most:
+                revoked.setdefault(worker, {}).update(dict.fromkeys(own[: len(own) - most]))
     return revoked
 
 
-def _assign(workers: list[tuple[str, dict[E, None]]], entries: Iterable[E]) -> None:
+def _assign(workers: Loads, kind: int, entries: Iterable[Entry]) -> None:
     """Assign entries in layers: one to each worker with the fewest entries, and so on."""
-    workers.sort(key=lambda worker: (len(worker[1]), utf16_key(worker[0])))
+    sizes = {worker: len(_by_kind(own)[kind]) for worker, own in workers.items()}
+    order = sorted(workers, key=lambda worker: (sizes[worker], utf16_key(worker)))
     waiting = iter(entries)
     while True:
-        fewest = len(workers[0][1])
-        layer = [own for _, own in workers if len(own) == fewest]
-        for own in layer:
+        fewest = sizes[order[0]]
+        for worker in [worker for worker in order if sizes[worker] == fewest]:
             entry = next(waiting, None)
             if entry is None:
                 return
-            own[entry] = None
+            workers[worker][entry] = None
+            sizes[worker] += 1
 
 
 DEFAULT_MAX_DELAY = 300_000
@@ -353,8 +276,8 @@ class _Cluster:
         self._leader: IncrementalCooperativeAssignor | None = None
         self._now = 0
         self._delay = 0
-        self._configured = ConnectorsAndTasks()
-        self._workers: dict[str, ConnectorsAndTasks] = {}
+        self._configured: Entries = {}
+        self._workers: dict[str, Entries] = {}
         self._stopped = {"connector_downtime_ms": 0, "task_downtime_ms": 0}
         self._rounds: list[dict[str, object]] = []
 
@@ -380,14 +303,12 @@ class _Cluster:
         return states
 
     def _apply(self, step: Mapping[str, Any]) -> IncrementalCooperativeAssignor:
-        self._configured = ConnectorsAndTasks.configured(step["connectors"])
+        self._configured = _configured(step["connectors"])
         if self._leader is None or step.get("new_leader", False):
             self._leader = IncrementalCooperativeAssignor(self._max_delay)
         running = step.get("running", {})
         self._workers = {
-            worker: _parse(running[worker])
-            if worker in running
-            else self._workers.get(worker, ConnectorsAndTasks())
+            worker: _parse(running[worker]) if worker in running else self._workers.get(worker, {})
             for worker in step["workers"]
         }
         return self._leader
@@ -403,9 +324,9 @@ class _Cluster:
     def _pass(self, milliseconds: int) -> None:
         """Count the time in which configured connectors and tasks do not run."""
         self._now += milliseconds
-        stopped = self._configured.without(*self._workers.values())
-        self._stopped["connector_downtime_ms"] += milliseconds * len(stopped.connectors)
-        self._stopped["task_downtime_ms"] += milliseconds * len(stopped.tasks)
+        connectors, tasks = _by_kind(_without(self._configured, *self._workers.values()))
+        self._stopped["connector_downtime_ms"] += milliseconds * len(connectors)
+        self._stopped["task_downtime_ms"] += milliseconds * len(tasks)
 
     def _rebalance(self, leader: IncrementalCooperativeAssignor) -> None:
         """Rebalance until a rebalance revokes nothing."""
@@ -422,9 +343,7 @@ class _Cluster:
         revoked = {worker: own for worker, own in result.revoked.items() if own}
         for worker, own in self._workers.items():
             # New entries precede kept ones.
-            kept = own.without(result.revoked[worker])
-            self._workers[worker] = received[worker].copy()
-            self._workers[worker].add(kept)
+            self._workers[worker] = received[worker] | _without(own, result.revoked[worker])
         self._rounds.append(
             {
                 "at_ms": self._now,
@@ -436,23 +355,31 @@ class _Cluster:
         return bool(revoked)
 
 
-def _transmitted(own: ConnectorsAndTasks) -> ConnectorsAndTasks:
+def _transmitted(own: Entries) -> Entries:
     """Return the entries after encoding and decoding, which groups the tasks by connector."""
-    connectors = string_order(own.connectors, capacity=set_capacity(len(own.connectors)))
-    numbers: dict[str, list[int]] = {connector: [] for connector in connectors}
-    for connector, number in own.tasks:
-        numbers.setdefault(connector, []).append(number)
-    tasks = ((connector, number) for connector, listed in numbers.items() for number in listed)
-    return ConnectorsAndTasks.of(connectors, tasks)
+    connectors, tasks = _by_kind(own)
+    names = [name for name, _ in connectors]
+    names = string_order(names, capacity=set_capacity(len(names)))
+    place = {name: index for index, name in enumerate(dict.fromkeys([*names, *dict(tasks)]))}
+    tasks.sort(key=lambda task: place[task[0]])
+    return dict.fromkeys([*((name, _CONNECTOR) for name in names), *tasks])
 
 
-def _parse(running: Mapping[str, Iterable[str]]) -> ConnectorsAndTasks:
-    tasks: list[Task] = []
+def _parse(running: Mapping[str, Iterable[str]]) -> Entries:
+    entries = [(connector, _CONNECTOR) for connector in running.get("connectors", ())]
     for text in running.get("tasks", ()):
         connector, _, number = text.rpartition("-")
-        tasks.append((connector, int(number)))
-    return ConnectorsAndTasks.of(running.get("connectors", ()), tasks)
+        entries.append((connector, int(number)))
+    return dict.fromkeys(entries)
 
 
-def _documents(workers: Mapping[str, ConnectorsAndTasks]) -> dict[str, object]:
-    return {worker: workers[worker].document() for worker in sorted(workers, key=utf16_key)}
+def _documents(workers: Mapping[str, Entries]) -> dict[str, object]:
+    return {worker: _document(workers[worker]) for worker in sorted(workers, key=utf16_key)}
+
+
+def _document(own: Entries) -> dict[str, list[str]]:
+    connectors, tasks = _by_kind(_sorted(own))
+    return {
+        "connectors": [name for name, _ in connectors],
+        "tasks": [f"{name}-{number}" for name, number in tasks],
+    }
