@@ -16,8 +16,7 @@ from itertools import product
 
 from kassay import Assignment, Group
 from kassay.reference.assignors import assign
-from kassay.reference.model.assignment import current_partitions
-from kassay.reference.model.assignor_result import LivelockError
+from kassay.reference.model.assignment import LivelockError, current_partitions
 
 _UNKNOWN = (1 << 62, 0)
 

@@ -27,8 +27,7 @@ from kassay.reference.documents.json_codec import (
     parse_assignment,
     parse_group,
 )
-from kassay.reference.model.assignment import Assignment, movement
-from kassay.reference.model.assignor_result import LivelockError
+from kassay.reference.model.assignment import Assignment, LivelockError, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector
 from kassay.solver.network.improving_chains import explain

@@ -14,8 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from kassay.reference.documents.json_codec import assignment_document, parse_group
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import LivelockError
+from kassay.reference.model.assignment import Assignment, LivelockError
 from kassay.reference.model.group import Group
 
 

@@ -28,9 +28,8 @@ from kassay.reference.assignors import run_assignor
 from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.model.assignment import Assignment, rejoin, violations
-from kassay.reference.model.assignor_result import LivelockError, UpstreamError
-from kassay.reference.model.errors import InputError, RunError
+from kassay.reference.model.assignment import Assignment, LivelockError, rejoin, violations
+from kassay.reference.model.errors import InputError, RunError, UpstreamError
 from kassay.reference.model.group import Group, cached, topic_starts
 from kassay.reference.model.joined_groups import join_assignments, split_group
 from kassay.reference.model.topic_partitions import select

@@ -33,8 +33,7 @@ from kassay.reference.assignors.connect import (
 )
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.assignment import Assignment, rejoin, violations
-from kassay.reference.model.assignor_result import UpstreamError
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UpstreamError
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve

@@ -28,8 +28,8 @@ from kassay.reference.coordinator.consumer_coordinator import (
 )
 from kassay.reference.coordinator.consumer_group import ConsumerMember
 from kassay.reference.coordinator.runtime import Clock, Log
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import LivelockError, UpstreamError
+from kassay.reference.model.assignment import Assignment, LivelockError
+from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import (

@@ -20,9 +20,8 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import run
 from kassay.reference.assignors import ASSIGNORS, Assignor, RebalanceProtocol, Release
-from kassay.reference.model.assignment import NO_OWNER, Assignment, ownership
-from kassay.reference.model.assignor_result import LivelockError, UpstreamError
-from kassay.reference.model.errors import InputError, RunError
+from kassay.reference.model.assignment import NO_OWNER, Assignment, LivelockError, ownership
+from kassay.reference.model.errors import InputError, RunError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group, Member
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
 

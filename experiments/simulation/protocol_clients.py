@@ -19,8 +19,7 @@ from kassay.reference.coordinator.consumer_coordinator import (
     HeartbeatResponse,
 )
 from kassay.reference.coordinator.consumer_group import ConsumerMember
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import LivelockError
+from kassay.reference.model.assignment import Assignment, LivelockError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import (

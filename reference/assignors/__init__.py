@@ -8,15 +8,15 @@ from types import MappingProxyType
 from kassay.reference.assignors import broker
 from kassay.reference.assignors import zookeeper_consumer as zookeeper
 from kassay.reference.assignors.client import range_and_roundrobin, sticky
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
-from kassay.reference.model.errors import UsageError
+from kassay.reference.model.assignment import Assignment, LivelockError
+from kassay.reference.model.errors import UpstreamError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 
 __all__ = [
     "ASSIGNORS",
     "Assignor",
+    "AssignorResult",
     "Goal",
     "Port",
     "RebalanceProtocol",
@@ -27,6 +27,25 @@ __all__ = [
 ]
 
 Assignor = Callable[[Group], Assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class AssignorResult:
+    """Result of an assignor for a group: an assignment, a livelock or an exception.
+
+    Exactly one of the last three fields is not None. ``livelock`` is set if the real assignor does
+    not terminate, ``failed`` if it throws.
+    """
+
+    assignor: str
+    assignment: Assignment | None = None
+    livelock: LivelockError | None = None
+    failed: UpstreamError | None = None
+
+    @property
+    def terminated(self) -> bool:
+        """Return whether Kafka's assignor terminates, possibly with an exception."""
+        return self.livelock is None
 
 
 class RebalanceProtocol(StrEnum):

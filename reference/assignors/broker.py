@@ -27,7 +27,7 @@ from kassay.reference.java_collections import (
     uuid_map,
 )
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import Group, Member, Topic, cached, topic_starts
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions, select
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.java_collections import set_capacity, string_order, utf16_key
-from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import UpstreamError
 
 _CONNECTOR = -1
 """Number of an entry that is a connector. The entries of its tasks have numbers from 0."""

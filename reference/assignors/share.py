@@ -20,7 +20,7 @@ from kassay.reference.java_collections import (
     uuid_hash,
     uuid_map,
 )
-from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import UpstreamError
 
 Answer = dict[str, list[tuple[str, int]]]
 _Partition = tuple[int, int]

@@ -14,8 +14,7 @@ from uuid import UUID
 
 from kassay.reference.documents.kind_documents import KindDocument, TaskId, parse_task
 from kassay.reference.java_collections import HashMap, poll_order, uuid_key
-from kassay.reference.model.assignor_result import UpstreamError
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UpstreamError
 from kassay.reference.protocol.streams_messages import RUNNING
 
 

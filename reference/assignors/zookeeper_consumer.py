@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kassay.reference.java_collections import string_hash, utf16_key
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import TopicPartition
 

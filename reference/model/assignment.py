@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kassay.reference.model import display
 from kassay.reference.model.display import short_mapping
-from kassay.reference.model.errors import InternalError
+from kassay.reference.model.errors import InternalError, KassayError
 from kassay.reference.model.group import NO_GENERATION, Group, Results, cached, topic_starts
 from kassay.reference.model.topic_partitions import (
     NO_PARTITIONS,
@@ -285,6 +285,33 @@ class Assignment(Mapping[str, Partitions]):
     def _repr_html_(self) -> str:
         """Return an HTML table of the load and partitions per member, for notebooks."""
         return display.loads_table("assignment", self.counts(), self, heading="count")
+
+
+class LivelockError(KassayError):
+    """Error: Kafka's assignor does not terminate, because its state repeats.
+
+    Parameters
+    ----------
+    state
+        Assignment when the repetition was detected.
+    cycle_length
+        Passes over the partitions from a state to its first repetition.
+    circling
+        Partitions that move within the cycle, by topic and number.
+    """
+
+    def __init__(
+        self, state: Assignment, cycle_length: int, circling: tuple[TopicPartition, ...]
+    ) -> None:
+        super().__init__(state, cycle_length, circling)
+        self.state = state
+        self.cycle_length = cycle_length
+        self.circling = circling
+
+    def __str__(self) -> str:
+        names = ", ".join(str(tp) for tp in self.circling)
+        passes = "in every pass" if self.cycle_length == 1 else f"every {self.cycle_length} passes"
+        return f"the state repeats {passes}; partitions that move back and forth: {names}"
 
 
 def cached_per_group(

@@ -1,4 +1,6 @@
-"""Errors of kassay: input errors, usage errors and run errors."""
+"""Errors of kassay: input, usage and run errors, and failures of Kafka's assignors."""
+
+from typing import Literal
 
 
 class KassayError(Exception):
@@ -19,3 +21,31 @@ class RunError(KassayError, RuntimeError):
 
 class InternalError(RunError):
     """An inconsistency that only a defect of kassay or of a library can cause."""
+
+
+JavaClass = Literal[
+    "ArithmeticException",
+    "ArrayIndexOutOfBoundsException",
+    "IllegalArgumentException",
+    "IllegalStateException",
+    "IndexOutOfBoundsException",
+    "NoSuchElementException",
+    "NullPointerException",
+    "PartitionAssignorException",
+]
+
+
+class UpstreamError(KassayError):
+    """Error: Kafka's assignor throws an exception for this group.
+
+    ``java_class`` is the simple name of the exception class, ``detail`` the reason. The class is
+    None for an assignor of another library.
+    """
+
+    def __init__(self, java_class: JavaClass | None, detail: str) -> None:
+        super().__init__(java_class, detail)
+        self.java_class = java_class
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return self.detail if self.java_class is None else f"{self.java_class}: {self.detail}"

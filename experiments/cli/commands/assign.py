@@ -11,8 +11,8 @@ from kassay.experiments.implementations.library_catalogue import uses_cooperativ
 from kassay.experiments.implementations.runner import RunResult, run
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.json_codec import assignment_document
-from kassay.reference.model.assignment import violations
-from kassay.reference.model.assignor_result import LivelockError, UpstreamError
+from kassay.reference.model.assignment import LivelockError, violations
+from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import Group
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kassay.reference.assignors.client.rebalance_input import PartitionTable, RackInfo
 from kassay.reference.java_collections import HashMap, string_hash
-from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.metrics import balance_score
 

@@ -13,7 +13,7 @@ from kassay.reference.assignors.client import rebalance_input
 from kassay.reference.assignors.client.rebalance_input import MemberSubscription, RackSets
 from kassay.reference.java_collections import utf16_key
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
 

@@ -25,8 +25,8 @@ from kassay.reference.assignors.client.rebalance_input import (
     subscriptions,
 )
 from kassay.reference.java_collections import computed_order, string_order, utf16_key
-from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.assignor_result import LivelockError, UpstreamError
+from kassay.reference.model.assignment import Assignment, LivelockError
+from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.topic_partitions import Partitions
 

@@ -6,8 +6,9 @@ from kassay.experiments.implementations.runner import (
     run_until_stable,
 )
 from kassay.reference import Assignment, Group, Member, Topic
-from kassay.reference.model.assignment import rejoin
-from kassay.reference.model.assignor_result import AssignorResult, LivelockError, UpstreamError
+from kassay.reference.assignors import AssignorResult
+from kassay.reference.model.assignment import LivelockError, rejoin
+from kassay.reference.model.errors import UpstreamError
 
 GROUP = Group(
     topics=(Topic(name="t", partitions=2), Topic(name="alone", partitions=4)),

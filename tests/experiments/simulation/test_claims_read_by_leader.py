@@ -9,7 +9,7 @@ from kassay.experiments.simulation.policies import (
     library_assignor,
     member_as_leader_reads_it,
 )
-from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Member
 
 DOCS = Path(__file__).parents[3] / "docs" / "results" / "clients.md"

@@ -6,7 +6,7 @@ import pytest
 
 from kassay.reference import violations
 from kassay.reference.assignors import assign, run_assignor
-from kassay.reference.model.assignor_result import LivelockError
+from kassay.reference.model.assignment import LivelockError
 from tests.reference.assignors.notation import group
 
 NONTERMINATING = group(

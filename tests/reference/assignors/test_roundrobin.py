@@ -3,7 +3,7 @@
 import pytest
 
 from kassay.reference.assignors import assign
-from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import UpstreamError
 from tests.reference.assignors.notation import group, lists, with_instance_ids, without
 
 

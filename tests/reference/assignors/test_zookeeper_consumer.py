@@ -8,7 +8,7 @@ from kassay.reference import Group
 from kassay.reference.assignors import assign
 from kassay.reference.assignors.zookeeper_consumer import range_threads, roundrobin_threads
 from kassay.reference.java_collections import string_hash
-from kassay.reference.model.assignor_result import UpstreamError
+from kassay.reference.model.errors import UpstreamError
 from tests.reference.assignors.notation import group, lists
 
 
