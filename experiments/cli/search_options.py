@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -288,16 +288,4 @@ class AddedMembers:
         False,
         "Compute a number of members even if lag is the weight. Lag measures the backlog, not "
         "the traffic: the result is the number of members that can share the backlog.",
-    )
-
-
-def downtime_option() -> Any:
-    """Declare the time of a restart."""
-    return option(10.0, "Time during which the process of a restarting member does not run.", min=0)
-
-
-def pause_option() -> Any:
-    """Declare the time between the restarts of a rolling restart."""
-    return option(
-        30.0, "Time from the start of a restarted member to the stop of the next one.", min=0.1
     )

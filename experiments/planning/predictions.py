@@ -57,43 +57,8 @@ _NUMBERS = re.compile(r"([+-]?)(\d+)(?:\.\.\1(\d+)(?::(\d+))?)?")
 """Number of members with an optional sign, or a range of numbers with the same sign."""
 
 
-def add_members(
-    group: Group, count: int, *, like: str | None = None, allow_lag: bool = False
-) -> Group:
-    """Add members to a group, or remove its last members if ``count`` is negative.
-
-    New members copy the subscription, rack and capacity of the member ``like``. By default they
-    subscribe to every topic that has a subscriber. Raises InputError if the weights are lag,
-    unless ``allow_lag`` is true.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=4),), members=(Member(id="a", subscription=("t",)),)
-    ... )
-    >>> [member.id for member in add_members(group, 2).members]
-    ['a', 'new-1', 'new-2']
-    """
-    if not count:
-        return group
-    resizing = Resizing.of(group, like=like, allow_lag=allow_lag)
-    number = len(group.members) + count
-    if number < 0:
-        raise InputError(
-            f"cannot remove {-count} members from group {group.id!r}, "
-            f"which has {len(group.members)} members"
-        )
-    return resizing.resized(number)
-
-
-def mean_weight(topic: Topic) -> int:
-    """Return the mean weight of the partitions of a topic, rounded up."""
-    return -(-topic.total_weight // max(1, topic.partitions))
-
-
 def grown_topic(topic: Topic, count: int) -> Topic:
-    """Add partitions to a topic. They get no racks, and the mean weight of the topic."""
+    """Add partitions to a topic. They get no racks, and the mean weight, rounded up."""
     if count < topic.partitions:
         raise InputError(
             f"topic {topic.name!r} has {topic.partitions} partitions; "
@@ -102,7 +67,8 @@ def grown_topic(topic: Topic, count: int) -> Topic:
     added = count - topic.partitions
     weights, racks = topic.weights, topic.racks
     if weights is not None:
-        weights = (*weights, *[mean_weight(topic)] * added)
+        mean = -(-topic.total_weight // max(1, topic.partitions))
+        weights = (*weights, *[mean] * added)
     if racks is not None:
         racks = (*racks, *[() for _ in range(added)])
     return replace(topic, partitions=count, weights=weights, racks=racks)
@@ -124,8 +90,12 @@ def changed_groups(
         Numbers of members in the syntax of ``kassay forecast --members``.
     partitions
         New partition counts, each as ``TOPIC=COUNT``. They apply to each number of members.
-    like, allow_lag
-        As in `add_members`.
+    like
+        Id of the member with the subscription, rack, capacity and speed of added members. By
+        default they subscribe to every topic that has a subscriber. If the number decreases, the
+        last members leave.
+    allow_lag
+        Accept weights that are lag.
 
     Examples
     --------
@@ -151,15 +121,22 @@ def changed_groups(
         names.append(f"{topic} {count} partitions")
     if members is None:
         return {", ".join(names): changed} if names else {}
-    groups = {}
+    groups, current = {}, len(group.members)
     for part in members.split(","):
         sign, numbers = _numbers_of_members(part)
         for number in numbers:
+            total = current + int(f"{sign}{number}") if sign else number
+            if total < 0:
+                raise InputError(
+                    f"cannot remove {number} members from group {group.id!r}, "
+                    f"which has {current} members"
+                )
+            resized = changed
+            if total != current:
+                resizing = Resizing.of(changed, like=like, allow_lag=allow_lag)
+                resized = resizing.resized(total)
             name = f"members {sign}{number}" if sign else f"{number} members"
-            added = int(f"{sign}{number}") if sign else number - len(group.members)
-            groups[", ".join([*names, name])] = add_members(
-                changed, added, like=like, allow_lag=allow_lag
-            )
+            groups[", ".join([*names, name])] = resized
     return groups
 
 
@@ -203,17 +180,12 @@ class Prediction:
         found, group, makespan = self.solution.assignment, self.group, self.makespan
         subscribers, before = group.subscribers(), self.before.subscribers()
         return {
-            "configuration": name,
-            "change": None,
-            "restart": None,
-            **_sizes(group),
-            "status": str(self.solution.status),
+            **_entry(name, group, str(self.solution.status), found),
             "makespan": None
             if makespan is None
             else {"value": self.shown(makespan.value), "bound": self.shown(makespan.bound)},
             "movement": None if found is None else value_and_bound(self.solution.movement),
             "levels": self.solution.values_by_level(),
-            "idle": None if found is None else load_vector(group, found).count(0),
             "topics_without_subscribers": [
                 topic for topic, one in before.items() if one and not subscribers.get(topic)
             ],
@@ -233,38 +205,39 @@ class Prediction:
         }
 
 
-def _sizes(group: Group) -> dict[str, int]:
-    """Return the numbers of consuming members, consumed partitions, and those without owner."""
-    subscribers = group.subscribers()
-    partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
-    owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
-    return {
-        "members": len(participants(group)),
-        "partitions": partitions,
-        "placed": partitions - owned,
-    }
-
-
 def _max_speed(group: Group) -> int:
     """Return the maximum speed of the members that subscribe to a topic with partitions."""
     return max((group.members[index].speed for index in group.participant_indices), default=1)
 
 
+def _entry(
+    name: str, group: Group, status: str, assignment: Assignment | None
+) -> dict[str, object]:
+    """Return the sizes of a group, and its idle members with an assignment."""
+    subscribers = group.subscribers()
+    partitions = sum(topic.partitions for topic in group.topics if subscribers[topic.name])
+    owned = sum(len(member.owned) for member in with_valid_ownership(group).members)
+    return {
+        "configuration": name,
+        "change": None,
+        "restart": None,
+        "members": len(participants(group)),
+        "partitions": partitions,
+        "placed": partitions - owned,
+        "status": status,
+        "idle": None if assignment is None else load_vector(group, assignment).count(0),
+    }
+
+
 def current_record(group: Group) -> dict[str, object]:
     """Return the loads of the owned partitions as a JSON object like those of predictions."""
-    owned = with_valid_ownership(group)
-    kept = Assignment({member.id: member.owned for member in owned.members})
+    kept = Assignment({one.id: one.owned for one in with_valid_ownership(group).members})
     held = loads(group, kept)
     makespan = member_units(group).shown(max(relative_loads(group, held).values(), default=0))
     return {
-        "configuration": AS_IS,
-        "change": None,
-        "restart": None,
-        **_sizes(group),
-        "status": "current",
+        **_entry(AS_IS, group, AS_IS, kept),
         "makespan": {"value": makespan, "bound": makespan},
         "movement": {"value": 0, "bound": 0},
-        "idle": load_vector(group, kept).count(0),
         "loads": held,
     }
 

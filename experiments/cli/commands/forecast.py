@@ -24,13 +24,7 @@ from kassay.experiments.cli.groups import (
 )
 from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
 from kassay.experiments.cli.output import Format, Record, TableLayout, error_record, format_option
-from kassay.experiments.cli.search_options import (
-    AddedMembers,
-    ObjectiveOptions,
-    SearchOptions,
-    downtime_option,
-    pause_option,
-)
+from kassay.experiments.cli.search_options import AddedMembers, ObjectiveOptions, SearchOptions
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
@@ -99,8 +93,12 @@ class ForecastOptions:
         min=1,
         show_default="1",
     )
-    downtime: float = downtime_option()
-    pause: float = pause_option()
+    downtime: float = option(
+        10.0, "Time during which the process of a restarting member does not run.", min=0
+    )
+    pause: float = option(
+        30.0, "Time from the start of a restarted member to the stop of the next one.", min=0.1
+    )
     session_timeout: float = option(45.0, "Session timeout of the members.", min=1)
     criterion: Criterion = option(
         Criterion.UNOWNED,

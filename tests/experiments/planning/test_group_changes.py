@@ -1,11 +1,6 @@
 import pytest
 
-from kassay.experiments.planning.predictions import (
-    add_members,
-    changed_groups,
-    grown_topic,
-    predict,
-)
+from kassay.experiments.planning.predictions import changed_groups, grown_topic, predict
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.errors import UsageError
 
@@ -23,18 +18,21 @@ GROUP = Group(
 
 
 def test_added_members_subscribe_to_all_consumed_topics():
-    members = add_members(GROUP, 2).members
+    [group] = changed_groups(GROUP, members="+2").values()
+    members = group.members
     assert [member.id for member in members] == ["a", "b", "new-1", "new-2"]
     assert [member.subscription for member in members[2:]] == [("t", "u"), ("t", "u")]
 
 
 def test_added_members_can_copy_an_existing_member():
-    new = add_members(GROUP, 1, like="a").members[2]
+    [group] = changed_groups(GROUP, members="+1", like="a").values()
+    new = group.members[2]
     assert (new.subscription, new.capacity, new.rack, len(new.owned)) == (("t",), 9, "r", 0)
 
 
 def test_a_negative_count_removes_the_last_members():
-    assert [member.id for member in add_members(GROUP, -1).members] == ["a"]
+    [group] = changed_groups(GROUP, members="-1").values()
+    assert [member.id for member in group.members] == ["a"]
 
 
 def test_new_partitions_get_the_mean_weight():
