@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, Field, field, fields
 from fractions import Fraction
-from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -214,20 +213,15 @@ class ComposedCommand(TyperCommand):
     """Command with the options of all dataclasses that are parameters of a function.
 
     The default of a parameter is an instance with defaults for this command. A class variable
-    ``panel`` of a dataclass is the heading of its options in the help. A parameter of type
-    ``typer.Context`` receives the context of the command.
+    ``panel`` of a dataclass is the heading of its options in the help.
     """
 
     def __init__(self, name: str, run: Callable[..., None]) -> None:
         self.run = run
         self.groups: dict[str, tuple[Any, dict[str, Callable[[Any], object]]]] = {}
-        self.contexts: list[str] = []
         params = []
         for parameter in inspect.signature(run).parameters.values():
             group = parameter.annotation
-            if group is typer.Context:
-                self.contexts.append(parameter.name)
-                continue
             defaults = {one.name: one.default for one in fields(group)}
             if parameter.default is not parameter.empty:
                 defaults = {name: getattr(parameter.default, name) for name in defaults}
@@ -252,18 +246,19 @@ class ComposedCommand(TyperCommand):
             name: group(**{key: convert(ctx.params[key]) for key, convert in converters.items()})
             for name, (group, converters) in self.groups.items()
         }
-        self.run(**groups, **dict.fromkeys(self.contexts, ctx))
+        self.run(**groups)
 
 
-def known_names(
-    kind: str, choices: Sequence[str], default: Sequence[str] = ()
-) -> Callable[[list[str] | None], list[str]]:
+_Names = list[str] | None
+
+
+def known_names(kind: str, choices: Sequence[str]) -> Callable[[_Names], _Names]:
     """Return a Typer callback that removes duplicate names and rejects unknown names."""
 
-    def check(names: list[str] | None) -> list[str]:
+    def check(names: _Names) -> _Names:
         for name in names or ():
             check_name(kind, choices, name)
-        return list(dict.fromkeys(names or default))
+        return list(dict.fromkeys(names)) if names else None
 
     return check
 
@@ -290,14 +285,6 @@ def parse_share(text: str) -> Fraction:
     if share < 0:
         raise typer.BadParameter(f"a share must be at least 0, such as 0.05 or 5%, got {text!r}")
     return share
-
-
-def check_directory(path: Path | None) -> Path | None:
-    """Raise a usage error if an output directory is a file or lies in one."""
-    for part in () if path is None else (path, *path.parents):
-        if part.exists() and not part.is_dir():
-            raise typer.BadParameter(f"must be a directory, but {part} is a file")
-    return path
 
 
 def given_options(*groups: "DataclassInstance", without: Sequence[str] = ()) -> list[str]:

@@ -88,12 +88,11 @@ def required_assignor() -> Any:
     return assignor_option(of_each_kind=True, default=REQUIRED)
 
 
-def assignors_option(*, is_checked: bool = True) -> Any:
-    """Declare the assignors of a comparison, of one kind of documents."""
+def assignors_option() -> Any:
+    """Declare the assignors of a comparison; `assignors_of_one_kind` checks them."""
     return option(
         None,
         f"Kafka assignor, repeatable: {', '.join([*ASSIGNORS, *KIND_PORTS])}; {_FURTHER}",
-        callback=assignors_of_one_kind if is_checked else None,
         metavar="NAME",
         show_default="all but legacy-range and legacy-roundrobin",
     )

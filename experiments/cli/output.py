@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kassay.experiments.cli.application import (
-    REQUIRED,
-    check_directory,
-    option,
-    print_error,
-    print_note,
-)
+from kassay.experiments.cli.application import REQUIRED, option, print_error, print_note
 from kassay.reference.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,16 +39,7 @@ def directory_option(
     text: str = "Directory to write the files to.", *, default: Any = REQUIRED, **settings: Any
 ) -> Any:
     """Declare the output directory. ``settings`` are further settings of the option."""
-    return option(
-        default, text, "--output", "-o", callback=check_directory, metavar="DIR", **settings
-    )
-
-
-def _writable_location(uri: str) -> str:
-    from kassay.experiments.study.output_reader import location
-
-    check_directory(location(uri))
-    return uri
+    return option(default, text, "--output", "-o", file_okay=False, metavar="DIR", **settings)
 
 
 def location_option() -> Any:
@@ -65,7 +50,6 @@ def location_option() -> Any:
         "hdfs:// or s3a://.",
         "--output",
         "-o",
-        callback=_writable_location,
         metavar="URI",
     )
 
@@ -142,12 +126,7 @@ def print_records(
 def print_json(records: Sequence[Record]) -> None:
     """Print records as indented JSON: one record as an object, several records as a list."""
     document = records[0] if len(records) == 1 else records
-    typer.echo(_json(document, indent=2))
-
-
-def json_line(record: Record) -> str:
-    """Convert one record to a line of JSON."""
-    return _json(record)
+    typer.echo(json_line(document, indent=2))
 
 
 def json_lines(records: Iterable[Record]) -> str:
@@ -155,7 +134,8 @@ def json_lines(records: Iterable[Record]) -> str:
     return "".join(json_line(record) + "\n" for record in records)
 
 
-def _json(document: object, indent: int | None = None) -> str:
+def json_line(document: object, indent: int | None = None) -> str:
+    """Convert one record to a line of JSON, or to indented JSON."""
     try:
         return json.dumps(document, ensure_ascii=False, indent=indent)
     except ValueError as error:

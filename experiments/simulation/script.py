@@ -442,38 +442,3 @@ def libraries_of(script: Script) -> dict[str, str]:
     """Return the client library of each member that has one, by client id."""
     plans = [*script.members, *(event.new_member for event in script.events)]
     return {plan.id: plan.library for plan in plans if plan is not None and plan.library}
-
-
-def with_library_shares(script: Script, shares: Mapping[str, int]) -> Script:
-    """Assign a library to each share, in percent, of the members without a library.
-
-    The members of each library are spread evenly over the list of members.
-
-    Examples
-    --------
-    >>> plans = tuple(MemberPlan(id=f"c{n}", topics=("t",)) for n in range(4))
-    >>> script = Script(name="s", topics=(), members=plans)
-    >>> mixed = with_library_shares(script, {"sarama": 25, "franz-go": 50})
-    >>> [member.library for member in mixed.members]
-    ['franz-go', None, 'sarama', 'franz-go']
-    """
-    free = [member.id for member in script.members if member.library is None]
-    chosen = dict(zip(free, _spread(shares, len(free)), strict=True))
-
-    def with_library(member: MemberPlan) -> MemberPlan:
-        return replace(member, library=member.library or chosen.get(member.id))
-
-    return replace(script, members=tuple(map(with_library, script.members)))
-
-
-def _spread(shares: Mapping[str, int], count: int) -> Sequence[str | None]:
-    """Return one library per member, so that each prefix of the list has about these shares."""
-    percents: dict[str | None, int] = {None: 100 - sum(shares.values())}
-    percents.update(shares)
-    given = dict.fromkeys(percents, 0)
-    chosen: list[str | None] = []
-    for number in range(1, count + 1):
-        library = max(percents, key=lambda name: percents[name] * number - 100 * given[name])
-        given[library] += 1
-        chosen.append(library)
-    return chosen

@@ -69,7 +69,7 @@ _SHOWN_LOADS = 8
 class CompareOptions:
     """Command-line options of ``kassay compare``."""
 
-    assignor: list[str] | None = assignors_option(is_checked=False)
+    assignor: list[str] | None = assignors_option()
     output_format: Format = format_option(Format.JSONL)
 
 

@@ -7,9 +7,8 @@ import typer
 
 from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.output import Format, print_records, print_table
-from kassay.experiments.implementations.library_catalogue import parse_library_version
 from kassay.experiments.simulation.policies import POLICIES, policy_named
-from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script, with_library_shares
+from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate as run
 from kassay.experiments.simulation.simulation_result import (
     SimulationCost,
@@ -34,28 +33,6 @@ def _plot_file(file: Path | None) -> Path | None:
     return file
 
 
-def _parse_shares(texts: list[str]) -> dict[str, int]:
-    """Parse values of ``--library``: LIBRARY[@VERSION]=SHARE%."""
-    shares: dict[str, int] = {}
-    for text in texts:
-        name, _, share = text.partition("=")
-        number = share.removesuffix("%")
-        if not (number.isdecimal() and share.endswith("%") and 1 <= int(number) <= 100):
-            raise typer.BadParameter(
-                f"--library: expected LIBRARY=SHARE%, such as sarama=50%, got {text!r}"
-            )
-        try:
-            parse_library_version(name)
-        except InputError as error:
-            raise typer.BadParameter(f"--library: {error}") from None
-        shares[name] = shares.get(name, 0) + int(number)
-    if sum(shares.values()) > 100:
-        raise typer.BadParameter(
-            f"--library: the shares sum to {sum(shares.values())} %, more than 100 %"
-        )
-    return shares
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
     """Command-line options of ``kassay simulate``."""
@@ -73,14 +50,6 @@ class SimulateOptions:
         "installed library, such as kafka-clients@2.4.0:sticky (see `kassay libraries`).",
         callback=_known_policies,
         show_default="the policies of the script",
-    )
-    library: list[str] | None = option(
-        None,
-        "Share of the members that use a client library, repeatable, such as sarama=50%. All "
-        "other members use the policy's own library. The library of the leader computes the "
-        "assignment.",
-        metavar="LIBRARY[@VERSION]=SHARE%",
-        show_default="the libraries of the script",
     )
     output_format: Format | None = option(
         None,
@@ -105,8 +74,7 @@ def simulate(options: SimulateOptions) -> None:
 
     Example: `kassay simulate rolling-restart --policy sticky --policy uniform --format table`
     """
-    shares = _parse_shares(options.library or [])
-    loaded = [with_library_shares(load_script(script), shares) for script in options.scripts]
+    loaded = map(load_script, options.scripts)
     runs = [(script, name) for script in loaded for name in options.policy or script.policies]
     if options.plot is not None and len(runs) != 1:
         raise typer.BadParameter(

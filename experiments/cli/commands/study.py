@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,12 @@ from kassay.experiments.cli.application import (
     note_on_interrupt,
     option,
 )
-from kassay.experiments.cli.assignor_options import assignors_option, cases_option, known_assignor
+from kassay.experiments.cli.assignor_options import (
+    assignors_of_one_kind,
+    assignors_option,
+    cases_option,
+    known_assignor,
+)
 from kassay.experiments.cli.cluster_options import SparkOptions, tasks_option
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import location_option, print_table
@@ -51,11 +56,14 @@ class StudiedGroups(LimitOptions):
     family: list[str] | None = option(
         None,
         f"Family of generated groups, repeatable: {', '.join(STUDIED)}.",
-        callback=known_names("family", list(STUDIED), USUAL),
+        callback=known_names("family", list(STUDIED)),
         show_default=f"{USUAL[0]} to {USUAL[-1]}",
     )
     cases: int = cases_option(1000)
     assignor: list[str] | None = assignors_option()
+
+
+_DEFAULTS = StudiedGroups(work=10.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +85,7 @@ class StudyOptions:
 
 
 def study(
-    options: StudyOptions,
-    context: typer.Context,
-    spark: SparkOptions,
-    studied: StudiedGroups = StudiedGroups(work=10.0),
+    options: StudyOptions, spark: SparkOptions, studied: StudiedGroups = StudiedGroups(work=10.0)
 ) -> None:
     """Compare assignors with the proven optimum on many groups, with Spark.
 
@@ -94,8 +99,13 @@ def study(
     begin = time.perf_counter()
     if options.config is None:
         config = _config_of_options(studied)
+    elif studied != _DEFAULTS:
+        raise typer.BadParameter(
+            "options for groups, assignors and limits cannot be combined with "
+            f"{options.config}; set the values in the file"
+        )
     else:
-        config = _config_of_file(context, options.config)
+        config = _config_of_file(options.config)
     documents, uris, all_valid = _read_groups(config.groups)
     if not (documents or uris or len(config.cases())):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
@@ -162,22 +172,15 @@ def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], b
 
 def _config_of_options(options: StudiedGroups) -> StudyConfig:
     return StudyConfig(
-        families=divided_seeds(options.family or [], options.cases),
+        families=divided_seeds(options.family or USUAL, options.cases),
         seeds=options.cases,
-        assignors=tuple(options.assignor or ()),
+        assignors=tuple(assignors_of_one_kind(options.assignor)),
         groups=tuple(options.groups or ()),
         limits=options.case_limits(),
     )
 
 
-def _config_of_file(context: typer.Context, path: Path) -> StudyConfig:
-    for one in fields(StudiedGroups):
-        source = context.get_parameter_source(one.name)
-        if source is not None and source.name != "DEFAULT":
-            name = f"--{one.name.replace('_', '-')}"
-            raise typer.BadParameter(
-                f"{name} cannot be combined with {path}; set the value in the file"
-            )
+def _config_of_file(path: Path) -> StudyConfig:
     with open_text(path) as stream:
         config = read_config(stream.read(), name_of(path), directory=path.parent)
     names = (known_assignor(name, of_each_kind=True) for name in config.assignors)

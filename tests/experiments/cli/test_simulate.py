@@ -22,13 +22,6 @@ def test_jsonl_output_has_the_group_of_each_rebalance(kassay):
     [
         (("no-such-script",), "'no-such-script' is neither a file nor a built-in script"),
         (("crash", "--policy", "stikcy"), "unknown policy 'stikcy'"),
-        (("crash", "--library", "sarama=half"), "expected LIBRARY=SHARE%, such as sarama=50%"),
-        (("crash", "--library", "nosuch=50%"), "unknown library 'nosuch'"),
-        (("crash", "--library", "sarama=60%", "--library", "franz-go=60%"), "sum to 120 %"),
-        (
-            ("crash", "--policy", "uniform", "--library", "sarama=50%"),
-            "the policy must be a client assignor, such as sticky, got 'uniform'",
-        ),
         (("crash", "scale-in", "--plot", "x.svg"), "--plot requires one script and one policy"),
         (("there/is/none.yaml",), "there/is/none.yaml: no such file or directory"),
     ],
