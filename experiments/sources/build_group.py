@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from kassay.experiments.sources.document_rows import Counts
 from kassay.experiments.sources.import_options import (
     ImportOptions,
     MemberTopics,
@@ -17,6 +16,7 @@ from kassay.experiments.sources.import_options import (
 )
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
 from kassay.experiments.sources.recognise_library import recognise_library
+from kassay.experiments.sources.table_rows import Counts
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Assumed, Client, Group, Member, Protocol, Topic
 from kassay.reference.model.group_remarks import AssumedSubscriptions, with_assumption

@@ -13,7 +13,6 @@ from typing import TextIO
 
 from kassay.experiments.sources.build_group import build_group, with_subscriptions
 from kassay.experiments.sources.describe_output import parse_text
-from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows, merge_counts
 from kassay.experiments.sources.import_options import (
     ImportOptions,
     with_hosts_and_speeds,
@@ -21,6 +20,7 @@ from kassay.experiments.sources.import_options import (
 )
 from kassay.experiments.sources.kind_texts import is_kind_text, read_kind_text
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
+from kassay.experiments.sources.table_rows import NO_ROWS, DocumentRows, merge_counts
 from kassay.experiments.sources.tool_documents import UnknownFormatError, recognise_tool
 from kassay.reference.documents.input_files import SourceText, read_text, source_texts
 from kassay.reference.documents.json_codec import read_groups

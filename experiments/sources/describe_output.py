@@ -11,7 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from io import StringIO
 
-from kassay.experiments.sources.describe_rows import (
+from kassay.experiments.sources.recognise_library import client_id_of
+from kassay.experiments.sources.table_rows import (
     FIELDS,
     KNOWN_COLUMNS,
     Cells,
@@ -28,7 +29,6 @@ from kassay.experiments.sources.describe_rows import (
     read_header,
     split_row,
 )
-from kassay.experiments.sources.recognise_library import client_id_of
 from kassay.reference.documents.input_files import error_at
 
 _SEPARATORS = ",;\t"

@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from kassay.experiments.sources.document_rows import Counts
 from kassay.experiments.sources.merge_captures import ObservedGroup, PartitionKey
+from kassay.experiments.sources.table_rows import Counts
 from kassay.reference.documents.input_files import (
     as_object,
     as_text,

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kassay.experiments.sources.describe_rows import (
+from kassay.experiments.sources.table_rows import (
+    NO_ROWS,
+    DocumentRows,
     MemberRow,
     Notice,
     OffsetRow,
@@ -12,7 +14,6 @@ from kassay.experiments.sources.describe_rows import (
     ParsedText,
     StateRow,
 )
-from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows
 from kassay.reference.documents.input_files import error_at
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import (
