@@ -244,13 +244,8 @@ def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -
 
     By default, the compared delays are 0, and 10 s below and above the time of a restart; the last
     one is recommended unless the current setting is as good.
-
-    Raises
-    ------
-    InputError
-        If the cluster has no worker or no task, or uses the eager protocol.
-    UsageError
-        If a delay is not an integer of at least 0.
+    Raise `InputError` if the cluster has no worker or no task, or uses the eager protocol, and
+    `UsageError` if a delay is not an integer of at least 0.
     """
     start = _Start.of(document)
     current: Any = document.content.get("scheduled_rebalance_max_delay_ms", DEFAULT_MAX_DELAY)

@@ -103,17 +103,10 @@ def run_application_until_stable(
 ) -> StreamsEvent:
     """Run an assignor and its probing rebalances, until it requests no follow-up rebalance.
 
-    Parameters
-    ----------
-    document
-        The application at the rebalance that follows an event.
-    assignor
-        ``streams-high-availability`` or ``kafka-streams[@VERSION]:ASSIGNOR``, or a function that
-        returns the answer for a document.
-    warmup_ms
-        Time after which a process has restored the state of an assigned task. By default, the
-        state is complete at the next rebalance. The lag does not change before that. A process
-        loses the state of a task that it is not assigned.
+    The assignor is ``streams-high-availability`` or ``kafka-streams[@VERSION]:ASSIGNOR``, or a
+    function that returns the answer for a document. A process restores the state of an assigned
+    task in ``warmup_ms``, by default until the next rebalance; the lag does not change before
+    that. It loses the state of a task that it is not assigned.
     """
     application = _Application(document, warmup_ms)
     now, rounds, restored = 0, 0, 0
@@ -283,13 +276,8 @@ def forecast_application(
     Each setting starts from its own stable assignment. The restart and the loss are those of the
     process with the highest cost. By default, one change of each of `SETTINGS` and the assignors
     of the request are compared with the current settings, which come first.
-
-    Raises
-    ------
-    InputError
-        If the application has no process or no task with state.
-    UsageError
-        If a setting or an assignor is not one of Kafka Streams.
+    Raise `InputError` if the application has no process or no task with state, and `UsageError`
+    if a setting or an assignor is not one of Kafka Streams.
     """
     content: Any = document.content
     stateful = sum(

@@ -152,21 +152,9 @@ def verified_manifest(
 ) -> dict[str, Any]:
     """Read the newest manifest of an output directory, and verify the files that it lists.
 
-    Parameters
-    ----------
-    directory
-        The output directory.
-    found
-        Digests of the files, if the directory has only copies of the manifests and the tables
-        of a report.
-    partial
-        Ignore damaged cases of a study. Its summary, which is always verified, was computed
-        from undamaged cases.
-
-    Raises
-    ------
-    InputError
-        If there is no complete manifest, or if files are damaged.
+    Without ``found``, the digests of all files are computed. ``partial`` ignores damaged cases of a
+    study; its summary, which is always verified, was computed from undamaged cases. Raise
+    `InputError` if there is no complete manifest, or if files are damaged.
     """
     manifest = read_manifest(directory)
     damage = damaged_files(directory, manifest, found)

@@ -197,7 +197,6 @@ class StreamTotals:
             str(name): part.droplevel("assignor").reindex(self._streams, fill_value=0)
             for name, part in sums.groupby("assignor")
         }
-        self.assignors = tuple(self._columns)
         if OPTIMUM in self._columns:
             optimal = self._columns[OPTIMUM]["moves"]
             for part in self._columns.values():

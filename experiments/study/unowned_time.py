@@ -28,12 +28,7 @@ def unowned_seconds(
 ) -> dict[str, float]:
     """Return the partition-seconds without an owner over rebalances, by protocol.
 
-    Parameters
-    ----------
-    groups
-        The group at each rebalance, with the owners before it.
-    moves
-        Moves over all rebalances.
+    ``groups`` has the group at each rebalance, and ``moves`` counts the moves of all rebalances.
 
     Examples
     --------
