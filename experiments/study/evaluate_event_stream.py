@@ -41,11 +41,6 @@ class _State:
 
     network: SubscriptionNetwork
 
-    @classmethod
-    def of(cls, group: Group) -> "_State":
-        """Build the network of a group."""
-        return cls(build_network(build_problem(group)))
-
     @cached_property
     def counts(self) -> Ints:
         """Counts per arc with minimum imbalance and the fewest moves, proven by prices."""
@@ -110,7 +105,7 @@ def compare_trajectories(
             start = time.perf_counter()
             state = states.get(past[name])
             if state is None:
-                state = _State.of(_with_owners(step, past[name], generation=number))
+                state = _state(step, past[name], generation=number)
                 states[past[name]] = state
             group = state.network.problem.group
             if name == OPTIMUM:
@@ -148,7 +143,7 @@ def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
     rows = []
     past = Assignment({})
     for number, (step, best) in enumerate(zip(steps, found.assignments, strict=True)):
-        state = _State.of(_with_owners(step, past, generation=number))
+        state = _state(step, past, generation=number)
         result = StableResult(ending=Ending.OK, assignment=best, rounds=1)
         rows.append(_row(HINDSIGHT, number, step, state=state, result=result))
         past = best
@@ -156,7 +151,7 @@ def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
     return Trajectories(tuple(rows) if found.is_optimal else (), seconds)
 
 
-def _with_owners(step: StreamStep, past: Assignment, *, generation: int) -> Group:
+def _state(step: StreamStep, past: Assignment, *, generation: int) -> _State:
     members = tuple(
         replace(
             member,
@@ -165,7 +160,7 @@ def _with_owners(step: StreamStep, past: Assignment, *, generation: int) -> Grou
         )
         for member in step.members
     )
-    return Group(topics=step.topics, members=members)
+    return _State(build_network(build_problem(Group(topics=step.topics, members=members))))
 
 
 def _row(

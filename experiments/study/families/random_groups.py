@@ -80,12 +80,7 @@ class MembershipEvent(StrEnum):
     GROW = "grow"
 
 
-CHURN = (
-    MembershipEvent.JOIN,
-    MembershipEvent.LEAVE,
-    MembershipEvent.RESUBSCRIBE,
-    MembershipEvent.GROW,
-)
+CHURN = tuple(event for event in MembershipEvent if event is not MembershipEvent.FRESH)
 
 
 def _join(
