@@ -13,19 +13,6 @@ from kassay.reference.model.errors import UpstreamError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 
-__all__ = [
-    "ASSIGNORS",
-    "Assignor",
-    "AssignorResult",
-    "Goal",
-    "Port",
-    "RebalanceProtocol",
-    "Release",
-    "assign",
-    "is_cooperative",
-    "run_assignor",
-]
-
 Assignor = Callable[[Group], Assignment]
 
 
@@ -121,14 +108,8 @@ def assign(group: Group, name: str) -> Assignment:
 
     The partitions of each member are in Kafka's order.
 
-    Raises
-    ------
-    UsageError
-        If the name is unknown.
-    UpstreamError
-        If Kafka's class throws an exception on this group.
-    LivelockError
-        If Kafka's class does not terminate.
+    Raise UsageError for an unknown name, UpstreamError if Kafka's class throws an exception on this
+    group, and LivelockError if it does not terminate.
 
     Examples
     --------

@@ -15,7 +15,7 @@ org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kassay.reference.coordinator.classic_group import ClassicGroup
 from kassay.reference.coordinator.consumer_group import (
@@ -271,23 +271,20 @@ class ConsumerCoordinator:
 
 
 def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
-    subscription, timeout = request.subscription, request.rebalance_timeout
-    if (
-        subscription is None
-        and timeout is None
-        and request.client == member.client
-        and request.instance_id in (None, member.instance_id)
-        and request.rack in (None, member.rack)
-    ):
-        return member
-    return replace(
-        member,
-        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
-        client=request.client,
-        rack=member.rack if request.rack is None else request.rack,
-        subscription=member.subscription if subscription is None else tuple(sorted(subscription)),
-        rebalance_timeout=member.rebalance_timeout if timeout is None else timeout,
-    )
+    subscription = request.subscription
+    given = {
+        "instance_id": request.instance_id,
+        "client": request.client,
+        "rack": request.rack,
+        "subscription": None if subscription is None else tuple(sorted(subscription)),
+        "rebalance_timeout": request.rebalance_timeout,
+    }
+    changes: dict[str, Any] = {
+        name: value
+        for name, value in given.items()
+        if value is not None and value != getattr(member, name)
+    }
+    return replace(member, **changes) if changes else member
 
 
 def _epoch_is_valid(member: ConsumerMember, request: Heartbeat) -> bool:

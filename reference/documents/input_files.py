@@ -105,16 +105,14 @@ def _standard_input(stdin: TextIO | None) -> BinaryIO:
 
 
 def _decompressed(data: BinaryIO) -> io.BufferedReader:
-    buffered = _peekable(data)
+    buffered = (
+        data
+        if isinstance(data, io.BufferedReader)
+        else io.BufferedReader(cast("io.RawIOBase", data))
+    )
     if not buffered.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         return buffered
     return io.BufferedReader(cast("io.RawIOBase", gzip.GzipFile(fileobj=buffered)))
-
-
-def _peekable(data: BinaryIO) -> io.BufferedReader:
-    if isinstance(data, io.BufferedReader):
-        return data
-    return io.BufferedReader(cast("io.RawIOBase", data))
 
 
 def _encoding(start: bytes) -> str:

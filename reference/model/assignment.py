@@ -290,14 +290,9 @@ class Assignment(Mapping[str, Partitions]):
 class LivelockError(KassayError):
     """Error: Kafka's assignor does not terminate, because its state repeats.
 
-    Parameters
-    ----------
-    state
-        Assignment when the repetition was detected.
-    cycle_length
-        Passes over the partitions from a state to its first repetition.
-    circling
-        Partitions that move within the cycle, by topic and number.
+    ``state`` is the assignment when the repetition was detected, ``cycle_length`` the passes over
+    the partitions from a state to its first repetition, ``circling`` the partitions that move
+    within the cycle, by topic and number.
     """
 
     def __init__(
