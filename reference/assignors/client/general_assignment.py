@@ -133,7 +133,6 @@ class Reassignment:
         self.moved: dict[int, None] = {}
         self._least_loaded: dict[int, int] = {}
         self._is_balanced: bool | None = None
-        self._last_movable: tuple[int, int] | None = None
 
     def perform_reassignments(self, reassignable_partitions: Sequence[int]) -> bool:
         """Move partitions in repeated passes until none moves. Return whether any moved.
@@ -194,7 +193,9 @@ class Reassignment:
 
     def snapshot(self) -> tuple[Any, ...]:
         """Return the complete state as a comparable value."""
-        return (list(self.current_partition_consumer), self.partition_movements.snapshot())
+        lists = {c: sorted(partitions) for c, partitions in self.current_assignment.items()}
+        owners = list(self.current_partition_consumer)
+        return (owners, self.partition_movements.snapshot(), lists)
 
     def _process_partition_movement(self, partition: int, new_consumer: int) -> None:
         old_consumer = self.current_partition_consumer[partition]
@@ -216,31 +217,26 @@ class Reassignment:
     def _find_balanced(self, partition: int) -> bool:
         if self._loads_differ_by_at_most_one():
             return True
-        candidate = (self._least_loaded_subscriber(self.table.topic_of[partition]), partition)
-        if self._can_be_moved(*candidate) or (
-            self._last_movable and self._can_be_moved(*self._last_movable)
-        ):
-            return False
-        self._last_movable = self._find_move()
-        return self._last_movable is None
+        # Most searches end at the partition that is tested next.
+        return not (self._is_movable(partition) or self._has_move())
 
-    def _find_move(self) -> tuple[int, int] | None:
-        """Find a consumer and a partition that can be moved to it, or return None."""
+    def _is_movable(self, partition: int) -> bool:
+        """Return whether a subscriber has at least two fewer partitions than the owner."""
+        least = self._least_loaded_subscriber(self.table.topic_of[partition])
+        load = self.load[least]
+        owner = self.current_partition_consumer[partition]
+        return load != self.max_assignment_size[least] and load + 1 < self.load[owner]
+
+    def _has_move(self) -> bool:
+        """Return whether a partition can move to a consumer with at least two fewer partitions."""
         load, owner = self.load, self.current_partition_consumer
         for topic, consumers in enumerate(self._participants):
-            receivers = [c for c in consumers if load[c] != self.max_assignment_size[c]]
+            receivers = [load[c] for c in consumers if load[c] != self.max_assignment_size[c]]
             if len(consumers) > 1 and receivers:
-                receiver = min(receivers, key=load.__getitem__)
-                partition = max(self.table.range_of(topic), key=lambda p: load[owner[p]])
-                if load[receiver] + 1 < load[owner[partition]]:
-                    return receiver, partition
-        return None
-
-    def _can_be_moved(self, consumer: int, partition: int) -> bool:
-        """Return whether a subscriber has at least two fewer partitions than the owner."""
-        load = self.load[consumer]
-        owner = self.current_partition_consumer[partition]
-        return load != self.max_assignment_size[consumer] and load + 1 < self.load[owner]
+                most = max(load[owner[partition]] for partition in self.table.range_of(topic))
+                if min(receivers) + 1 < most:
+                    return True
+        return False
 
     def _least_loaded_subscriber(self, topic: int) -> int:
         if topic not in self._least_loaded:
@@ -273,11 +269,6 @@ class ReassignmentWithDuplicates(Reassignment):
         if any(load > self._load_of(other) + 1 for other in self.topic_consumers[topic]):
             return self._least_loaded_subscriber(topic)
         return None
-
-    def snapshot(self) -> tuple[Any, ...]:
-        """Return the complete state, including the partition lists, as a comparable value."""
-        lists = {c: sorted(partitions) for c, partitions in self.current_assignment.items()}
-        return (*super().snapshot(), lists)
 
     def _has_movable(self, consumer: int, owner: dict[int, int]) -> bool:
         load = self.load[consumer]
