@@ -168,6 +168,9 @@ class GroupSource(SourceOptions):
         show_default=False,
     )
 
+    def __post_init__(self) -> None:
+        check_exists(self.file)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedGroups(GroupSource):
@@ -176,6 +179,12 @@ class SelectedGroups(GroupSource):
     group: list[str] | None = option(
         None, "Id of a group to process; repeatable.", show_default="all groups"
     )
+
+
+def check_exists(file: Path) -> None:
+    """Raise InputError for a source that is neither standard input nor a file or directory."""
+    if file != STDIN and not file.exists():
+        raise InputError(f"{file}: no such file or directory")
 
 
 def read_source(
@@ -191,8 +200,6 @@ def read_source(
     are printed. If ``selected`` is given, they are printed only for the selected groups. With the
     option ``together``, the selected groups are joined.
     """
-    if file != STDIN and not file.exists():
-        raise InputError(f"{file}: no such file or directory")
     known = ImportOptions() if options is None else options
     imported = import_groups([file], known, empty=EmptyGroups.REJECT)
     if known.together:
@@ -247,6 +254,7 @@ def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
     """Read valid groups of files, print errors, and return whether all groups are valid."""
     groups, all_valid = [], True
     for path in paths:
+        check_exists(path)
         for _, group in read_source(path):
             if isinstance(group, InputError):
                 print_error(str(group))

@@ -26,7 +26,7 @@ from kassay.experiments.cli.cluster_options import (
     check_cluster_usage,
     read_cluster,
 )
-from kassay.experiments.cli.groups import SourceOptions, parsed_groups, read_source
+from kassay.experiments.cli.groups import SourceOptions, check_exists, parsed_groups, read_source
 from kassay.experiments.cli.output import (
     Format,
     directory_names,
@@ -195,6 +195,7 @@ def _read(
     documents: list[KindDocument] = []
     others: list[SurveyResult] = []
     if source is not None:
+        check_exists(source)
         parsed = read_source(source, options, print_notes=False)
     else:
         imported = read_cluster(cluster, (), options, empty=EmptyGroups.KEEP)
