@@ -62,16 +62,14 @@ _MANY_REFILLED = 8  # members that are filled together, at least, in a long sear
 
 _MAX_PATTERNS, _MAX_STEPS = 400_000, 4_000_000  # of the list of patterns
 _STEPS_PER_CHECK, _WORK_PER_STEP = 4096, 4e-7
-_MAX_PRICE = 2**40
-_TOLERANCE = 1e-7
+_MAX_PRICE, _TOLERANCE = 2**40, 1e-7
 _FIRST_PER_CLASS = 3  # patterns of the first linear program, per weight class
 _NEW_PATTERNS = 400  # per linear program
 # Work of a linear program, measured: per program, and per iteration and entry of the matrix.
 _WORK_PER_PROGRAM, _WORK_PER_ENTRY = 3e-3, 1e-8
 _INTEGRAL = 1 - 1e-6
 _KEPT_COVERS = 2  # capacities
-_DIVES = 3  # per capacity
-_MAX_NOISE = 0.1  # of a dive
+_DIVES, _MAX_NOISE = 3, 0.1  # per capacity, and of a dive
 
 # Shares of the work left.
 _FILL_SHARE, _BOUND_SHARE, _DIVE_SHARE, _REFILL_SHARE = 0.3, 0.4, 0.4, 0.3
@@ -566,12 +564,8 @@ class MakespanSearch:
 
     def _refill(self, budget: SearchBudget) -> None:
         """Refill members to reach the bound or, if this fails, loads above it."""
-        self._refill_to(
-            self.bound,
-            budget.part(_REFILL_SHARE),
-            _LONG_REFILL,
-            min(_MANY_REFILLED, max(2, self.members // 8)),
-        )
+        smallest = min(_MANY_REFILLED, max(2, self.members // 8))
+        self._refill_to(self.bound, budget.part(_REFILL_SHARE), _LONG_REFILL, smallest)
         parts, failures = 2, _SHORT_REFILL
         while self._may_continue(budget):
             target = self.makespan - max((self.makespan - self.bound) // parts, 1)
@@ -610,16 +604,19 @@ def minimise_makespan(
 ) -> tuple[Placement, int] | None:
     """Minimise the makespan, and return a placement and a lower bound.
 
-    Return None if the members of a component are not identical.
-    Components with a makespan below the bound of another one need no search.
+    Return None if the members of a component are not identical. Components with a makespan below
+    the bound of another one need no search.
     """
     parts = [part for part in connected_components(problem) if len(part[1])]
     for members, partitions in parts:
         sets = np.unique(problem.consumer_set[partitions]).tolist()
         if any(len(problem.consumer_sets[at]) < len(members) for at in sets):
             return None
-    rng = np.random.default_rng(budget.seed)
-    searches = [MakespanSearch(_packing(problem, start, *part), rng) for part in parts]
+    rng, searches = np.random.default_rng(budget.seed), []
+    at_member = positions_by_value(start, problem.member_count)
+    for members, _ in parts:
+        packing = [problem.weight[at_member[member]].tolist() for member in members]
+        searches.append(MakespanSearch(packing, rng))
     bound = max((search.bound for search in searches), default=0)
     placement = start.copy()
     for index, (search, (members, partitions)) in enumerate(zip(searches, parts, strict=True)):
@@ -629,13 +626,6 @@ def minimise_makespan(
         if search.packing is not before:
             placement[partitions] = _place(problem, members, partitions, search.packing)
     return placement, bound
-
-
-def _packing(
-    problem: Problem, start: Placement, members: Sequence[int], partitions: NDArray[np.intp]
-) -> Packing:
-    at_member = positions_by_value(start[partitions], problem.member_count)
-    return [problem.weight[partitions[at_member[member]]].tolist() for member in members]
 
 
 def _place(

@@ -175,16 +175,6 @@ class Explanation:
         """Return the members with a changed load, with their loads before and after."""
         return tuple(member for member in self.members if member[1] != member[2])
 
-    @property
-    def is_direct(self) -> bool:
-        """Return whether the chain is one transfer that lowers the imbalance.
-
-        The giver then has at least two partitions more than the taker. Kafka's sticky assignors
-        search only for such transfers.
-        """
-        before, after = self.imbalance
-        return len(self.transfers) == 1 and after < before
-
     def __str__(self) -> str:
         """Describe the chain of transfers and its effect in one sentence."""
         chain = ", ".join(str(transfer) for transfer in self.transfers)

@@ -43,24 +43,6 @@ _WORK_OF_NODES, _NODES = 3e-4, 500
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Consecutive rebalances, with the counts before them and after them.
-
-    Parameters
-    ----------
-    before
-        Partitions per class and member, directly before the first rebalance.
-    after
-        The same at the rebalance ``end``; None if the partitions may be anywhere.
-    """
-
-    first: int
-    end: int
-    before: Ints
-    after: Ints | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LinearProgram:
     """Minimise ``cost @ x`` for ``lower <= x <= upper`` and rows with limits.
 
@@ -131,16 +113,22 @@ class _Builder:
         return table
 
 
-def build_program(stream: Stream, window: Window) -> LinearProgram:
-    """Build the linear program of a window."""
+def build_program(
+    stream: Stream, first: int, end: int, *, before: Ints, after: Ints | None = None
+) -> LinearProgram:
+    """Build the linear program of the rebalances from ``first`` to before ``end``.
+
+    ``before`` are the partitions per class and member before the first rebalance, ``after`` those
+    at the rebalance ``end``; None if the partitions may then be anywhere.
+    """
     builder = _Builder()
-    rebalances = range(window.first, window.end)
+    rebalances = range(first, end)
     nodes = tuple(_add_counts(builder, stream, at) for at in rebalances)
-    tables = [builder.add_fixed_counts(window.before), *nodes]
-    if window.after is not None:
-        tables.append(builder.add_fixed_counts(window.after))
-    for at, (before, table) in enumerate(pairwise(tables), start=window.first):
-        _add_departures(builder, stream, at, before, table)
+    tables = [builder.add_fixed_counts(before), *nodes]
+    if after is not None:
+        tables.append(builder.add_fixed_counts(after))
+    for at, (past, table) in enumerate(pairwise(tables), start=first):
+        _add_departures(builder, stream, at, past, table)
     load_rows = tuple(
         _add_loads(builder, stream, at, table) for table, at in zip(nodes, rebalances, strict=True)
     )

@@ -22,7 +22,6 @@ from kassay.solver.trajectory.linear_program import (
     Floats,
     LinearProgram,
     Prices,
-    Window,
     approximate_duals,
     build_program,
     exact_duals,
@@ -70,8 +69,7 @@ class TrajectorySearch:
         """Search until the value is proven the lowest, or no work is left."""
         if self._is_over():
             return
-        whole = Window(0, len(self.counts), self.stream.start)
-        program = build_program(self.stream, whole)
+        program = build_program(self.stream, 0, len(self.counts), before=self.stream.start)
         size = len(program.cost)
         has_flows = not self.stream.is_weighted
         if has_flows and size <= _MAX_SIMPLEX:
@@ -140,13 +138,9 @@ def _improved_counts(
             if sum(moves) <= bound or not budget.has_work:
                 return best
             value = sum(moves[first : end + 1])
-            window = Window(
-                first,
-                end,
-                before=best[first - 1] if first else stream.start,
-                after=best[end] if end < len(best) else None,
-            )
-            program = build_program(stream, window)
+            before = best[first - 1] if first else stream.start
+            after = best[end] if end < len(best) else None
+            program = build_program(stream, first, end, before=before, after=after)
             found = _optimal_counts(program, value, budget, is_exact=stream.is_weighted)
             if found and _is_permitted(stream, first, found):
                 changed = [*best[:first], *found, *best[end:]]
@@ -211,16 +205,8 @@ def _cheapest_flow(
 ) -> Ints | None:
     """Return the cheapest counts per pair of a class and a member; None if there are none.
 
-    Parameters
-    ----------
-    ends
-        Class and member of each pair.
-    capacity, cost
-        Maximum count per pair, and cost per partition.
-    supply
-        Partitions per class.
-    loads
-        Minimum and maximum load per member.
+    ``ends`` are the class and the member of each pair, ``supply`` the partitions per class, and
+    ``loads`` the minimum and the maximum load per member.
     """
     classes, members = ends
     low, high = loads
