@@ -365,10 +365,13 @@ def _assignor_changes(
         else:
             text = f"{_switch(group, name)}{of_library}"
         restarts = "" if of_library or name == own.name else _restarts_of_change(own, name)
-        action = _change_to(
-            group, text, outcome.metrics, outcome.movement, origin=origin, restarts=restarts
+        result = _result(group, outcome.metrics, outcome.movement)
+        yield RecommendedAction(
+            text=f"{text} ({origin}{result}{restarts})",
+            metrics=outcome.metrics,
+            moves=outcome.movement,
+            changes_assignor=name != own.name,
         )
-        yield replace(action, changes_assignor=name != own.name)
 
 
 def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
@@ -395,18 +398,9 @@ def _switch(group: Group, name: str) -> str:
     return f"switch the assignor to {shown}{'' if is_client else ' of the consumer protocol'}"
 
 
-def _change_to(
-    group: Group,
-    text: str,
-    metrics: AssignmentMetrics,
-    moves: int,
-    *,
-    origin: str = "",
-    restarts: str = "",
-) -> RecommendedAction:
-    load = f"{member_units(group).shown(metrics.makespan):,}"
-    result = f"{origin}{count_of(moves, 'move')}, maximum load {load}{restarts}"
-    return RecommendedAction(text=f"{text} ({result})", metrics=metrics, moves=moves)
+def _result(group: Group, metrics: AssignmentMetrics, moves: int) -> str:
+    load = member_units(group).shown(metrics.makespan)
+    return f"{count_of(moves, 'move')}, maximum load {load:,}"
 
 
 def _restarts(
@@ -427,12 +421,11 @@ def _restarts(
             continue
         if not _is_permitted(group, stable.assignment, rules):
             continue
-        yield _change_to(
-            group,
-            f"restart {member}, so that {own} redistributes its partitions",
-            assignment_metrics(group, stable.assignment),
-            movement(group, stable.assignment),
-        )
+        metrics = assignment_metrics(group, stable.assignment)
+        moves = movement(group, stable.assignment)
+        text = f"restart {member}, so that {own} redistributes its partitions"
+        result = _result(group, metrics, moves)
+        yield RecommendedAction(text=f"{text} ({result})", metrics=metrics, moves=moves)
 
 
 def _further_partitions(

@@ -275,39 +275,23 @@ def _steps(group: Group, moves: list[Move]) -> Iterator[MoveStep]:
     for move in moves:
         if move.source is None:
             current[move.target] += move.weight * factors[move.target]
+    owned = [(move.source, move) for move in moves if move.source is not None]
     before, step = dict(current), list[Move]()
-    for move in moves:
-        if move.source is None:
-            continue
+    for number, (source, move) in enumerate(owned, 1):
         step.append(move)
-        current[move.source] -= move.weight * factors[move.source]
+        current[source] -= move.weight * factors[source]
         current[move.target] += move.weight * factors[move.target]
-        if _is_lower(step, before, current):
-            yield _step(step, before, current, units)
+        members = list(dict.fromkeys(m for one in step for m in (one.source or "", one.target)))
+        old, new = ([loads[member] for member in members] for loads in (before, current))
+        if sorted(new, reverse=True) < sorted(old, reverse=True) or number == len(owned):
+            yield MoveStep(
+                moves=tuple(step),
+                loads=tuple(
+                    (member, first, last)
+                    for member, first, last in zip(members, old, new, strict=True)
+                    if first != last
+                ),
+                makespan=(max(before.values(), default=0), max(current.values(), default=0)),
+                units=units,
+            )
             before, step = dict(current), []
-    if step:
-        yield _step(step, before, current, units)
-
-
-def _members(step: Sequence[Move]) -> list[str]:
-    return list(dict.fromkeys(m for move in step for m in (move.source or "", move.target)))
-
-
-def _is_lower(step: Sequence[Move], before: dict[str, int], after: dict[str, int]) -> bool:
-    old, new = ([loads[member] for member in _members(step)] for loads in (before, after))
-    return sorted(new, reverse=True) < sorted(old, reverse=True)
-
-
-def _step(
-    step: Sequence[Move], before: dict[str, int], after: dict[str, int], units: LoadUnits
-) -> MoveStep:
-    return MoveStep(
-        moves=tuple(step),
-        loads=tuple(
-            (member, before[member], after[member])
-            for member in _members(step)
-            if before[member] != after[member]
-        ),
-        makespan=(max(before.values(), default=0), max(after.values(), default=0)),
-        units=units,
-    )
