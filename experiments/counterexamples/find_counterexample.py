@@ -129,13 +129,12 @@ def namings(group: Group) -> Iterator[Group]:
     [1, 2]
     """
     yield group
-    seen = {_key(group)}
+    seen = {group}
     for members in permutations(range(len(group.members))):
         for topics in permutations(group.topics):
             for candidate in _numberings(renamed(group, members=members, topics=topics)):
-                key = _key(candidate)
-                if key not in seen:
-                    seen.add(key)
+                if candidate not in seen:
+                    seen.add(candidate)
                     yield candidate
 
 
@@ -144,17 +143,10 @@ def _numberings(group: Group) -> Iterator[Group]:
     owners: dict[TopicPartition, int] = {
         tp: index for index, member in enumerate(group.members) for tp in member.owned
     }
-    owner_orders = [
-        sorted(
-            set(
-                permutations(
-                    owners.get(TopicPartition(topic.name, number), -1)
-                    for number in range(topic.partitions)
-                )
-            )
-        )
-        for topic in group.topics
-    ]
+    owner_orders = []
+    for topic in group.topics:
+        tps = (TopicPartition(topic.name, number) for number in range(topic.partitions))
+        owner_orders.append(sorted(set(permutations(owners.get(tp, -1) for tp in tps))))
     for columns in product(*owner_orders):
         owned: list[list[tuple[str, int]]] = [[] for _ in group.members]
         for topic, column in zip(group.topics, columns, strict=True):
@@ -166,16 +158,6 @@ def _numberings(group: Group) -> Iterator[Group]:
             for member, pairs in zip(group.members, owned, strict=True)
         )
         yield replace(group, members=members)
-
-
-def _key(group: Group) -> object:
-    return (
-        tuple((topic.name, topic.partitions) for topic in group.topics),
-        tuple(
-            (member.id, tuple(sorted(member.subscription)), tuple(sorted(member.owned)))
-            for member in group.members
-        ),
-    )
 
 
 MAX_ATTEMPTS = 4_000

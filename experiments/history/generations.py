@@ -63,23 +63,16 @@ def generation_row(generation: Generation) -> dict[str, object]:
     """Convert a generation to a row of the table ``generations``."""
     row = asdict(generation)
     row["protocol"] = str(generation.protocol)
-    row["members"] = [_member_row(member) for member in generation.members]
-    row["partition_counts"] = [
-        {"topic": topic, "partitions": count} for topic, count in generation.partition_counts
-    ]
+    row["partition_counts"] = _entries(generation.partition_counts)
+    for member in row["members"]:
+        for name in ("assigned", "claimed"):
+            if member[name] is not None:
+                member[name] = _entries(member[name])
     return row
 
 
-def _member_row(member: GenerationMember) -> dict[str, object]:
-    row = asdict(member)
-    if member.subscription is not None:
-        row["subscription"] = list(member.subscription)
-    for name in ("assigned", "claimed"):
-        if row[name] is not None:
-            row[name] = [
-                {"topic": topic, "partitions": list(numbers)} for topic, numbers in row[name]
-            ]
-    return row
+def _entries(pairs: Iterable[tuple[str, object]]) -> list[dict[str, object]]:
+    return [{"topic": topic, "partitions": partitions} for topic, partitions in pairs]
 
 
 def generation_of(row: Mapping[str, Any]) -> Generation:
@@ -97,15 +90,9 @@ def generation_of(row: Mapping[str, Any]) -> Generation:
 
 
 def _member_of(row: Mapping[str, Any]) -> GenerationMember:
-    subscription = row["subscription"]
-    lists = {name: row[name] for name in ("assigned", "claimed")}
-    return GenerationMember(
-        **{
-            **row,
-            "subscription": None if subscription is None else tuple(subscription),
-            **{k: None if each is None else assigned_numbers(each) for k, each in lists.items()},
-        }
-    )
+    known = {k: assigned_numbers(row[k]) for k in ("assigned", "claimed") if row[k] is not None}
+    subscription = None if row["subscription"] is None else tuple(row["subscription"])
+    return GenerationMember(**{**row, "subscription": subscription, **known})
 
 
 def assigned_numbers(entries: Iterable[Mapping[str, Any]]) -> AssignedNumbers:
