@@ -152,11 +152,8 @@ class PartitionTable:
         self.size: int = self.first[-1]
         self._first = np.array(self.first, dtype=np.int64)
         self._counts = np.array([*self.counts, 0], dtype=np.int64)
-        codes = np.arange(len(self.topics), dtype=np.int64)
-        self._topic_column = np.repeat(codes, self.counts)
-        self._number_column = np.arange(self.size) - self._first[self._topic_column]
-        self.topic_of: list[int] = self._topic_column.tolist()
-        self.number_of: list[int] = self._number_column.tolist()
+        self.topic_of = [topic for topic, count in enumerate(self.counts) for _ in range(count)]
+        self.number_of = [number for count in self.counts for number in range(count)]
         self._phantoms: dict[tuple[int, int], int] = {}
         self._positions: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
@@ -196,17 +193,14 @@ class PartitionTable:
 
     def partitions(self, numbered: list[int]) -> Partitions:
         """Convert integers to topic partitions, in the given order."""
-        topics, numbers = self._columns()
-        chosen = np.array(numbered, dtype=np.int64)
-        return Partitions(
-            self.topics, topics[chosen].astype(np.int32), numbers[chosen].astype(np.int32)
-        )
+        codes = np.array([self.topic_of[partition] for partition in numbered], dtype=np.int32)
+        numbers = np.array([self.number_of[partition] for partition in numbered], dtype=np.int32)
+        return Partitions(self.topics, codes, numbers)
 
     def by_partition_then_topic(self) -> list[int]:
         """Return sort keys that order partitions by partition number, then topic."""
-        topics, numbers = self._columns()
-        keys: list[int] = (numbers * len(self.topics) + topics).tolist()
-        return keys
+        pairs = zip(self.number_of, self.topic_of, strict=True)
+        return [number * len(self.topics) + topic for number, topic in pairs]
 
     def named(self, partition: int) -> TopicPartition:
         """Convert an integer to the topic partition that it identifies."""
@@ -215,13 +209,6 @@ class PartitionTable:
     def hash_code(self, partition: int) -> int:
         """Return Java's hash code of the topic partition that an integer identifies."""
         return topic_partition_hash(*self.named(partition))
-
-    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the topic and the number of each partition, including phantoms."""
-        if len(self._topic_column) < len(self.topic_of):
-            self._topic_column = np.array(self.topic_of, dtype=np.int64)
-            self._number_column = np.array(self.number_of, dtype=np.int64)
-        return self._topic_column, self._number_column
 
     def _positions_of(self, topics: tuple[str, ...]) -> NDArray[np.int64]:
         """Return the position of each topic in the table, or -1 for unknown topics."""
