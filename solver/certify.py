@@ -112,19 +112,18 @@ def _with_proof(
     if stated.node_prices:
         return stated
     levels = [claim.level for claim in stated.claims]
-    if priced_levels(group, levels) is None:
-        return _with_evidence(group, assignment, stated)
     prices = placement_prices(problem, levels, placement)
-    if prices is None and group.has_copies:
-        return _with_evidence(group, assignment, stated)
-    if prices is None:
-        steps = improving_chain(group, assignment)
-        improved = steps if improves(group, assignment, stated, steps) else ()
-        return replace(_with_evidence(group, assignment, stated), chain=improved)
-    claims = tuple(
-        replace(claim, bound=claim.value, origin=Origin.NODE_PRICES) for claim in stated.claims
-    )
-    return replace(stated, claims=claims, node_prices=prices)
+    if prices is not None:
+        claims = tuple(
+            replace(claim, bound=claim.value, origin=Origin.NODE_PRICES) for claim in stated.claims
+        )
+        return replace(stated, claims=claims, node_prices=prices)
+    certificate = _with_evidence(group, assignment, stated)
+    if group.has_copies or priced_levels(group, levels) is None:
+        return certificate
+    steps = improving_chain(group, assignment)
+    improved = steps if improves(group, assignment, stated, steps) else ()
+    return replace(certificate, chain=improved)
 
 
 def _counted_certificate(

@@ -20,13 +20,13 @@ from kassay.solver.certificate.certificate import (
     Conflict,
     LevelClaim,
     Origin,
+    RebalanceEvidence,
     TrajectoryCertificate,
     improves,
     level_limits,
     value_of,
 )
 from kassay.solver.certificate.rebalance_sequence import (
-    PermittedAssignments,
     Stream,
     build_stream,
     greatest_price,
@@ -340,26 +340,21 @@ def _assignment_errors(
         np.add.at(loads, rebalance.members[placement], weight)
         if not all(one.contains(loads) for one in rebalance.ranges):
             yield f"assignment {number}: the imbalance is above the limit of its level"
-        yield from (
-            f"rebalance {number}: {error}"
-            for error in _least_errors(certificate, number, group, assignment, rebalance)
-        )
+        evidence = certificate.rebalances[number]
+        for error in _least_errors(evidence, group, assignment, rebalance.least_makespan):
+            yield f"rebalance {number}: {error}"
     if sum(moves) != certificate.value:
         yield f"the assignments have {sum(moves)} moves, not {certificate.value}"
 
 
 def _least_errors(
-    certificate: TrajectoryCertificate,
-    number: int,
-    group: Group,
-    assignment: Assignment,
-    rebalance: PermittedAssignments,
+    evidence: RebalanceEvidence, group: Group, assignment: Assignment, least_makespan: int | None
 ) -> Iterator[str]:
     """Check that the minimum makespan of the evidence is reached, and its certificate."""
-    evidence = certificate.rebalances[number]
     best = evidence.best or assignment
-    if rebalance.least_makespan is not None:
-        if not _is_permitted(group, best) or _makespan(best) > rebalance.least_makespan:
+    if least_makespan is not None:
+        makespan = max(map(len, best.values()), default=0)
+        if not _is_permitted(group, best) or makespan > least_makespan:
             yield "no assignment has the minimum makespan of the evidence"
     elif evidence.least is not None:
         levels = [claim.level for claim in evidence.least.claims]
@@ -391,7 +386,3 @@ def _prices(stream: Stream, certificate: TrajectoryCertificate) -> Ints:
                 )
             prices[number, stream.members[name]] = price
     return prices
-
-
-def _makespan(assignment: Assignment) -> int:
-    return max(map(len, assignment.values()), default=0)
