@@ -11,8 +11,8 @@ from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
 from kassay.experiments.planning.render_plan import frontier_curve
 from kassay.experiments.plotting.svg_drawings import FrontierCurve
-from kassay.experiments.sources.capture_files import EmptyGroups, import_groups
-from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.build_group import ImportOptions
+from kassay.experiments.sources.capture_files import EmptyGroups, import_groups, with_named_data
 from kassay.reference.model.assignment import NO_OWNER, Assignment, ownership
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -57,8 +57,8 @@ def load_captures(
     if not path.exists():
         raise InputError(f"{path}: no such file or directory")
     name, table = (weights, None) if isinstance(weights, str) else (None, weights)
-    options = ImportOptions(weight_table=table, missing_lag=missing_lag).with_named_weights(name)
-    options = options.with_subscriptions(subscriptions)
+    options = ImportOptions(weight_table=table, missing_lag=missing_lag)
+    options = with_named_data(options, subscriptions=subscriptions, weights=name)
     groups = []
     for imported in import_groups([path], options, empty=EmptyGroups.REJECT):
         if imported.error is not None:

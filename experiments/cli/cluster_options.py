@@ -11,8 +11,8 @@ import typer
 
 from kassay.experiments.cli.application import option, print_note
 from kassay.experiments.cli.groups import SourceOptions
-from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, join_imported
-from kassay.experiments.sources.import_options import RATE, ImportOptions
+from kassay.experiments.sources.build_group import ImportOptions
+from kassay.experiments.sources.capture_files import RATE, EmptyGroups, ImportedGroup, join_imported
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import WeightSource

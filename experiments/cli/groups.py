@@ -34,19 +34,18 @@ from kassay.experiments.cli.output import (
     print_table,
     write_text,
 )
+from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import (
+    RATE,
+    WEIGHT_NAMES,
     EmptyGroups,
     ImportedGroup,
     import_groups,
     join_imported,
     load_metadata,
-)
-from kassay.experiments.sources.import_options import (
-    RATE,
-    WEIGHT_NAMES,
-    ImportOptions,
     load_speeds,
     parse_hosts,
+    with_named_data,
 )
 from kassay.reference.documents.input_files import STDIN, name_of, open_text
 from kassay.reference.documents.json_codec import group_document, load_weights
@@ -151,8 +150,9 @@ class SourceOptions:
             speeds=None if self.speeds in (None, RATE) else load_speeds(Path(self.speeds)),
             measures_speeds=self.speeds == RATE,
             together=self.together,
-        ).with_subscriptions(self.subscriptions)
-        return options.with_named_weights(self.weights if file is None else None)
+        )
+        weights = self.weights if file is None else None
+        return with_named_data(options, subscriptions=self.subscriptions, weights=weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,24 +3,59 @@
 Subscriptions are those that the source shows, those that a file states, or assumed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import TypeVar
 
-from kassay.experiments.sources.import_options import (
-    ImportOptions,
-    MemberTopics,
-    available_weights,
-    topic_weights,
-    with_hosts_and_speeds,
-)
-from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember
+from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.experiments.sources.table_rows import Counts
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Assumed, Client, Group, Member, Protocol, Topic
+from kassay.reference.model.group import (
+    Assumed,
+    Client,
+    Group,
+    Member,
+    Protocol,
+    Topic,
+    WeightSource,
+)
 from kassay.reference.model.group_remarks import AssumedSubscriptions, with_assumption
 from kassay.reference.model.topic_partitions import Partitions
+
+HostRule = Callable[[Member], str]
+"""Function that returns the host of a member."""
+MemberTopics = Mapping[str, tuple[str, ...]]
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """Options of an import, mainly values for data that a source does not contain."""
+
+    assumed_subscriptions: AssumedSubscriptions | None = None  # else the assigned topics
+    # By group id, then by member id, client id or group.instance.id.
+    subscriptions: Mapping[str, MemberTopics] | None = None
+    partition_counts: Counts | None = None  # else the highest partition number plus 1
+    minimum_counts: Counts | None = None  # lower bounds of partition counts
+    topic_ids: Mapping[str, uuid.UUID] | None = None
+    weights: WeightSource | None = None
+    without_weights: bool = False  # partitions of documents with weights count 1
+    missing_lag: int | None = None  # None makes partitions without a known lag an error
+    sizes: Mapping[PartitionKey, int] | None = None  # in bytes
+    weight_table: Mapping[str, Sequence[int]] | None = None  # by topic; overrides weights
+    hosts: HostRule | None = None  # None keeps the hosts of the source
+    speeds: Mapping[str, int] | None = None  # by member, instance or client id, or host
+    measures_speeds: bool = False  # speeds from the consumption of a running cluster
+    together: bool = False  # join all groups of the source
+
+    @property
+    def weight_source(self) -> WeightSource | None:
+        """Return the source of the partition weights, or None for equal weights."""
+        return self.weights if self.weight_table is None else WeightSource.FILE
+
 
 _NOTES = {
     AssumedSubscriptions.EQUAL: "all topics are assumed for every member",
@@ -340,3 +375,121 @@ def _partition_counts(
                 "of the topic"
             )
     return {topic: known.get(topic, count) for topic, count in counts.items()}
+
+
+def with_hosts_and_speeds(group: Group, options: ImportOptions) -> Group:
+    """Set the host and the speed of each member, if the import options contain them."""
+    rule, speeds = options.hosts, options.speeds
+    members = group.members
+    if rule is not None:
+        members = tuple(replace(m, client=replace(m.client, host=rule(m))) for m in members)
+    if speeds is not None:
+        members = tuple(replace(m, speed=entry_of_member(speeds, m, "speeds")) for m in members)
+    return replace(group, members=members)
+
+
+def entry_of_member(table: Mapping[str, _Value], member: Member, source: str) -> _Value:
+    """Return the entry of a member, by its id, instance id, client id or host."""
+    client = member.client
+    for name in (member.id, member.instance_id, client.id, client.host):
+        if name is not None and name in table:
+            return table[name]
+        if name is not None and name.lstrip("/") in table:
+            return table[name.lstrip("/")]
+    raise InputError(f"{source}: no entry for member {member.id!r}, its client id or its host")
+
+
+def topic_weights(
+    observed: ObservedGroup, topic: str, count: int, options: ImportOptions, notes: list[str]
+) -> tuple[int, ...] | None:
+    """Return the weights of a topic's partitions, or None for equal weights."""
+    match options.weight_source:
+        case None:
+            return None
+        case WeightSource.RATE:
+            return tuple(_rate(observed, (topic, number), notes) for number in range(count))
+        case WeightSource.LAG:
+            return tuple(_lag(observed, (topic, n), options, notes) for n in range(count))
+        case WeightSource.FILE | WeightSource.SIZE:
+            return _given_weights(options, topic, count)
+
+
+def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
+    """Return the weight sources that can be used with the captures of a group."""
+    sizes = options.sizes or {}
+    shown = {
+        WeightSource.LAG: bool(observed.lag),
+        WeightSource.RATE: bool(observed.appended),
+        WeightSource.SIZE: bool(sizes) and sizes.keys() >= observed.partitions.keys(),
+    }
+    return tuple(source for source, is_shown in shown.items() if is_shown)
+
+
+def with_weights(group: Group, options: ImportOptions) -> Group:
+    """Set the partition weights of a group to those of the import options."""
+    source = options.weight_source
+    if source in (WeightSource.LAG, WeightSource.RATE):
+        raise InputError(
+            f"a group document shows no {source}; "
+            f"set weights when the group is imported: kassay import --weights {source}"
+        )
+
+    topics = tuple(
+        replace(topic, weights=_given_weights(options, topic.name, topic.partitions))
+        for topic in group.topics
+    )
+    return replace(group, topics=topics, weight_source=source, weight_unit=None)
+
+
+def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int, ...]:
+    """Return the weights of a topic's partitions from the file of sizes or of weights."""
+    table = options.weight_table
+    if table is None:
+        return _from_sizes(options.sizes or {}, topic, count)
+    if topic not in table:
+        raise InputError(f"no weights are given for topic {topic!r}")
+    if len(table[topic]) != count:
+        raise InputError(
+            f"topic {topic!r} has {count} partitions, weights are given for {len(table[topic])}"
+        )
+    return tuple(table[topic])
+
+
+def _from_sizes(sizes: Mapping[PartitionKey, int], topic: str, count: int) -> tuple[int, ...]:
+    missing = next((n for n in range(count) if (topic, n) not in sizes), None)
+    if missing is not None:
+        raise InputError(
+            f"no size is known for {topic}-{missing}; add the output of "
+            "kafka-log-dirs.sh --describe for all brokers to the directory of captures"
+        )
+    return tuple(sizes[topic, number] for number in range(count))
+
+
+def _lag(
+    observed: ObservedGroup, partition: PartitionKey, options: ImportOptions, notes: list[str]
+) -> int:
+    lag = observed.lag.get(partition)
+    if lag is None:
+        if options.missing_lag is None:
+            raise InputError(
+                f"no lag is shown for {partition[0]}-{partition[1]}; "
+                "give --missing-lag to set its weight"
+            )
+        notes.append(f"partitions without a lag have weight {options.missing_lag}")
+        return options.missing_lag
+    if lag < 0:
+        notes.append("negative lags are replaced by 0")
+    return max(lag, 0)
+
+
+def _rate(observed: ObservedGroup, partition: PartitionKey, notes: list[str]) -> int:
+    appended = observed.appended.get(partition)
+    if appended is None:
+        raise InputError(
+            f"no rate is known for {partition[0]}-{partition[1]}: a rate "
+            "needs two samples of a live cluster, and a leader of the partition in both; use "
+            "kassay import --bootstrap-server --weights rate"
+        )
+    if appended < 0:
+        notes.append("partitions that lost messages between the samples have weight 0")
+    return max(appended, 0)

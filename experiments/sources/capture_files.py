@@ -1,34 +1,59 @@
 """Import groups of captures and group documents from files, directories or standard input.
 
 Group documents are yielded while they are read. Captures of one path are parsed, joined per group
-and built.
+and built. Options add subscriptions, hosts, speeds and weights from files, names or patterns.
 """
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from typing import TextIO
 
-from kassay.experiments.sources.build_group import build_group, with_subscriptions
-from kassay.experiments.sources.describe_output import parse_text
-from kassay.experiments.sources.import_options import (
+from kassay.experiments.sources.build_group import (
+    HostRule,
     ImportOptions,
+    MemberTopics,
+    build_group,
+    entry_of_member,
     with_hosts_and_speeds,
+    with_subscriptions,
     with_weights,
 )
+from kassay.experiments.sources.describe_output import parse_text
 from kassay.experiments.sources.kind_texts import is_kind_text, read_kind_text
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
 from kassay.experiments.sources.table_rows import NO_ROWS, DocumentRows, merge_counts
 from kassay.experiments.sources.tool_documents import UnknownFormatError, recognise_tool
-from kassay.reference.documents.input_files import SourceText, read_text, source_texts
+from kassay.reference.documents.input_files import (
+    SourceText,
+    as_object,
+    as_text,
+    as_texts,
+    format_value,
+    read_json_object,
+    read_text,
+    source_texts,
+)
 from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import MAX_SPEED, Group, Member, WeightSource
+from kassay.reference.model.group_remarks import AssumedSubscriptions
 from kassay.reference.model.joined_groups import join_groups
 
+_NO_WEIGHTS = "none"
+WEIGHT_NAMES: Mapping[str, WeightSource | None] = {
+    _NO_WEIGHTS: None,
+    **{str(each): each for each in (WeightSource.LAG, WeightSource.RATE, WeightSource.SIZE)},
+}
+"""Weight source by name, without the weights that come from a file."""
+CLIENT_ID, RATE = "client-id", "rate"
+"""Names of sources: the client id as host, and the measured rate as speed."""
+_RATE_UNITS = 100
+"""Speed of the fastest member if speeds are rounded rates."""
 _RECORDS = re.compile(r"^Dumping .*__consumer_offsets|^\| offset: \d+ ", re.MULTILINE)
 
 
@@ -269,7 +294,9 @@ def _with_options(group: Group, options: ImportOptions) -> Group:
         if options.without_weights:
             topics = tuple(replace(topic, weights=None) for topic in group.topics)
             return replace(group, topics=topics, weight_source=None, weight_unit=None)
-        return group if options.weight_source is None else with_weights(group, options)
+        if options.weights is None and options.weight_table is None:
+            return group
+        return with_weights(group, options)
     except InputError as error:
         raise InputError(f"group {group.id!r}: {error}") from None
 
@@ -306,3 +333,131 @@ def _import_group(
     return imported_group(
         observed.id, lambda: build_group(observed, options), is_empty=observed.is_empty, empty=empty
     )
+
+
+def with_named_data(
+    options: ImportOptions, *, subscriptions: Path | str | None, weights: str | None
+) -> ImportOptions:
+    """Return a copy with subscriptions (an assumption by its name, or a file) and named weights.
+
+    The weights ``none`` remove the weights of documents, and None keeps them. Raise InputError for
+    weights that are not in `WEIGHT_NAMES`.
+    """
+    if subscriptions in list(AssumedSubscriptions):
+        options = replace(options, assumed_subscriptions=AssumedSubscriptions(str(subscriptions)))
+    elif subscriptions is not None:
+        options = replace(options, subscriptions=load_subscriptions(Path(subscriptions)))
+    if weights is None:
+        return options
+    if weights not in WEIGHT_NAMES:
+        raise InputError(f"weights must be one of {', '.join(WEIGHT_NAMES)}, got {weights!r}")
+    return replace(options, weights=WEIGHT_NAMES[weights], without_weights=weights == _NO_WEIGHTS)
+
+
+def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
+    """Read a JSON file with the subscriptions of members, by group.
+
+    The form is ``{"group": {"member, client or instance id": ["topic", ...]}}``.
+    """
+    return {
+        group: {
+            member: as_texts(topics, f"{path}: {group}[{member!r}]")
+            for member, topics in as_object(members, f"{path}: {group}").items()
+        }
+        for group, members in read_json_object(path).items()
+    }
+
+
+def parse_hosts(text: str) -> HostRule:
+    """Convert ``client-id``, a pattern with a part in parentheses or a file name to a rule.
+
+    The rule returns the host of a member, and raises InputError for a member without host.
+    """
+    if text == CLIENT_ID:
+        return _host_of_client_id
+    if "(" not in text:
+        table = read_json_object(Path(text))
+        hosts = {name: as_text(host, f"{text}: {name}") for name, host in table.items()}
+        return lambda member: entry_of_member(hosts, member, text)
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise InputError(f"hosts: {text!r} is not a regular expression: {error}") from None
+    if pattern.groups != 1:
+        raise InputError(
+            f"hosts: the pattern {text!r} must have one part in parentheses, got {pattern.groups}"
+        )
+    return lambda member: _matched_host(pattern, member)
+
+
+def load_speeds(path: Path) -> dict[str, int]:
+    """Read a JSON file of speeds or measured rates: ``{"member, client id or host": 1.5}``."""
+    rates = {}
+    for name, rate in read_json_object(path).items():
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1e18:
+            raise InputError(
+                f"{path}: {name}: speed must be a number above 0, got {format_value(rate)}"
+            )
+        rates[name] = Fraction(str(rate))
+    return integer_speeds(rates)
+
+
+def integer_speeds(rates: Mapping[str, Fraction]) -> dict[str, int]:
+    """Convert rates to integer speeds: unchanged if valid, else in per cent of the fastest.
+
+    Examples
+    --------
+    >>> integer_speeds({"a": Fraction(2), "b": Fraction(3)})
+    {'a': 2, 'b': 3}
+    >>> integer_speeds({"a": Fraction(1873, 2), "b": Fraction(1250)})
+    {'a': 75, 'b': 100}
+    """
+    if all(rate.denominator == 1 and 1 <= rate <= MAX_SPEED for rate in rates.values()):
+        return {name: int(rate) for name, rate in rates.items()}
+    fastest = max(rates.values())
+    return {name: max(1, round(rate * _RATE_UNITS / fastest)) for name, rate in rates.items()}
+
+
+def measured_speeds(group: Group, consumed: Mapping[tuple[str, int], int]) -> dict[str, int]:
+    """Return the speed per member id, from the messages consumed per partition in a sample.
+
+    A member without partitions gets the mean rate of the other members.
+    """
+    rates = {
+        member.id: Fraction(sum(max(0, consumed.get((topic, n), 0)) for topic, n in member.owned))
+        for member in group.members
+    }
+    busy = [rates[member.id] for member in group.members if member.owned]
+    if not any(busy):
+        raise InputError(
+            f"group {group.id!r}: no member consumed messages in the sample; measure the speeds "
+            "while the group has lag, or give --speeds FILE"
+        )
+    mean = sum(busy, Fraction(0)) / len(busy)
+    fastest = max(busy)
+    return {
+        member.id: max(
+            1, round((rates[member.id] if member.owned else mean) * _RATE_UNITS / fastest)
+        )
+        for member in group.members
+    }
+
+
+def _host_of_client_id(member: Member) -> str:
+    if member.client.id is None:
+        raise InputError(
+            f"member {member.id!r} has no client id; give --hosts a pattern or a file instead of "
+            f"{CLIENT_ID}"
+        )
+    return member.client.id
+
+
+def _matched_host(pattern: re.Pattern[str], member: Member) -> str:
+    name = member.client.id or member.id
+    found = pattern.search(name)
+    if found is None or not found[1]:
+        raise InputError(
+            f"member {member.id!r}: the pattern {pattern.pattern!r} of --hosts matches no host in "
+            f"{name!r}"
+        )
+    return found[1]

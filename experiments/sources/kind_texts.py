@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
-from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.table_rows import JsonFields
 from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
 from kassay.reference.documents.input_files import (

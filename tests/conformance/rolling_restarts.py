@@ -20,7 +20,7 @@ from kassay.experiments.planning.planned_events import (
 )
 from kassay.experiments.planning.predictions import planned_members
 from kassay.experiments.simulation.script import TopicPlan, parse_planned_events
-from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.documents.json_codec import group_document, parse_group

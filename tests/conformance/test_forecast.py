@@ -15,7 +15,7 @@ import pytest
 
 from kassay.experiments.planning.predictions import Configuration, simulate_configuration
 from kassay.experiments.simulation.simulation import SegmentCost
-from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference import Group

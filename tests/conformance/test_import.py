@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.cli import main
+from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups
-from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.experiments.sources.tool_documents import parse_log_dirs
 from kassay.reference.model.group import NO_CLIENT, NO_STATUS, Group, WeightSource

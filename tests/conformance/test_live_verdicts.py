@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
 from kassay.experiments.cli import main
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import verdict
-from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group, Protocol, WeightSource

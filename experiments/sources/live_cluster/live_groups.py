@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kassay.experiments.sources.build_group import build_group
-from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, imported_group
-from kassay.experiments.sources.import_options import ImportOptions, measured_speeds
+from kassay.experiments.sources.build_group import ImportOptions, build_group
+from kassay.experiments.sources.capture_files import (
+    EmptyGroups,
+    ImportedGroup,
+    imported_group,
+    measured_speeds,
+)
 from kassay.experiments.sources.live_cluster.classic_streams_groups import STREAMS_ASSIGNOR
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     Cluster,

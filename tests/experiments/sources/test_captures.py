@@ -5,8 +5,12 @@ from functools import cache
 
 import pytest
 
-from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.import_options import ImportOptions, load_subscriptions
+from kassay.experiments.sources.build_group import ImportOptions
+from kassay.experiments.sources.capture_files import (
+    import_groups,
+    load_metadata,
+    load_subscriptions,
+)
 from kassay.reference.model.group import WeightSource
 from tests.experiments.sources.capture_texts import CAPTURES
 

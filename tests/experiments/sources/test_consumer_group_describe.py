@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.sources.import_options import ImportOptions
+from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic
 from kassay.experiments.sources.live_cluster.consumer_group_describe import decode_description
 from kassay.experiments.sources.live_cluster.live_groups import import_live

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups
 from kassay.experiments.sources.describe_output import parse_text
-from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.table_rows import MemberRow, OffsetRow
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError

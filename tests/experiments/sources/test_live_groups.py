@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup
-from kassay.experiments.sources.import_options import ImportOptions, load_subscriptions
+from kassay.experiments.sources.build_group import ImportOptions
+from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, load_subscriptions
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     JoinedSubscription,
     LiveGroup,

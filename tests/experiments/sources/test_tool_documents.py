@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.import_options import ImportOptions
 from kassay.experiments.sources.tool_documents import (
     UnknownFormatError,
     parse_log_dirs,
