@@ -216,6 +216,11 @@ answers: setup ## Record the answers of the solver on 510 fixed groups, to compa
 	@mkdir -p out
 	$(BIN)/python -m benchmarks.answers record out/answers.jsonl
 
+.PHONY: ablation
+ablation: setup ## Measure the solver without one method, search or bound after the other (10 minutes)
+	@mkdir -p out
+	$(BIN)/python -m benchmarks.ablation | tee out/ablation.md
+
 .PHONY: exhaustive
 exhaustive: setup ## Compare the solver with brute force on 700,000 small groups
 	$(BIN)/python -m tests.exhaustive

@@ -52,9 +52,9 @@ from kassay.solver.objective import Movement as Movement
 from kassay.solver.objective import Tolerance as Tolerance
 from kassay.solver.objective import TopicSpread as TopicSpread
 from kassay.solver.sizing import member_loss as member_loss
+from kassay.solver.solution import Method as Method
 from kassay.solver.solution import Solution as Solution
 from kassay.solver.solution import Status as Status
-from kassay.solver.solve import Method as Method
 from kassay.solver.solve import solve as solve
 from kassay.solver.trajectory.trajectory import Trajectory as Trajectory
 from kassay.solver.trajectory.trajectory import optimal_trajectory as optimal_trajectory

@@ -43,8 +43,8 @@ from kassay.solver.sizing import (
     member_loss,
     members_needed,
 )
-from kassay.solver.solution import LevelValue, Solution, Status
-from kassay.solver.solve import Method, solve
+from kassay.solver.solution import LevelValue, Method, Solution, Status
+from kassay.solver.solve import solve
 
 __all__ = [
     "Capacity",

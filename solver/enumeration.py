@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import constraints, objective
+from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import (
     RackTable,
     colocated_partitions,
@@ -20,7 +22,9 @@ from kassay.solver.evaluation import (
     separated_partitions,
     topic_partitions,
 )
+from kassay.solver.incumbent_pool import LexicographicResult, claim_about
 from kassay.solver.problem import Ints, Placement, Problem, Weights, exact_column
+from kassay.solver.solution import UsedMethod
 
 MAX_PLACEMENTS = 2**17
 
@@ -320,3 +324,28 @@ def _topic_spread(table: PlacementTable) -> Weights:
         for member in range(table.problem.member_count):
             total += (own == member).sum(axis=1) ** 2
     return total
+
+
+def enumerate_levels(
+    problem: Problem, levels: Sequence[objective.Level], rules: Sequence[constraints.Constraint]
+) -> LexicographicResult | None:
+    """Compare all placements of a small group, with one claim per level; None if not small."""
+    complete = search_all(problem, levels, rules)
+    if complete is None:
+        return None
+    if complete.placement is None:
+        return LexicographicResult(
+            None,
+            conflict=complete.conflict,
+            conflict_origin=Origin.ENUMERATION,
+            method=UsedMethod.ENUMERATION,
+        )
+    claims = []
+    limits: list[tuple[objective.Level, int]] = []
+    for level, minimum, best in zip(levels, complete.minima, complete.best, strict=True):
+        counted = level_bound(problem, level, limits)
+        origin = Origin.COUNTING if counted >= minimum else Origin.ENUMERATION
+        claim = LevelClaim(level, minimum, minimum, origin)
+        claims.append(claim_about(problem, claim, complete.placement, best=best))
+        limits.append((level, level.tolerance.limit(minimum)))
+    return LexicographicResult(complete.placement, tuple(claims), method=UsedMethod.ENUMERATION)

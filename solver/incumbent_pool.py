@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
 from kassay.solver.evaluation import RackTable, level_value, topic_partitions, violated
+from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level
 from kassay.solver.problem import Arithmetic, Placement, Problem
+from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
 MAX_PLAIN_CHOICES = 2_000
 """Numbers of partitions per class and member up to which squares are products of loads.
@@ -22,15 +25,75 @@ Searches of larger groups rarely prove the minimum, and end early if they reach 
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Problem with levels and constraints, and the options that decide how it is solved."""
+
+    problem: Problem
+    levels: tuple[Level, ...]
+    rules: tuple[Constraint, ...]
+    budget: SearchBudget
+    method: Method = Method.AUTO
+    given: tuple[Placement, ...] = ()
+    """Placements to start from: a warm start, or answers to a request with fewer constraints."""
+    is_derived: bool = False
+    """Whether constraints are left out or weights rounded; no further request is derived then."""
+
+    @property
+    def choices(self) -> int:
+        """Number of pairs of a partition and a member."""
+        return self.problem.partition_count * self.problem.member_count
+
+
+@dataclass(frozen=True, slots=True)
+class LexicographicResult:
+    """Best placement with claims per level, or the conflicting constraints."""
+
+    placement: Placement | None  # None if there is none, or none was found within the limits
+    claims: tuple[LevelClaim, ...] = ()
+    node_prices: tuple[int, ...] = ()
+    conflict: tuple[Constraint, ...] = ()
+    conflict_origin: Origin = Origin.CP_SAT
+    progress: tuple[ProgressPoint, ...] = ()
+    method: UsedMethod = UsedMethod.CP_SAT
+
+    def placements(self, problem: Problem) -> tuple[Placement, ...]:
+        """Return the answer, and placements that are better on a level with a tolerance."""
+        if self.placement is None:
+            return ()
+        best = (problem.to_placement(claim.best) for claim in self.claims if claim.best)
+        return (self.placement, *(one for one in best if one is not None))
+
+
+def claim_about(
+    problem: Problem, claim: LevelClaim, placement: Placement, *, best: Placement
+) -> LevelClaim:
+    """Set the value of a claim to the value of a placement.
+
+    A tolerance may make this value worse than the best value of the level. Then add the best
+    placement.
+    """
+    value = level_value(problem, claim.level, placement)
+    shown = problem.to_assignment(best) if value > claim.value else None
+    return replace(claim, value=value, best=shown)
+
+
+class ProvenBound(NamedTuple):
+    """Lower bound on a level and its origin; the value is 0 if nothing is proven."""
+
+    value: int
+    origin: Origin
+
+
 @dataclass
-class FlowLevels:
-    """Results of network flows: placements found, and proven bounds by level index.
+class KnownLevels:
+    """Placements, and proven bounds by level index, before the levels are minimised in order.
 
     ``is_complete`` is true if one of the placements is optimal for all levels.
     """
 
     placements: list[Placement] = field(default_factory=list)
-    bounds: dict[int, tuple[int, Origin]] = field(default_factory=dict)
+    bounds: dict[int, ProvenBound] = field(default_factory=dict)
     node_prices: tuple[int, ...] = ()  # evidence of the bounds with this origin
     conflict: tuple[Constraint, ...] = ()  # infeasible constraints
     is_complete: bool = False
@@ -39,7 +102,7 @@ class FlowLevels:
         self, claims: Sequence[LevelClaim]
     ) -> tuple[tuple[LevelClaim, ...], tuple[int, ...]]:
         """Return the claims, and the node prices if claims refer to all levels that they prove."""
-        priced = [origin is Origin.NODE_PRICES for _, origin in self.bounds.values()].count(True)
+        priced = [one.origin is Origin.NODE_PRICES for one in self.bounds.values()].count(True)
         if all(claim.origin is Origin.NODE_PRICES for claim in claims[:priced]):
             return tuple(claims), self.node_prices
         return tuple(

@@ -24,6 +24,14 @@ from kassay.solver.objective import CrossRack, is_preference
 from kassay.solver.problem import integer_text
 
 
+class Method(StrEnum):
+    """Method that finds the optimum: flow, CP-SAT, or automatic choice."""
+
+    AUTO = "auto"
+    FLOW = "flow"
+    CP_SAT = "cp-sat"
+
+
 class Status(StrEnum):
     """Status of a solution: optimal, feasible, infeasible or unknown."""
 

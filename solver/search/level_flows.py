@@ -16,11 +16,11 @@ import numpy as np
 
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.certificate import Origin
+from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.counting_bounds import level_bound, load_window
 from kassay.solver.evaluation import level_value, load_units, violated
-from kassay.solver.incumbent_pool import FlowLevels
+from kassay.solver.incumbent_pool import KnownLevels, LexicographicResult, ProvenBound, Request
 from kassay.solver.network.convex_hull import ConvexHull, fewest_moves_point
 from kassay.solver.network.level_network import (
     LevelNetwork,
@@ -45,6 +45,7 @@ from kassay.solver.objective import (
     TopicSpread,
 )
 from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.solution import UsedMethod
 
 
 def solve_levels_by_flow(
@@ -52,16 +53,16 @@ def solve_levels_by_flow(
     levels: Sequence[Level],
     constraints: Sequence[Constraint],
     may_start: Callable[[], bool] = lambda: True,
-) -> FlowLevels:
+) -> KnownLevels:
     """Find placements and bounds for the first levels of a problem with equal weights.
 
     ``may_start`` counts the work of a flow, and returns whether it may start.
     """
     if not may_start():
-        return FlowLevels()
+        return KnownLevels()
     network = build_network(problem, constraints)
     if problem.copies is None and is_infeasible(problem, constraints):
-        return FlowLevels(conflict=find_conflict_by_flow(problem, constraints, may_start))
+        return KnownLevels(conflict=find_conflict_by_flow(problem, constraints, may_start))
     search = _LevelFlows(
         problem, levels, constraints, level_network(problem, levels, network), may_start
     )
@@ -78,7 +79,7 @@ class _LevelFlows:
     constraints: Sequence[Constraint]
     arcs: LevelNetwork
     may_start: Callable[[], bool]
-    found: FlowLevels = field(default_factory=FlowLevels)
+    found: KnownLevels = field(default_factory=KnownLevels)
     limits: ConvexFlow = field(init=False)
     flow: Ints = field(init=False)
 
@@ -132,7 +133,7 @@ class _LevelFlows:
             if prices is not None:
                 self.found.node_prices = prices
                 for index, value in enumerate(values[best]):
-                    self.found.bounds[index] = value, Origin.NODE_PRICES
+                    self.found.bounds[index] = ProvenBound(value, Origin.NODE_PRICES)
                 return
 
     def _valid_placements(self) -> list[Placement]:
@@ -151,7 +152,7 @@ class _LevelFlows:
         placement = self._network.place(self._counts)
         value = level_value(self.problem, level, placement)
         self.found.placements.append(placement)
-        self.found.bounds[index] = value, Origin.FLOW
+        self.found.bounds[index] = ProvenBound(value, Origin.FLOW)
         is_valid = not any(violated(self.problem, self.constraints, placement))
         if is_valid and limit == level.tolerance.limit(value):
             return True
@@ -292,7 +293,7 @@ class _LevelFlows:
         found = self._hull.within_moves(moves, self.may_start)
         if found is not None:
             self.found.placements.append(self._network.place(found.point.counts))
-            self.found.bounds[index] = found.bound * self._weight**2, Origin.FLOW
+            self.found.bounds[index] = ProvenBound(found.bound * self._weight**2, Origin.FLOW)
 
     def _imbalance_within_moves(self, first: Imbalance) -> None:
         bound = self.found.bounds[0]
@@ -314,7 +315,7 @@ class _LevelFlows:
                 self.found.placements.append(network.place(point.counts))
             else:
                 low = middle + 1
-        self.found.bounds[0] = low * self._weight, Origin.FLOW
+        self.found.bounds[0] = ProvenBound(low * self._weight, Origin.FLOW)
 
     def _moves_within(self, limit: int, first: Imbalance, second: Movement) -> None:
         """Minimise moves within a limit on the imbalance."""
@@ -335,7 +336,7 @@ class _LevelFlows:
             moves = point.moves
         self.found.placements.append(self._network.place(point.counts))
         unit = 1 if second.cost is MovementCost.COUNT else self._weight
-        self.found.bounds[1] = moves * unit, Origin.FLOW
+        self.found.bounds[1] = ProvenBound(moves * unit, Origin.FLOW)
 
 
 def _is_cost_of_arcs(level: Level) -> bool:
@@ -385,3 +386,40 @@ def find_conflict_by_flow(
                 start += size
         size = 0 if size == 1 else (size + 1) // 2
     return kept
+
+
+def solve_by_arc_costs(
+    request: Request, may_start: Callable[[], bool]
+) -> LexicographicResult | None:
+    """Solve all levels by flows with convex costs.
+
+    Return None if flows cannot minimise a level, or if the optimum violates a constraint. A group
+    with copies has no other method: levels without a result have the bound 0.
+    """
+    problem, levels = request.problem, request.levels
+    flows = solve_levels_by_flow(problem, levels, (), may_start)
+    if not flows.placements or not (flows.is_complete or problem.group.has_copies):
+        if problem.group.has_copies:
+            return LexicographicResult(None, method=UsedMethod.FLOW)
+        return None
+    values = {
+        tuple(level_value(problem, level, placement) for level in levels): placement
+        for placement in reversed(flows.placements)
+    }
+    best = min(values)
+    if any(violated(problem, request.rules, values[best])):
+        return None
+    prices = None
+    if flows.is_complete:
+        prices = placement_prices(problem, levels, values[best])
+        if prices is None:
+            raise InternalError("the flow of all levels is not optimal")
+    claims = [
+        LevelClaim(level, value, value, Origin.NODE_PRICES)
+        if prices is not None
+        else LevelClaim(level, value, *flows.bounds.get(index, (0, Origin.COUNTING)))
+        for index, (level, value) in enumerate(zip(levels, best, strict=True))
+    ]
+    return LexicographicResult(
+        values[best], tuple(claims), node_prices=prices or (), method=UsedMethod.FLOW
+    )

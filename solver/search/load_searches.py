@@ -6,14 +6,12 @@ Most searches add placements to the pool. Some prove a lower bound on the level.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
 from kassay.solver.counting_bounds import (
     greatest_true,
@@ -43,24 +41,17 @@ _SHARES_ABOVE_BOUND = (0, 0.002, 0.005, 0.01, 0.02)
 """Targets of the local search within capacities: excess over the bound as shares of the bound."""
 
 
-class ProvenBound(NamedTuple):
-    """Lower bound on a level and its origin; the value is 0 if nothing is proven."""
-
-    value: int
-    origin: Origin
-
-
 def _is_large_enough(problem: Problem) -> bool:
     """Return whether a group has equal speeds, and enough partitions for methods before CP-SAT."""
     return problem.partition_count >= MIN_PARTITIONS and problem.group.has_equal_speeds
 
 
-def fill_members(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
+def fill_members(pool: IncumbentPool, level: Imbalance) -> int:
     """Bound the makespan: the total load must fit, within capacities and pins."""
     problem, unit = pool.problem, pool.problem.weight_unit
     room = Room(problem, pool.constraints).loads
     if level.measure is not Measure.MAKESPAN or not pool.constraints:
-        return ProvenBound(0, Origin.PACKING)
+        return 0
     factors = problem.member_units.factors
 
     def is_too_low(limit: int) -> bool:
@@ -70,7 +61,7 @@ def fill_members(pool: IncumbentPool, level: Imbalance) -> ProvenBound:
     highest, pinned = pool.value(level), within_pins(problem, pool.constraints)
     filled = min(greatest_true(is_too_low, highest) + 1, highest)
     beside = max(_bound_beside_pins(pinned), _bound_beside_lightest(pool))
-    return ProvenBound(max(filled, makespan_bound(pinned), beside), Origin.PACKING)
+    return max(filled, makespan_bound(pinned), beside)
 
 
 def _bound_beside_lightest(pool: IncumbentPool) -> int:
@@ -107,21 +98,21 @@ def _bound_beside_pins(problem: Problem) -> int:
     return bound
 
 
-def pack_identical(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
-    """Minimise the makespan of identical members."""
-    if not _may_pack(pool, level) or not budget.has_work:
-        return ProvenBound(0, Origin.PACKING)
+def pack_identical(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> int:
+    """Minimise the makespan of identical members, and return a bound."""
+    if not budget.has_work:
+        return 0
     from kassay.solver.identical_members import minimise_makespan  # noqa: PLC0415
 
     result = minimise_makespan(pool.problem, pool.incumbent(level), budget)
     if result is None:
-        return ProvenBound(0, Origin.PACKING)
+        return 0
     placement, bound = result
     pool.add(placement)
-    return ProvenBound(bound, Origin.PACKING)
+    return bound
 
 
-def _may_pack(pool: IncumbentPool, level: Imbalance) -> bool:
+def may_pack(pool: IncumbentPool, level: Imbalance) -> bool:
     """Return whether `pack_identical` applies: members with common partitions are identical."""
     members = np.concatenate([*pool.problem.consumer_sets, np.zeros(0, dtype=np.int64)])
     return (
@@ -134,27 +125,29 @@ def _may_pack(pool: IncumbentPool, level: Imbalance) -> bool:
     )
 
 
-def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
+def may_balance(pool: IncumbentPool) -> bool:
+    """Return whether `balance_loads` applies."""
+    return not pool.reached and _is_large_enough(pool.problem)
+
+
+def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
     """Improve the best placement on the first level by local search, which proves no bound.
 
     It has little work before `pack_identical`, which also searches for lower loads.
     """
-    problem, unproven = pool.problem, ProvenBound(0, Origin.COUNTING)
-    is_makespan = level.measure is Measure.MAKESPAN
-    if pool.reached or not _is_large_enough(problem):
-        return unproven
+    problem, is_makespan = pool.problem, level.measure is Measure.MAKESPAN
     from kassay.solver.search.load_local_search import LoadBalancer  # noqa: PLC0415
 
     if pool.constraints:
         problem = within_pins(problem, pool.constraints)
-    share = _BALANCING_SHARE_BEFORE_PACKING if _may_pack(pool, level) else _BALANCING_SHARE
+    share = _BALANCING_SHARE_BEFORE_PACKING if may_pack(pool, level) else _BALANCING_SHARE
     rng, within = np.random.default_rng(budget.seed), budget.part(share)
     may_continue = within.counted(_BALANCING_STEP, _MAX_BALANCING_STEPS)
     # The consumers of ``problem`` meet pins and exclusions, and additional loads meet capacities.
     met = Pinned | Forbidden | Capacity if is_makespan else Pinned | Forbidden
     others = [rule for rule in pool.constraints if not isinstance(rule, met)]
     room = Room(problem, [rule for rule in pool.constraints if rule not in others]).loads
-    least = max(makespan_bound(problem), fill_members(pool, level).value)
+    least = max(makespan_bound(problem), fill_members(pool, level))
 
     def permits(placement: Placement) -> bool:
         return not any(violated(pool.problem, others, placement))
@@ -172,7 +165,6 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
         pool.add(balancer.placement)
         if max(balancer.loads) <= target:
             break
-    return unproven
 
 
 def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
@@ -198,7 +190,14 @@ def limits_moves(pool: IncumbentPool) -> bool:
     return any(isinstance(rule, MaxMoves) for rule in pool.constraints)
 
 
-def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
+def may_limit_moves(pool: IncumbentPool, level: Imbalance) -> bool:
+    """Return whether `limit_moves` applies."""
+    problem, is_leximax = pool.problem, level.measure is Measure.LEXIMAX
+    is_possible = not problem.has_big_loads and problem.partition_count > 0
+    return limits_moves(pool) and is_possible and not is_leximax
+
+
+def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> int:
     """Lower the loads within the maximum number of moves, and bound the makespan.
 
     Beam searches, and moves that lower the sum of squares, start from the assignment with the
@@ -206,9 +205,6 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
     """
     problem = pool.problem
     limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
-    is_leximax = level.measure is Measure.LEXIMAX
-    if not limits or problem.has_big_loads or is_leximax or problem.partition_count == 0:
-        return ProvenBound(0, Origin.EXCHANGE)
     most, within = min(limits), within_pins(problem, pool.constraints)
     for_beams, for_squares = budget.part(_BEAM_SHARE), budget.part(_SQUARES_SHARE)
     moves = Movement()
@@ -226,39 +222,38 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
             for placement in beam.search(start, left, for_beams.counted(beam.step)):
                 pool.add(placement)
     if level.measure is not Measure.MAKESPAN:
-        return ProvenBound(0, Origin.EXCHANGE)
-    bound = makespan_bound_within(problem, most, high=pool.value(level))
-    return ProvenBound(bound, Origin.EXCHANGE)
+        return 0
+    return makespan_bound_within(problem, most, high=pool.value(level))
 
 
-def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> ProvenBound:
+def may_move_greedily(pool: IncumbentPool) -> bool:
+    """Return whether `move_greedily` applies: the first limit is not on a maximum load."""
+    problem = pool.problem
+    measures = [level.measure for level, _ in pool.limits() if isinstance(level, Imbalance)]
+    has_other_measure = bool(measures) and measures[0] not in (Measure.MAKESPAN, Measure.LEXIMAX)
+    return has_other_measure and not problem.has_big_loads and problem.partition_count > 0
+
+
+def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> None:
     """Add a placement with few moves within a limit on an imbalance, by greedy moves.
 
     Each move lowers the sum of squared loads most. The other searches for few moves need a limit
     on the makespan, so this one serves the other measures. It proves no bound.
     """
-    problem, unproven = pool.problem, ProvenBound(0, Origin.EXCHANGE)
-    measures = [level.measure for level, _ in pool.limits() if isinstance(level, Imbalance)]
-    has_other_measure = bool(measures) and measures[0] not in (Measure.MAKESPAN, Measure.LEXIMAX)
-    if not has_other_measure or problem.has_big_loads or problem.partition_count == 0:
-        return unproven
+    problem = pool.problem
     within, start = within_pins(problem, pool.constraints), keep_owned(problem)
     most, may_continue = problem.partition_count, budget.counted(move_work(problem))
     for placement in lower_squares(within, start, most, may_continue):
         if all(level_value(problem, level, placement) <= limit for level, limit in pool.limits()):
             pool.add(placement)
             break
-    return unproven
 
 
-def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> ProvenBound:
+def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
     """Give moved partitions to other members for a lower sum of squares, without more moves."""
-    problem = pool.problem
-    if level.measure is Measure.SUM_OF_SQUARES and not problem.has_big_loads:
-        may_continue = budget.counted(move_work(problem))
-        within, start = within_pins(problem, pool.constraints), pool.incumbent(level)
-        pool.add(spread_moved(within, start, may_continue))
-    return ProvenBound(0, Origin.COUNTING)
+    problem, may_continue = pool.problem, budget.counted(move_work(pool.problem))
+    within, start = within_pins(problem, pool.constraints), pool.incumbent(level)
+    pool.add(spread_moved(within, start, may_continue))
 
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:

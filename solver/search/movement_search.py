@@ -6,7 +6,8 @@ cost is the bound, so that CP-SAT finds such a placement, or proves that there i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,17 +19,16 @@ from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.counting_bounds import level_bound, makespan_bound
 from kassay.solver.evaluation import level_value, movement_costs
-from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
+from kassay.solver.incumbent_pool import IncumbentPool, ProvenBound, keep_owned
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
-from kassay.solver.problem import Placement
-from kassay.solver.search.load_searches import ProvenBound, max_loads
+from kassay.solver.problem import Placement, Problem
+from kassay.solver.search.load_searches import MIN_PARTITIONS, max_loads
 from kassay.solver.solution import ProgressPoint
 
 if TYPE_CHECKING:
-    from kassay.solver.search.movement_bound import PricedExchanges
-if TYPE_CHECKING:
     from kassay.solver.search.few_moves import FewMovesSearch
+    from kassay.solver.search.movement_bound import PricedExchanges
 
 
 _FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES, _FIRST_LIMIT_OF_CPSAT = 0.6, 6.0, 12.0
@@ -44,7 +44,15 @@ _MANY_MEMBERS, _MANY_CHOICES = 8, 3_000
 _PRICE_SHARE = 0.5
 """Share of the work left for the column generation."""
 
+_MAX_CHOICES_OF_CPSAT = 10_000
+"""Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
+
 LevelLimit = tuple[Level, int]
+
+
+def has_few_choices(problem: Problem) -> bool:
+    """Return whether CP-SAT mostly proves the fewest moves of a group of this size in seconds."""
+    return problem.partition_count * problem.member_count <= _MAX_CHOICES_OF_CPSAT
 
 
 @dataclass
@@ -237,12 +245,109 @@ class FewestMoves:
             self.raise_bound(self.priced.bound, Origin.EXCHANGE)
 
 
+@dataclass
+class FewestMovesSearches:
+    """Searches for the fewest moves of one problem, which share their bounds and prices."""
+
+    pool: IncumbentPool
+    proven: ProvenBound | None = None
+    """Fewest moves of the last level, if they are proven before the minimum of the level before."""
+    searches: list[FewestMoves] = field(default_factory=list)
+    has_found: bool = False
+    """Whether CP-SAT found a placement before the minimum of loads."""
+    _searched_at: tuple[int, int] | None = None
+    """Level and its best known value, when the fewest moves were last searched before it."""
+
+    def may_come_first(self, index: int) -> bool:
+        """Return whether moves may be searched before the minimum of a level of loads."""
+        problem = self.pool.problem
+        return (
+            any(isinstance(level, Movement) for level in self.pool.levels[index:])
+            and problem.group.is_weighted
+            and problem.partition_count >= MIN_PARTITIONS
+            and has_few_choices(problem)
+        )
+
+    def search_first(
+        self, index: int, bound: int, budget: SearchBudget, *, is_last: bool = True
+    ) -> None:
+        """Search for the fewest moves before the minimum of loads that have a tolerance.
+
+        The minima of the loads are between their bounds and the best known values. If the fewest
+        moves are equal within the tolerances of both, the minima do not matter for the moves.
+        Unless this is the last attempt, there is no search if counted bounds differ already, or if
+        the search needs prices, which are better for lower loads.
+        """
+        pool = self.pool
+        best = (index, pool.value(pool.levels[index]))
+        if self._searched_at == best:
+            return
+        strict, loose = pool.limits(), pool.limits()
+        moves = next(level for level in pool.levels[index:] if isinstance(level, Movement))
+        for level in takewhile(lambda one: one is not moves, pool.levels[index:]):
+            if (
+                not isinstance(level, Imbalance | HostImbalance)
+                or level.tolerance.up_to is not None
+            ):
+                return
+            least = bound if level is pool.levels[index] else level_bound(pool.problem, level)
+            known = pool.best(level, strict)
+            lowest = level.tolerance.limit(least)
+            if known is None or level_value(pool.problem, level, known) > lowest:
+                return
+            loose.append((level, level.tolerance.limit(level_value(pool.problem, level, known))))
+            strict.append((level, lowest))
+        search = self.within(moves, loose)
+        is_early = search.bound != level_bound(pool.problem, moves, strict) or (
+            search.prices_first and not search.is_proven
+        )
+        if not is_last and is_early:
+            return
+        self._searched_at = best
+        within, proven = budget.part(search.first_share), {}
+        for is_loose in (True, False):
+            search = self.within(moves, loose if is_loose else strict)
+            search.preferred = strict if is_loose else None
+            self.searches.append(search)
+            search.run(within)
+            if not search.is_proven:
+                break
+            proven[is_loose] = search.proven
+        if len({bound.value for bound in proven.values()}) == 1 < len(proven):
+            self.proven = proven[True]
+        self.has_found = self.has_found or search.has_searched
+
+    def search_few_choices(self, level: Movement, bound: int, budget: SearchBudget) -> ProvenBound:
+        """Search with CP-SAT before all other searches if it is likely to prove the minimum.
+
+        Later searches of a small group, or within constraints, rarely end earlier.
+        """
+        search = self.within(level, self.pool.limits(), bound)
+        self.searches.append(search)
+        search.run(budget.part(search.first_share))
+        return search.proven
+
+    def within(self, level: Movement, limits: Sequence[LevelLimit], bound: int = 0) -> FewestMoves:
+        """Return a search for the fewest moves; continue one with higher limits if there is one."""
+        permitted = dict(limits)
+        looser = [
+            one
+            for one in self.searches
+            if one.level == level
+            and all(permitted.get(limited, limit + 1) <= limit for limited, limit in one.limits)
+        ]
+        if not looser:
+            return FewestMoves(self.pool, level, limits, bound)
+        known = max(looser, key=lambda one: (one.bound, one.priced is not None)).within(limits)
+        return replace(known, bound=max(known.bound, bound))
+
+
 _WORK_FOR_FEW_MOVES, _MOVE_STEP = 1.0, 1e-4
 """Work for the first placement with few moves, whatever the limit, and of one move."""
 _EXCHANGE_STEP = 5e-4
 """Measured work of one exchange of a beam search."""
 _MIN_PARTITIONS = 60
-_MANY_CHOICES = 3_000
+_CHOICES_BEYOND_CPSAT = 3_000
 """Number of partitions times members from which CP-SAT, which runs later, improves little."""
 _INITIAL_SHARE = 0.6
 """Share of the work left for the first placement."""
@@ -255,18 +360,22 @@ def _is_makespan(level: Level) -> bool:
     return isinstance(level, Imbalance) and level.measure is Measure.MAKESPAN
 
 
+def may_add_few_moves(pool: IncumbentPool) -> bool:
+    """Return whether `add_few_moves` supports the first level, the constraints and the weights."""
+    problem = pool.problem
+    return (
+        _is_makespan(pool.levels[0])
+        and problem.group.is_weighted
+        and problem.group.has_equal_speeds
+        and bool((problem.owner != NO_OWNER).any())
+        and all(isinstance(rule, MaxMoves | Capacity) for rule in pool.constraints)
+        and not problem.has_big_loads
+    )
+
+
 def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
     """Add placements with few moves, within the best known makespan or the bound, to the pool."""
     problem, level = pool.problem, pool.levels[0]
-    if (
-        not _is_makespan(level)
-        or not problem.group.is_weighted
-        or not problem.group.has_equal_speeds
-        or not (problem.owner != NO_OWNER).any()
-        or not all(isinstance(rule, MaxMoves | Capacity) for rule in pool.constraints)
-        or problem.has_big_loads
-    ):
-        return
     owned = keep_owned(problem)
     best = pool.value(level)
     if max(problem.loads(owned)) <= best:
@@ -286,6 +395,18 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
                 return
 
 
+def may_exchange(pool: IncumbentPool, level: Movement) -> bool:
+    """Return whether `MovementSearch` accepts the constraints, the size and the weights."""
+    problem = pool.problem
+    return (
+        all(isinstance(rule, MaxMoves | Capacity) for rule in pool.constraints)
+        and problem.partition_count >= _MIN_PARTITIONS
+        and not problem.has_big_loads
+        and movement_costs(problem, level).dtype != object
+        and problem.group.is_weighted
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class MovementSearch:
     """Search for placements with fewer moves, and for a lower bound on the moves.
@@ -298,20 +419,20 @@ class MovementSearch:
     budget: SearchBudget
     progress: list[ProgressPoint]
 
-    def run(self, bound: int) -> ProvenBound:
-        """Search for placements with fewer moves within the maximum loads.
+    def run(self, bound: int) -> int:
+        """Search for placements with fewer moves within the maximum loads, and return a bound.
 
         ``bound`` is a known lower bound on the moves.
         """
         permitted = max_loads(self.pool, self.pool.limits())
-        proven = 0
-        if permitted is not None and self._is_applicable():
-            has_one_limit = min(permitted) == max(permitted)
-            if has_one_limit and all(_is_makespan(finished) for finished, _ in self.pool.limits()):
-                proven = self._search_and_bound(permitted, bound)
-            elif self.budget.has_work:
-                proven = self._bound_moves(permitted, self.budget.part(_BOUND_SHARE))
-        return ProvenBound(proven, Origin.EXCHANGE)
+        if permitted is None:
+            return 0
+        has_one_limit = min(permitted) == max(permitted)
+        if has_one_limit and all(_is_makespan(finished) for finished, _ in self.pool.limits()):
+            return self._search_and_bound(permitted, bound)
+        if self.budget.has_work:
+            return self._bound_moves(permitted, self.budget.part(_BOUND_SHARE))
+        return 0
 
     def _search_and_bound(self, permitted: list[int], bound: int) -> int:
         """Improve the placement, raise the bound, and improve the placement again."""
@@ -373,18 +494,7 @@ class MovementSearch:
     @property
     def _has_many_choices(self) -> bool:
         problem = self.pool.problem
-        return problem.partition_count * problem.member_count >= _MANY_CHOICES
-
-    def _is_applicable(self) -> bool:
-        """Return whether the searches accept the constraints, the size and the weights."""
-        problem = self.pool.problem
-        return (
-            all(isinstance(rule, MaxMoves | Capacity) for rule in self.pool.constraints)
-            and problem.partition_count >= _MIN_PARTITIONS
-            and not problem.has_big_loads
-            and movement_costs(problem, self.level).dtype != object
-            and problem.group.is_weighted
-        )
+        return problem.partition_count * problem.member_count >= _CHOICES_BEYOND_CPSAT
 
     def _record(self, value: int, bound: int) -> None:
         self.progress.append(ProgressPoint(self.budget.counter.spent, value, bound))

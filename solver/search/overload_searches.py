@@ -13,7 +13,6 @@ import numpy as np
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
-from kassay.solver.certificate.certificate import Origin
 from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Colocated, MaxMoves, MaxPartitions, Separated
 from kassay.solver.counting_bounds import level_bound
@@ -22,7 +21,7 @@ from kassay.solver.incumbent_pool import IncumbentPool, Room, keep_owned, within
 from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import CrossRack, HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Ints, Placement, Problem
-from kassay.solver.search.load_searches import MIN_PARTITIONS, ProvenBound, fill_members
+from kassay.solver.search.load_searches import MIN_PARTITIONS, fill_members
 
 if TYPE_CHECKING:
     from kassay.solver.search.overload_repair import LoadLimit, OverloadRepair
@@ -59,7 +58,7 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     search = _OverloadSearch(pool, measured, Movement(), budget)
     bounds = [level_bound(search.problem, each) for each in measured]
     if isinstance(measured[0], Imbalance):
-        bounds[0] = max(bounds[0], fill_members(pool, measured[0]).value)
+        bounds[0] = max(bounds[0], fill_members(pool, measured[0]))
     for values in (bounds, [pool.value(each) for each in measured]):
         limits = [
             (each, each.tolerance.limit(value))
@@ -82,19 +81,16 @@ def add_any_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
         search.is_repaired((), within, least=_MIN_REPAIR_STEPS)
 
 
-def repair_overloads(
-    pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget
-) -> ProvenBound:
+def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> None:
     """Add placements to the pool: with lower loads, or with fewer moves within the limits.
 
     The search proves no bound. It lowers loads of groups with hosts or different speeds and within
     limits on moves and colocations, sums of squares within constraints, and the number of moves
     within constraints and racks.
     """
-    unproven = ProvenBound(0, Origin.EXCHANGE)
     if isinstance(level, Imbalance) and level.measure is Measure.SUM_OF_SQUARES:
         _lower_squares(pool, level, budget)
-        return unproven
+        return
     measured = [
         each
         for each in (*(finished for finished, _ in pool.limits()), level)
@@ -103,13 +99,12 @@ def repair_overloads(
     moves = level if isinstance(level, Movement) else Movement()
     is_useful = level is moves or _has_load_units(pool) or _limits_moves_or_colocates(pool)
     if not is_useful or not _may_repair(pool, measured):
-        return unproven
+        return
     search = _OverloadSearch(pool, measured, moves, budget)
     if level is moves:
         search.is_repaired(pool.limits(), budget.part(_MOVES_SHARE), rounds=_MOVES_ROUNDS)
     else:
         _lower_loads(search, level, bound, budget)
-    return unproven
 
 
 def _lower_squares(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:

@@ -1,8 +1,8 @@
 """Equal weights with tolerances, constraints and further levels."""
 
 import random
-import sys
 import time
+from unittest.mock import patch
 
 import pytest
 
@@ -15,18 +15,16 @@ from kassay.solver import (
     TopicSpread,
     certificate_errors,
     certify,
+    engine,
     solve,
 )
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
+from kassay.solver.incumbent_pool import Request
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import CrossRack, MembersUsed, default_levels
 from kassay.solver.problem import build_problem
-from kassay.solver.search.level_flows import (
-    find_conflict_by_flow,
-    is_infeasible,
-    solve_levels_by_flow,
-)
-from kassay.solver.search.solve_levels import solve_levels
+from kassay.solver.search.level_flows import find_conflict_by_flow, is_infeasible
+from kassay.solver.solve import solve_request
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import (
@@ -65,15 +63,10 @@ def solve_without_enumeration(group, levels, constraints):
     problem = build_problem(group)
     if not problem.partition_count:
         return None
-    budget = SearchBudget(60.0)
-    return solve_levels(
-        problem,
-        levels=levels,
-        constraints=constraints,
-        initial_assignment=None,
-        budget=budget,
-        flow=lambda: solve_levels_by_flow(problem, levels, constraints),
-    )
+    with patch.object(engine, "METHODS", ()):
+        return solve_request(
+            Request(problem, tuple(levels), tuple(constraints), SearchBudget(60.0))
+        )
 
 
 def exact_levels(rng):
@@ -232,7 +225,7 @@ def test_too_low_numbers_of_weighted_partitions_need_no_search():
 def test_a_flow_without_enough_time_leaves_an_assignment_and_a_bound(monkeypatch):
     group = half_subscriptions(30, 20, 30)
     best = solve(group)
-    monkeypatch.setattr(sys.modules[solve.__module__], "flow_work", lambda problem: 100.0)
+    monkeypatch.setattr("kassay.solver.search.starts.flow_work", lambda problem: 100.0)
     for constraints in ((), (MaxPartitions(1_000),), (MaxMoves(5),)):
         start = time.process_time()
         solution = solve(group, constraints=constraints, limits=SearchLimits(time=0))

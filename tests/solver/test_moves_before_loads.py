@@ -23,10 +23,11 @@ from kassay.solver.constraints import Forbidden, MaxPartitions
 from kassay.solver.counting_bounds import level_bound, makespan_bound
 from kassay.solver.cpsat.level_search import MovedPartitionsModel
 from kassay.solver.cpsat.model import SearchResult
+from kassay.solver.engine import LevelTask
 from kassay.solver.evaluation import movement_costs, violated
 from kassay.solver.incumbent_pool import (
-    FlowLevels,
     IncumbentPool,
+    KnownLevels,
     LevelResult,
     longest_processing_time,
     place_within,
@@ -35,8 +36,8 @@ from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
 from kassay.solver.problem import build_problem
 from kassay.solver.search.load_searches import max_loads
 from kassay.solver.search.movement_bound import price_by_weight
-from kassay.solver.search.movement_search import FewestMoves
-from kassay.solver.search.solve_levels import LevelSolver
+from kassay.solver.search.movement_search import FewestMoves, FewestMovesSearches
+from kassay.solver.solve import minimise_level
 from tests import brute_force
 from tests.solver.random_cases import (
     all_partitions,
@@ -193,8 +194,9 @@ def test_a_level_starts_from_the_bounds_of_searches_within_higher_limits():
     earlier = FewestMoves(pool, levels[1], [(levels[0], load + 1)])
     earlier.raise_bound(moves, Origin.EXCHANGE)
     pool.reached.append(LevelResult(LevelClaim(levels[0], load, 0, Origin.CP_SAT), load, even))
-    solver = LevelSolver(pool, FlowLevels(), moves_searches=[earlier])
-    solver.solve_level(1, SearchBudget.start(SearchLimits(time=0)))
+    searches = FewestMovesSearches(pool, searches=[earlier])
+    budget = SearchBudget.start(SearchLimits(time=0))
+    minimise_level(LevelTask(pool, 1, KnownLevels(), searches, [], budget))
     assert pool.reached[-1].claim == LevelClaim(levels[1], moves, moves, Origin.EXCHANGE)
 
 
@@ -210,8 +212,9 @@ def test_moves_that_counting_proves_have_its_origin():
         search.run(SearchBudget.start(SearchLimits()))
         claim = LevelClaim(levels[0], max_load, 0, Origin.CP_SAT)
         pool.reached.append(LevelResult(claim, max_load, pool.placements[-1]))
-        solver = LevelSolver(pool, FlowLevels(), fewest_moves=search.proven)
-        solver.solve_level(1, SearchBudget.start(SearchLimits()))
+        searches = FewestMovesSearches(pool, search.proven)
+        budget = SearchBudget.start(SearchLimits())
+        minimise_level(LevelTask(pool, 1, KnownLevels(), searches, [], budget))
         assert pool.reached[-1].claim == LevelClaim(levels[1], moves, moves, Origin.COUNTING)
         counted += search.has_searched
     assert counted

@@ -116,8 +116,7 @@ def test_losses_of_members_without_time_left_have_bounds_and_no_search(seed, mon
 def test_the_greedy_rule_for_constraints_needs_time_or_the_lack_of_a_placement(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "kassay.solver.search.solve_levels.place_within",
-        lambda problem, rules, units: calls.append(rules),
+        "kassay.solver.engine.place_within", lambda problem, rules, units: calls.append(rules)
     )
     group = weighted_group([7, 5, 4, 3] * 10, [0] * 20 + [1] * 20, 3)
     solve(group, constraints=[MaxMoves(3)], limits=0)

@@ -25,7 +25,6 @@ from kassay.solver import (
     TopicSpread,
     solve,
 )
-from kassay.solver.certificate.certificate import Origin
 from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import IncumbentPool, longest_processing_time
@@ -125,7 +124,7 @@ def test_a_heavy_partition_lies_beside_pinned_partitions():
     pins = [Pinned("t", 1, "a"), Pinned("t", 2, "b")]
     problem, level = build_problem(Group((topic,), members)), Imbalance(Measure.MAKESPAN)
     pool = IncumbentPool(problem, (level,), pins, [longest_processing_time(problem)])
-    assert fill_members(pool, level) == (107, Origin.PACKING)
+    assert fill_members(pool, level) == 107
     assert solve(problem.group, levels=[level], constraints=pins).imbalance.value == 107
 
 
@@ -136,7 +135,7 @@ def test_the_heaviest_partition_lies_beside_those_for_which_others_have_no_room(
     # The other two members get at most eight partitions, so that one with weight 1 remains.
     for rules, least in (([MaxPartitions(4)], 101), ([MaxPartitions(5)], 100)):
         pool = IncumbentPool(problem, (level,), rules, [longest_processing_time(problem)])
-        assert fill_members(pool, level) == (least, Origin.PACKING)
+        assert fill_members(pool, level) == least
         assert solve(problem.group, levels=[level], constraints=rules).imbalance.value == least
 
 

@@ -15,8 +15,7 @@ from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Proof, weakest_proof
 from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.certify import certify
-from kassay.solver.solution import Solution, level_keys, value_and_bound
-from kassay.solver.solve import Method
+from kassay.solver.solution import Method, Solution, level_keys, value_and_bound
 from kassay.solver.solve import solve as solve_group
 
 

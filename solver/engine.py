@@ -1,0 +1,527 @@
+"""Table of the engine: which method, search or bound runs, when and why.
+
+`kassay.solver.solve` runs the rows of each part from the first to the last:
+
+`METHODS`
+    solve all levels at once. The first result is the answer.
+`STARTS`
+    add placements and bounds, or prove a conflict, if no method had a result.
+`BOUNDS`
+    bound one level before its searches. The levels are minimised in their order.
+`SEARCHES`
+    minimise this level, until its value is its bound or no work is left.
+
+A row runs if its condition holds when its turn comes. `make ablation` measures the engine without
+one row after the other.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, NamedTuple, TypeVar, cast
+
+from kassay.reference.model.assignment import NO_OWNER
+from kassay.reference.model.metrics import Measure
+from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.constraints import Colocated, Forbidden, MaxPartitions, Pinned
+from kassay.solver.counting_bounds import level_bound
+from kassay.solver.enumeration import enumerate_levels
+from kassay.solver.evaluation import level_value
+from kassay.solver.incumbent_pool import (
+    IncumbentPool,
+    KnownLevels,
+    LexicographicResult,
+    ProvenBound,
+    Request,
+    keep_owned,
+    longest_processing_time,
+    place_within,
+    within_racks,
+)
+from kassay.solver.limits import SearchBudget
+from kassay.solver.network.level_network import has_arc_costs, is_optimal_by_squares_and_moves
+from kassay.solver.network.optimal_flow import solve_flow
+from kassay.solver.objective import (
+    CrossRack,
+    FlowLevel,
+    HostImbalance,
+    Imbalance,
+    Level,
+    Movement,
+    TopicSpread,
+)
+from kassay.solver.search.level_flows import solve_by_arc_costs, solve_levels_by_flow
+from kassay.solver.search.load_searches import (
+    balance_loads,
+    fill_members,
+    limit_moves,
+    limits_moves,
+    may_balance,
+    may_limit_moves,
+    may_move_greedily,
+    may_pack,
+    move_greedily,
+    pack_identical,
+    spread_loads,
+)
+from kassay.solver.search.movement_search import (
+    FewestMovesSearches,
+    MovementSearch,
+    add_few_moves,
+    has_few_choices,
+    may_add_few_moves,
+    may_exchange,
+)
+from kassay.solver.search.overload_searches import add_any_repaired, add_repaired, repair_overloads
+from kassay.solver.search.starts import (
+    Start,
+    add_constraints_one_by_one,
+    conflict_by_flow,
+    conflict_of_numbers,
+    find_any_by_cpsat,
+    flow_starts,
+    merge_and_solve,
+    solve_rounded,
+)
+from kassay.solver.solution import Method, ProgressPoint, UsedMethod
+
+_EVEN_LOADS_WORK = 1.0
+"""Work of the search for lower loads with the fewest moves. A proof is rare."""
+_FIRST_BALANCING_WORK = 0.1
+"""Work to lower the loads before the first search for the fewest moves."""
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+class Row(NamedTuple, Generic[_Task, _Result]):
+    """Row of the table: condition, function and reason."""
+
+    name: str
+    applies: Callable[[_Task], bool]
+    run: Callable[[_Task], _Result]
+    reason: str
+
+
+class Search(NamedTuple):
+    """Row of a search of one level, which returns a bound, or 0 or None if it proves none.
+
+    ``origin`` is the origin of this bound. Searches without ``needs_work`` also run if no work is
+    left, to add placements that need no search.
+    """
+
+    name: str
+    applies: Callable[["LevelTask"], bool]
+    run: Callable[["LevelTask"], ProvenBound | int | None]
+    origin: Origin
+    reason: str
+    needs_work: bool = True
+
+
+@dataclass
+class LevelTask:
+    """Level to minimise within the limits of the finished levels."""
+
+    pool: IncumbentPool
+    index: int
+    known: KnownLevels
+    moves: FewestMovesSearches
+    progress: list[ProgressPoint]
+    whole: SearchBudget
+    """Work left for all levels."""
+    bound: int = 0
+    """Greatest bound that is proven so far."""
+
+    def __post_init__(self) -> None:
+        later = sum(map(self._may_need_search, self.pool.levels[self.index + 1 :]))
+        self.budget = self.whole.part(1 / (1 + later))
+        is_brief = isinstance(self.level, Imbalance) and self.is_after_moves
+        self.budget_of_cpsat = self.budget.until(_EVEN_LOADS_WORK) if is_brief else self.budget
+
+    def _may_need_search(self, level: Level) -> bool:
+        """Return whether a level may need a search. Movement needs none without owners."""
+        has_owners = bool((self.pool.problem.owner != NO_OWNER).any())
+        return not isinstance(level, Movement) or has_owners
+
+    @property
+    def level(self) -> Level:
+        """Level of the objective."""
+        return self.pool.levels[self.index]
+
+    @property
+    def loads(self) -> Imbalance:
+        """The level, which is about loads."""
+        return cast("Imbalance", self.level)
+
+    @property
+    def movement(self) -> Movement:
+        """The level, which is about moves."""
+        return cast("Movement", self.level)
+
+    @cached_property
+    def is_after_moves(self) -> bool:
+        """Whether the number of moves is a finished level."""
+        return any(isinstance(done.claim.level, Movement) for done in self.pool.reached)
+
+    @property
+    def lowers_loads(self) -> bool:
+        """Whether the level is about loads of members, and before the moves."""
+        return isinstance(self.level, Imbalance) and not self.is_after_moves
+
+    @property
+    def lowers_loads_freely(self) -> bool:
+        """Whether also no constraint limits the moves.
+
+        Otherwise, searches for lower loads with any number of moves find nothing.
+        """
+        return self.lowers_loads and not limits_moves(self.pool)
+
+    @property
+    def lowers_moves(self) -> bool:
+        """Whether the level is about moves, and CP-SAT has no faster model of all partitions."""
+        return isinstance(self.level, Movement) and not self.pool.limits_squares()
+
+    @property
+    def lowers_hosts(self) -> bool:
+        """Whether the level is about loads of hosts."""
+        return isinstance(self.level, HostImbalance)
+
+    @property
+    def spreads_loads(self) -> bool:
+        """Whether the level is a sum of squares after the moves."""
+        is_squares = self.is_after_moves and isinstance(self.level, Imbalance)
+        is_squares = is_squares and self.loads.measure is Measure.SUM_OF_SQUARES
+        return is_squares and not self.pool.problem.has_big_loads
+
+
+def _is_one_flow(request: Request) -> bool:
+    is_permitted = request.method is not Method.CP_SAT and not request.rules
+    return is_permitted and is_optimal_by_squares_and_moves(request.problem.group, request.levels)
+
+
+def _solve_by_one_flow(request: Request) -> LexicographicResult | None:
+    """Solve all levels by one minimum cost flow, or return None if too little work is left."""
+    problem, levels = request.problem, request.levels
+    if not flow_starts(request)():
+        return None
+    placement, prices = solve_flow(problem, len(levels))
+    values = [(level, level_value(problem, level, placement)) for level in levels]
+    claims = tuple(LevelClaim(level, value, value, Origin.NODE_PRICES) for level, value in values)
+    return LexicographicResult(placement, claims, node_prices=prices, method=UsedMethod.FLOW)
+
+
+def _has_arc_costs(request: Request) -> bool:
+    """Return whether all levels are convex costs of arcs, and another method is slower."""
+    group, levels = request.problem.group, request.levels
+    needs_arcs = any(isinstance(level, TopicSpread | FlowLevel) for level in levels)
+    is_permitted = needs_arcs and request.method is Method.AUTO
+    return group.has_copies or (is_permitted and has_arc_costs(group, levels))
+
+
+def _may_enumerate(request: Request) -> bool:
+    """Return whether all assignments may be compared.
+
+    This includes loads beyond 64 bits if CP-SAT is prescribed, which proves nothing about them.
+    """
+    return request.method is Method.AUTO or request.problem.has_big_loads
+
+
+def _has_flows(request: Request) -> bool:
+    """Return whether counts of partitions describe an assignment, so that flows apply."""
+    problem = request.problem
+    is_permitted = request.method is Method.AUTO
+    return bool(is_permitted and problem.group.common_weight and problem.partition_count)
+
+
+def _start_with_flows(start: Start) -> LexicographicResult | None:
+    request = start.request
+    start.flows = solve_levels_by_flow(
+        request.problem, request.levels, request.rules, flow_starts(request)
+    )
+    start.add(start.flows.placements)
+    return conflict_by_flow(start.flows.conflict)
+
+
+def _search_by_cpsat(task: LevelTask) -> int:
+    from kassay.solver.cpsat.level_search import search_level  # noqa: PLC0415 - slow to load
+
+    return search_level(task.pool, task.level, task.bound, task.budget_of_cpsat)
+
+
+METHODS: tuple[Row[Request, LexicographicResult | None], ...] = (
+    Row(
+        "one flow",
+        _is_one_flow,
+        _solve_by_one_flow,
+        "one flow is fastest, and its node prices prove all levels",
+    ),
+    Row(
+        "flows with arc costs",
+        _has_arc_costs,
+        lambda request: solve_by_arc_costs(request, flow_starts(request)),
+        "flows with convex costs per topic and copy are fast, and node prices prove all levels",
+    ),
+    Row(
+        "enumeration",
+        _may_enumerate,
+        lambda request: enumerate_levels(request.problem, request.levels, request.rules),
+        "all assignments of a small group are compared in less time than a search starts",
+    ),
+)
+"""Methods that solve all levels at once."""
+
+STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
+    Row(
+        "flows of the first levels",
+        lambda start: _has_flows(start.request),
+        _start_with_flows,
+        "flows of equal weights solve or bound the first levels, whatever the constraints",
+    ),
+    Row(
+        "owned partitions stay",
+        lambda start: start.needs_greedy_rules,
+        lambda start: start.add([keep_owned(start.request.problem, start.units)]),
+        "few moves; other partitions go to the least loaded members",
+    ),
+    Row(
+        "heaviest partitions first",
+        lambda start: (
+            start.needs_greedy_rules and (not start.flows.placements or bool(start.units))
+        ),
+        lambda start: start.add([longest_processing_time(start.request.problem, start.units)]),
+        "low loads, whatever the moves; placements of flows have lower ones",
+    ),
+    Row(
+        "given placements",
+        lambda start: bool(start.request.given),
+        lambda start: start.add(start.request.given),
+        "a warm start, or an answer with fewer constraints",
+    ),
+    Row(
+        "merged partitions",
+        lambda start: (
+            not start.request.is_derived
+            and any(isinstance(rule, Colocated) for rule in start.request.rules)
+        ),
+        merge_and_solve,
+        "the group with colocated partitions as one is smaller, and its bounds remain valid",
+    ),
+    Row(
+        "heaviest partitions first within racks",
+        lambda start: (
+            start.needs_greedy_rules
+            and start.has_few_choices
+            and any(isinstance(level, CrossRack) for level in start.request.levels)
+        ),
+        lambda start: start.add(
+            [longest_processing_time(within_racks(start.request.problem), start.units)]
+        ),
+        "repairs and CP-SAT rarely bring many partitions into their racks",
+    ),
+    Row(
+        "heaviest partitions first within constraints",
+        lambda start: (
+            start.needs_greedy_rules and bool(start.request.rules) and start.may_place_within
+        ),
+        lambda start: start.add(
+            [place_within(start.request.problem, start.request.rules, start.units)]
+        ),
+        "the other greedy rules ignore constraints",
+    ),
+    Row(
+        "rounded weights",
+        lambda start: start.request.problem.has_big_loads,
+        solve_rounded,
+        "few searches support loads beyond 64 bits",
+    ),
+    Row(
+        "conflict of numbers",
+        lambda start: (
+            not start.has_placement
+            and any(
+                isinstance(one, MaxPartitions | Pinned | Forbidden) for one in start.request.rules
+            )
+        ),
+        conflict_of_numbers,
+        "flows prove conflicts that do not depend on weights, and their proof can be checked",
+    ),
+    Row(
+        "repair from any start",
+        lambda start: not start.has_placement,
+        lambda start: add_any_repaired(start.pool, start.budget_for_any),
+        "repairs of large groups meet constraints sooner than CP-SAT",
+    ),
+    Row(
+        "CP-SAT for any placement",
+        lambda start: not start.has_placement and start.may_model,
+        find_any_by_cpsat,
+        "CP-SAT supports all constraints, and proves conflicts",
+    ),
+    Row(
+        "enumeration without a placement",
+        lambda start: not start.has_placement,
+        lambda start: enumerate_levels(
+            start.request.problem, start.request.levels, start.request.rules
+        ),
+        "CP-SAT finds no assignment of some small groups with numbers of more than 50 bits",
+    ),
+    Row(
+        "constraints one by one",
+        lambda start: (
+            not start.has_placement
+            and bool(start.request.rules)
+            and not start.request.is_derived
+            and not _has_flows(start.request)
+        ),
+        add_constraints_one_by_one,
+        "repairs meet one more constraint more easily than all of them together",
+    ),
+    Row(
+        "few moves within the makespan",
+        lambda start: start.has_placement and may_add_few_moves(start.pool),
+        lambda start: add_few_moves(start.pool, start.request.budget),
+        "few moves within the lowest makespan, so that its minimum often needs no search",
+    ),
+    Row(
+        "repair within the lowest loads",
+        lambda start: start.has_placement,
+        lambda start: add_repaired(start.pool, start.request.budget),
+        "the same with hosts, different speeds, racks or constraints",
+    ),
+)
+"""Placements and bounds before the levels are minimised in their order."""
+
+BOUNDS: tuple[Row[LevelTask, ProvenBound], ...] = (
+    Row(
+        "counting",
+        lambda _: True,
+        lambda task: ProvenBound(
+            level_bound(task.pool.problem, task.level, task.pool.limits()), Origin.COUNTING
+        ),
+        "sums of weights and numbers bound each level without a search",
+    ),
+    Row(
+        "flows and merged partitions",
+        lambda task: task.index in task.known.bounds,
+        lambda task: task.known.bounds[task.index],
+        "relaxations that the starts solved",
+    ),
+    Row(
+        "moves proven before loads",
+        lambda task: isinstance(task.level, Movement) and task.moves.proven is not None,
+        lambda task: cast("ProvenBound", task.moves.proven),
+        "the fewest moves are proven, whatever the minimum of loads",
+    ),
+    Row(
+        "earlier searches for moves",
+        lambda task: isinstance(task.level, Movement) and bool(task.moves.searches),
+        lambda task: task.moves.within(task.movement, task.pool.limits()).proven,
+        "bounds within higher limits are valid within lower ones",
+    ),
+)
+"""Bounds of one level before its searches; the greatest one is used."""
+
+SEARCHES: tuple[Search, ...] = (
+    Search(
+        "room of members",
+        lambda task: task.lowers_loads,
+        lambda task: fill_members(task.pool, task.loads),
+        Origin.PACKING,
+        "capacities, pins and numbers bound the makespan without a search",
+    ),
+    Search(
+        "lower loads within few moves",
+        lambda task: task.lowers_loads and may_limit_moves(task.pool, task.loads),
+        lambda task: limit_moves(task.pool, task.loads, task.budget),
+        Origin.EXCHANGE,
+        "beams of moves use each permitted move for lower loads",
+    ),
+    Search(
+        "greedy moves",
+        lambda task: isinstance(task.level, Movement) and may_move_greedily(task.pool),
+        lambda task: move_greedily(task.pool, task.budget),
+        Origin.EXCHANGE,
+        "the other searches for few moves need a limit on the makespan",
+    ),
+    Search(
+        "few moves of small groups",
+        lambda task: task.lowers_moves and has_few_choices(task.pool.problem),
+        lambda task: task.moves.search_few_choices(task.movement, task.bound, task.budget),
+        Origin.CP_SAT,
+        "CP-SAT and prices of partitions mostly prove the fewest moves within seconds",
+    ),
+    Search(
+        "repair of overloads",
+        lambda task: task.lowers_loads or task.lowers_moves or task.lowers_hosts,
+        lambda task: repair_overloads(task.pool, task.level, task.bound, task.budget),
+        Origin.EXCHANGE,
+        "the only fast search with hosts, speeds, racks and constraints",
+    ),
+    Search(
+        "brief balancing",
+        lambda task: task.lowers_loads_freely and may_balance(task.pool),
+        lambda task: balance_loads(task.pool, task.loads, task.budget.until(_FIRST_BALANCING_WORK)),
+        Origin.COUNTING,
+        "lower loads help only if the fewest moves depend on the minimum",
+    ),
+    Search(
+        "moves before loads, if they are equal",
+        lambda task: task.lowers_loads_freely and task.moves.may_come_first(task.index),
+        lambda task: task.moves.search_first(task.index, task.bound, task.budget, is_last=False),
+        Origin.CP_SAT,
+        "within a tolerance, the fewest moves rarely depend on the minimum of loads",
+    ),
+    Search(
+        "balancing",
+        lambda task: task.lowers_loads_freely and may_balance(task.pool),
+        lambda task: balance_loads(task.pool, task.loads, task.budget),
+        Origin.COUNTING,
+        "a local search by pairs of members finds low loads of large groups",
+    ),
+    Search(
+        "moves before loads",
+        lambda task: (
+            (task.lowers_loads_freely or task.lowers_hosts)
+            and task.moves.may_come_first(task.index)
+        ),
+        # With hosts, the search uses the work left for all levels.
+        lambda task: task.moves.search_first(
+            task.index, task.bound, task.whole if task.lowers_hosts else task.budget
+        ),
+        Origin.CP_SAT,
+        "a minimum of loads that the moves do not need is not worth its proof",
+    ),
+    Search(
+        "packing of identical members",
+        lambda task: task.lowers_loads_freely and may_pack(task.pool, task.loads),
+        lambda task: pack_identical(task.pool, task.loads, task.budget),
+        Origin.PACKING,
+        "patterns of loads find and prove the minimum makespan of identical members",
+    ),
+    Search(
+        "spreading of moved partitions",
+        lambda task: task.spreads_loads,
+        lambda task: spread_loads(task.pool, task.loads, task.budget),
+        Origin.COUNTING,
+        "after the moves, only the new members of moved partitions can change",
+    ),
+    Search(
+        "exchanges and column generation",
+        lambda task: task.lowers_moves and may_exchange(task.pool, task.movement),
+        lambda task: MovementSearch(task.pool, task.movement, task.budget, task.progress).run(
+            task.bound
+        ),
+        Origin.EXCHANGE,
+        "large groups: exchanges find few moves, and knapsacks with prices bound them",
+        needs_work=False,
+    ),
+    Search(
+        "CP-SAT",
+        lambda task: task.budget_of_cpsat.has_work,
+        _search_by_cpsat,
+        Origin.CP_SAT,
+        "CP-SAT supports all levels and constraints",
+        needs_work=False,
+    ),
+)
+"""Searches of one level; each starts from the best placement and bound of those before it."""
