@@ -18,7 +18,7 @@ from statistics import median
 from benchmarks.plain_cpsat_model import FewestMoves, plain_fewest_moves
 from benchmarks.timing import KASSAY, Timing
 from benchmarks.typical_groups import Case, cases, constrained_cases, named_groups, zipf_group
-from kassay.solver.constraints import group_constraints
+from kassay.solver.evaluation import group_constraints
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Movement
 from kassay.solver.problem import build_problem

@@ -29,11 +29,17 @@ from kassay.solver.certificate.refutation import (
     cases_refute,
     relaxation_refuted,
 )
-from kassay.solver.constraints import Constraint, check_constraints, group_constraints
+from kassay.solver.constraints import Constraint
 from kassay.solver.counting_bounds import level_bound
-from kassay.solver.evaluation import check_levels, violated
+from kassay.solver.evaluation import (
+    check_arc_costs,
+    check_constraints,
+    check_levels,
+    group_constraints,
+    violated,
+)
 from kassay.solver.network.improving_chains import improving_chain
-from kassay.solver.network.level_network import check_arc_costs, placement_prices, priced_levels
+from kassay.solver.network.level_network import placement_prices, priced_levels
 from kassay.solver.objective import Level, requested_levels
 from kassay.solver.problem import Arithmetic, Placement, Problem, build_problem
 from kassay.solver.solution import Solution

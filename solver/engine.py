@@ -17,7 +17,7 @@ one row after the other.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from kassay.reference.model.assignment import NO_OWNER
@@ -39,8 +39,7 @@ from kassay.solver.incumbent_pool import (
     within_racks,
 )
 from kassay.solver.limits import SearchBudget
-from kassay.solver.network.level_network import has_arc_costs, is_optimal_by_squares_and_moves
-from kassay.solver.network.optimal_flow import solve_flow
+from kassay.solver.network.optimal_flow import flow_work, solve_flow
 from kassay.solver.objective import (
     CrossRack,
     FlowLevel,
@@ -49,6 +48,8 @@ from kassay.solver.objective import (
     Level,
     Movement,
     TopicSpread,
+    has_arc_costs,
+    is_optimal_by_squares_and_moves,
 )
 from kassay.solver.search.level_flows import solve_by_arc_costs, solve_levels_by_flow
 from kassay.solver.search.load_searches import (
@@ -79,7 +80,6 @@ from kassay.solver.search.starts import (
     conflict_by_flow,
     conflict_of_numbers,
     find_any_by_cpsat,
-    flow_starts,
     merge_and_solve,
     solve_rounded,
 )
@@ -194,6 +194,11 @@ class LevelTask:
         return is_squares and not self.pool.problem.has_big_loads
 
 
+def _flow_starts(request: Request) -> Callable[[], bool]:
+    """Return the function that returns whether a flow may start, and counts its work if so."""
+    return partial(request.budget.may_start, flow_work(request.problem))
+
+
 def _is_one_flow(request: Request) -> bool:
     is_permitted = request.method is not Method.CP_SAT and not request.rules
     return is_permitted and is_optimal_by_squares_and_moves(request.problem.group, request.levels)
@@ -202,7 +207,7 @@ def _is_one_flow(request: Request) -> bool:
 def _solve_by_one_flow(request: Request) -> LexicographicResult | None:
     """Solve all levels by one minimum cost flow, or return None if too little work is left."""
     problem, levels = request.problem, request.levels
-    if not flow_starts(request)():
+    if not _flow_starts(request)():
         return None
     placement, prices = solve_flow(problem, len(levels))
     values = [(level, level_value(problem, level, placement)) for level in levels]
@@ -236,7 +241,7 @@ def _has_flows(request: Request) -> bool:
 def _start_with_flows(start: Start) -> LexicographicResult | None:
     request = start.request
     start.flows = solve_levels_by_flow(
-        request.problem, request.levels, request.rules, flow_starts(request)
+        request.problem, request.levels, request.rules, _flow_starts(request)
     )
     start.add(start.flows.placements)
     return conflict_by_flow(start.flows.conflict)
@@ -258,7 +263,7 @@ METHODS: tuple[Row[Request, LexicographicResult | None], ...] = (
     Row(
         "flows with arc costs",
         _has_arc_costs,
-        lambda request: solve_by_arc_costs(request, flow_starts(request)),
+        lambda request: solve_by_arc_costs(request, _flow_starts(request)),
         "flows with convex costs per topic and copy are fast, and node prices prove all levels",
     ),
     Row(

@@ -1,14 +1,15 @@
-"""Compute the value of a placement on a level, and the constraints that it violates."""
+"""Values of a placement on levels, violated constraints, and checks of levels and constraints."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import assert_never
+from typing import SupportsIndex, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import NO_OWNER
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.reference.model.topic_partitions import Column, TopicPartition
@@ -274,7 +275,7 @@ def colocation_blocks(problem: Problem, level: objective.Colocation) -> list[tup
 def check_levels(group: Group, levels: Iterable[objective.Level]) -> None:
     """Raise InputError if a level refers to a topic that the group does not have."""
     sets = (level.topics for level in levels if isinstance(level, objective.Colocation))
-    constraints.check_constraints(group, map(constraints.Colocated, chain.from_iterable(sets)))
+    check_constraints(group, map(constraints.Colocated, chain.from_iterable(sets)))
 
 
 def separated_partitions(problem: Problem, constraint: constraints.Separated) -> list[int]:
@@ -310,3 +311,133 @@ def rank_of_descending(loads: Sequence[int], most: int) -> int:
     for load in loads:
         rank = rank * (most + 1) + load
     return rank
+
+
+def group_constraints(group: Group) -> tuple[constraints.Constraint, ...]:
+    """Return the constraints that a group implies: the capacities of its members."""
+    return tuple(
+        constraints.Capacity(member.capacity, member.id)
+        for member in group.members
+        if member.capacity is not None
+    )
+
+
+def is_limited(group: Group, rules: Iterable[constraints.Constraint]) -> bool:
+    """Return whether the network of all levels lacks one of the constraints.
+
+    It has the capacities of a group with several members per partition or stateful topics.
+    """
+    in_network = frozenset(group_constraints(group) if group.has_copies else ())
+    return any(rule not in in_network for rule in rules)
+
+
+def check_constraints(group: Group, rules: Iterable[constraints.Constraint]) -> None:
+    """Check that constraints refer to members, topics and partitions of the group.
+
+    Raises
+    ------
+    InputError
+        If a member, topic or partition is unknown, or a limit is negative.
+    UsageError
+        If an object is not a constraint.
+    """
+    rules = tuple(rules)
+    for constraint in rules:
+        if not isinstance(constraint, constraints.Constraint):
+            raise UsageError(
+                f"a constraint must be a Constraint such as MaxMoves(3), got {constraint!r}"
+            )
+    if not rules:
+        return
+    members = group.member_table()
+    counts = {topic.name: topic.partitions for topic in group.topics}
+    for constraint in rules:
+        for error in _errors(constraint, members, counts):
+            raise InputError(f"constraint {constraint!r}: {error}")
+
+
+def _errors(
+    constraint: constraints.Constraint, members: Mapping[str, object], counts: Mapping[str, int]
+) -> Iterable[str]:
+    member = getattr(constraint, "member", None)
+    if member is not None and member not in members:
+        yield f"no member {member!r} in the group"
+    limit = getattr(constraint, "limit", 0)
+    if not _is_integer(limit):
+        yield f"the limit {limit!r} is not an integer"
+    elif limit < 0:
+        yield "the limit must be at least 0"
+    topics: list[tuple[str, int | None]] = []
+    match constraint:
+        case constraints.Pinned() | constraints.Forbidden():
+            topics = [(constraint.topic, constraint.partition)]
+        case constraints.Colocated():
+            topics = [(topic, None) for topic in constraint.topics]
+        case constraints.Separated():
+            topics = [(tp.topic, tp.partition) for tp in constraint.partitions]
+        case constraints.Capacity() | constraints.MaxPartitions() | constraints.MaxMoves():
+            pass
+        case _:
+            assert_never(constraint)
+    if isinstance(constraint, constraints.Pinned) and not _is_integer(constraint.partition):
+        yield f"the partition number {constraint.partition!r} is not an integer"
+    for topic, number in topics:
+        yield from _topic_errors(topic, number, counts)
+
+
+def _topic_errors(topic: str, number: int | None, counts: Mapping[str, int]) -> Iterable[str]:
+    """Check a topic and, unless it is None, the number of a partition."""
+    if topic not in counts:
+        yield f"no topic {topic!r} in the group"
+    elif number is not None and not _is_integer(number):
+        yield f"the partition number {number!r} is not an integer"
+    elif number is not None and not 0 <= number < counts[topic]:
+        yield f"topic {topic!r} has no partition {number}"
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, SupportsIndex)
+
+
+def mean_load(total: int, limits: int | NDArray[np.int64]) -> int:
+    """Return the smallest load limit with room for a total; ignore subscriptions.
+
+    Parameters
+    ----------
+    limits
+        Number of members, or the capacity of each.
+    """
+    if isinstance(limits, int):
+        return -(-total // limits)
+    low, high = 0, total
+    while low < high:
+        middle = (low + high) // 2
+        if int(np.minimum(limits, middle).sum()) >= total:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def check_arc_costs(
+    group: Group, levels: Sequence[objective.Level], rules: Iterable[constraints.Constraint]
+) -> None:
+    """Raise UsageError if a group or level requires arc costs, and another part has none."""
+    names = [level.name for level in levels if isinstance(level, objective.FlowLevel)]
+    if not (group.has_copies or names):
+        return
+    cause = f"the level {names[0]}" if names else "a group with copies of partitions or state"
+    if not group.common_weight:
+        raise UsageError(f"{cause} requires equal weights")
+    for level in levels:
+        if level.tolerance:
+            raise UsageError(f"{cause} supports no tolerance, got one of the level {level.name}")
+        if not objective.are_arc_costs(level):
+            raise UsageError(
+                f"{cause} supports only the levels sum_of_squares, host_sum_of_squares, movement "
+                f"(without costs), topic_spread, {', '.join(objective.FLOW_LEVELS)}; "
+                f"got {level.name}"
+            )
+    if is_limited(group, rules):
+        permitted = "except" if group.has_copies else "and no"
+        raise UsageError(f"{cause} supports no constraints {permitted} capacities of the members")

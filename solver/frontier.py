@@ -14,9 +14,9 @@ from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import Measure
-from kassay.solver.constraints import Constraint, MaxMoves, check_constraints, group_constraints
+from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.counting_bounds import level_bound, makespan_bound_within
-from kassay.solver.evaluation import level_value, violated
+from kassay.solver.evaluation import check_constraints, group_constraints, level_value, violated
 from kassay.solver.incumbent_pool import keep_owned, within_pins
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.network.convex_hull import ConvexHull, FlowPoint

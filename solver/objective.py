@@ -416,3 +416,43 @@ def requested_levels(group: Group, levels: Iterable[Level | str] | str | None) -
             f"got {unknown[0]!r}"
         )
     return tuple(named[one] if isinstance(one, str) else one for one in given)
+
+
+def has_arc_costs(group: Group, levels: Sequence[Level]) -> bool:
+    """Return whether convex costs of arcs express all levels of a group with equal weights."""
+    return bool(group.common_weight) and not any(
+        level.tolerance or not are_arc_costs(level) for level in levels
+    )
+
+
+def are_arc_costs(level: Level) -> bool:
+    """Return whether convex costs of arcs express a level."""
+    match level:
+        case Imbalance(measure=measure) | HostImbalance(measure=measure):
+            return measure is Measure.SUM_OF_SQUARES
+        case Movement(cost=cost):
+            return cost is MovementCost.COUNT
+        case TopicSpread() | FlowLevel():
+            return True
+        case _:
+            return False
+
+
+def is_optimal_by_squares_and_moves(group: Group, levels: Sequence[Level]) -> bool:
+    """Return whether the least sum of squares, then the fewest moves, are optimal on given levels.
+
+    Strictly convex measures are minimal only at the least majorised loads. For the other measures,
+    fewer moves may suffice elsewhere.
+    """
+    if group.has_copies or not group.uniform_weight or any(level.tolerance for level in levels):
+        return False
+    match levels:
+        case [Imbalance()]:
+            return True
+        case [
+            Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
+            Movement(cost=MovementCost()),
+        ]:
+            return True
+        case _:
+            return False

@@ -9,9 +9,16 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.solver import engine
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
-from kassay.solver.constraints import Constraint, check_constraints, group_constraints
+from kassay.solver.constraints import Constraint
 from kassay.solver.engine import LevelTask
-from kassay.solver.evaluation import binding_constraints, check_levels, violated
+from kassay.solver.evaluation import (
+    binding_constraints,
+    check_arc_costs,
+    check_constraints,
+    check_levels,
+    group_constraints,
+    violated,
+)
 from kassay.solver.incumbent_pool import (
     LevelResult,
     LexicographicResult,
@@ -20,12 +27,12 @@ from kassay.solver.incumbent_pool import (
     claim_about,
 )
 from kassay.solver.limits import SearchBudget, SearchLimits, now
-from kassay.solver.network.level_network import check_arc_costs, is_optimal_by_squares_and_moves
 from kassay.solver.objective import (
     FLOW_LEVELS,
     FlowLevel,
     Level,
     Movement,
+    is_optimal_by_squares_and_moves,
     only_by_flows,
     requested_levels,
 )

@@ -23,7 +23,8 @@ from kassay.solver.certificate.documents import (
     parse_certificate,
 )
 from kassay.solver.certify import certify
-from kassay.solver.constraints import Constraint, check_constraints
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import check_constraints
 from kassay.solver.objective import LEVELS, Level
 from kassay.solver.solution import level_keys
 

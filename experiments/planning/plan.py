@@ -43,7 +43,8 @@ from kassay.reference.model.metrics import (
     member_units,
     participants,
 )
-from kassay.solver.constraints import Constraint, MaxMoves, group_constraints
+from kassay.solver.constraints import Constraint, MaxMoves
+from kassay.solver.evaluation import group_constraints
 from kassay.solver.frontier import Frontier, FrontierPoint, frontier
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import (

@@ -21,10 +21,9 @@ from kassay.solver.constraints import (
     MaxMoves,
     MaxPartitions,
     Pinned,
-    group_constraints,
 )
 from kassay.solver.counting_bounds import level_bound, makespan_bound_within
-from kassay.solver.evaluation import level_value
+from kassay.solver.evaluation import group_constraints, level_value
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (
     Colocation,

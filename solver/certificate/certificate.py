@@ -8,8 +8,8 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.solver.certificate.rebalance_sequence import LoadEvidence
 from kassay.solver.certificate.refutation import PartitionPrices
-from kassay.solver.constraints import Constraint, group_constraints
-from kassay.solver.evaluation import level_value, violated
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import group_constraints, level_value, violated
 from kassay.solver.network.improving_chains import Transfer, apply_chain
 from kassay.solver.objective import EXACT, Level, Tolerance, is_preference
 from kassay.solver.problem import Problem, build_problem

@@ -33,11 +33,17 @@ from kassay.solver.certificate.rebalance_sequence import (
     price_bound,
 )
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
-from kassay.solver.constraints import Constraint, check_constraints, group_constraints
+from kassay.solver.constraints import Constraint
 from kassay.solver.counting_bounds import level_bound
-from kassay.solver.evaluation import check_levels, violated
+from kassay.solver.evaluation import (
+    check_arc_costs,
+    check_constraints,
+    check_levels,
+    group_constraints,
+    violated,
+)
 from kassay.solver.network.improving_chains import apply_chain, improving_chain
-from kassay.solver.network.level_network import check_arc_costs, placement_flow, priced_levels
+from kassay.solver.network.level_network import placement_flow, priced_levels
 from kassay.solver.objective import Imbalance, Level
 from kassay.solver.problem import Ints, Problem, build_problem, integer_text
 

@@ -16,65 +16,22 @@ References
    chapters 9 and 14.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from kassay.reference.model.errors import InternalError, UsageError
+from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.reference.model.metrics import LoadUnits
 from kassay.solver import objective
-from kassay.solver.constraints import Constraint, is_limited
 from kassay.solver.evaluation import level_value, pair_costs
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
+from kassay.solver.objective import has_arc_costs, is_optimal_by_squares_and_moves
 from kassay.solver.problem import Arithmetic, Ints, Placement, Problem, Weights, exact_column
 
 WeightedLevels = Sequence[tuple[objective.Level, int]]
 """Levels with the factors of their values in a weighted sum."""
-
-
-def has_arc_costs(group: Group, levels: Sequence[objective.Level]) -> bool:
-    """Return whether convex costs of arcs express all levels of a group with equal weights."""
-    return bool(group.common_weight) and not any(
-        level.tolerance or not _has_arc_costs(level) for level in levels
-    )
-
-
-def check_arc_costs(
-    group: Group, levels: Sequence[objective.Level], rules: Iterable[Constraint]
-) -> None:
-    """Raise UsageError if a group or level requires arc costs, and another part has none."""
-    names = [level.name for level in levels if isinstance(level, objective.FlowLevel)]
-    if not (group.has_copies or names):
-        return
-    cause = f"the level {names[0]}" if names else "a group with copies of partitions or state"
-    if not group.common_weight:
-        raise UsageError(f"{cause} requires equal weights")
-    for level in levels:
-        if level.tolerance:
-            raise UsageError(f"{cause} supports no tolerance, got one of the level {level.name}")
-        if not _has_arc_costs(level):
-            raise UsageError(
-                f"{cause} supports only the levels sum_of_squares, host_sum_of_squares, movement "
-                f"(without costs), topic_spread, {', '.join(objective.FLOW_LEVELS)}; "
-                f"got {level.name}"
-            )
-    if is_limited(group, rules):
-        permitted = "except" if group.has_copies else "and no"
-        raise UsageError(f"{cause} supports no constraints {permitted} capacities of the members")
-
-
-def _has_arc_costs(level: objective.Level) -> bool:
-    match level:
-        case objective.Imbalance(measure=measure) | objective.HostImbalance(measure=measure):
-            return measure is Measure.SUM_OF_SQUARES
-        case objective.Movement(cost=cost):
-            return cost is objective.MovementCost.COUNT
-        case objective.TopicSpread() | objective.FlowLevel():
-            return True
-        case _:
-            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,26 +419,6 @@ def level_network(
 SQUARES_AND_MOVES: tuple[objective.Level, ...] = (objective.Imbalance(), objective.Movement())
 """Levels of the optimum of equal weights: the loads with the least sum of squares minimise all
 measures of imbalance."""
-
-
-def is_optimal_by_squares_and_moves(group: Group, levels: Sequence[objective.Level]) -> bool:
-    """Return whether the least sum of squares, then the fewest moves, are optimal on given levels.
-
-    Strictly convex measures are minimal only at the least majorised loads. For the other measures,
-    fewer moves may suffice elsewhere.
-    """
-    if group.has_copies or not group.uniform_weight or any(level.tolerance for level in levels):
-        return False
-    match levels:
-        case [objective.Imbalance()]:
-            return True
-        case [
-            objective.Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX),
-            objective.Movement(cost=objective.MovementCost()),
-        ]:
-            return True
-        case _:
-            return False
 
 
 def priced_levels(

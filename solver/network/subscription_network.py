@@ -25,8 +25,8 @@ from kassay.solver.constraints import (
     MaxPartitions,
     Pinned,
     Separated,
-    group_constraints,
 )
+from kassay.solver.evaluation import group_constraints
 from kassay.solver.problem import Ints, Placement, Problem, first_partitions
 
 

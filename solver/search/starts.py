@@ -124,11 +124,6 @@ class Start:
         return replace(self.flows, bounds=bounds)
 
 
-def flow_starts(request: Request) -> Callable[[], bool]:
-    """Return the function that returns whether a flow may start, and counts its work if so."""
-    return partial(request.budget.may_start, flow_work(request.problem))
-
-
 def merge_and_solve(start: Start) -> None:
     """Solve the group in which colocated partitions are one partition."""
     request = start.request

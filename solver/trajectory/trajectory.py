@@ -25,7 +25,7 @@ from kassay.solver.certificate.rebalance_sequence import (
     trajectory_imbalance,
 )
 from kassay.solver.certify import certify
-from kassay.solver.constraints import group_constraints
+from kassay.solver.evaluation import group_constraints
 from kassay.solver.limits import SearchBudget, SearchLimits, now
 from kassay.solver.network.optimal_flow import is_feasible, level_sets, optimal_counts
 from kassay.solver.network.subscription_network import build_network

@@ -7,7 +7,8 @@ from functools import cached_property
 from kassay.experiments.comparison.solution_check import Question
 from kassay.reference import Group
 from kassay.solver import Imbalance, Measure, Movement, Tolerance
-from kassay.solver.constraints import Constraint, group_constraints
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import group_constraints
 from kassay.solver.objective import FURTHER_LEVELS, Level, default_levels
 from tests import brute_force
 from tests.brute_force import Placement

@@ -29,7 +29,7 @@ from kassay.solver.certificate.certificate import Certificate, Conflict, LevelCl
 from kassay.solver.certificate.check import conflict_errors
 from kassay.solver.certificate.refutation import PartitionPrices, cases_refute, prices_refute
 from kassay.solver.certify import find_prices
-from kassay.solver.constraints import group_constraints
+from kassay.solver.evaluation import group_constraints
 from kassay.solver.problem import build_problem
 from tests import brute_force
 from tests.forgeries.requests import random_request
