@@ -29,40 +29,36 @@ from kassay.solver.solution import UsedMethod
 MAX_PLACEMENTS = 2**17
 
 
-@dataclass(frozen=True, slots=True)
-class CompleteResult:
-    """Best placement and the minimum of each level, or the conflicting constraints.
-
-    A tolerance may make the placement worse than ``best``, a placement with the minimum of each
-    level.
-    """
-
-    placement: Placement | None
-    minima: tuple[int, ...] = ()
-    best: tuple[Placement, ...] = ()
-    conflict: tuple[constraints.Constraint, ...] = ()
-
-
-def search_all(
+def enumerate_levels(
     problem: Problem, levels: Sequence[objective.Level], rules: Sequence[constraints.Constraint]
-) -> CompleteResult | None:
-    """Compare all placements; return the best, or None if there may be too many.
+) -> LexicographicResult | None:
+    """Compare all placements of a small group, with one claim per level; None if not small.
 
     The minimum of a level is taken over the placements within the tolerances of the earlier
-    levels.
+    levels. A tolerance may make the best placement worse than the minimum.
     """
     table = list_placements(problem, rules)
     if table is None:
         return None
     if not len(table.members):
-        return CompleteResult(None, conflict=minimal_conflict(problem, rules))
-    minima, best = [], []
+        return LexicographicResult(
+            None,
+            conflict=minimal_conflict(problem, rules),
+            conflict_origin=Origin.ENUMERATION,
+            method=UsedMethod.ENUMERATION,
+        )
+    claims, best = [], []
+    limits: list[tuple[objective.Level, int]] = []
     columns: list[Weights] = []
     for level in levels:
         column = level_column(table, level)
-        minima.append(int(column.min()))
+        minimum = int(column.min())
+        is_counted = level_bound(problem, level, limits) >= minimum
+        origin = Origin.COUNTING if is_counted else Origin.ENUMERATION
+        claims.append(LevelClaim(level, minimum, minimum, origin))
         best.append(table.placement(int(column.argmin())))
-        within = np.asarray(column <= level.tolerance.limit(minima[-1]), dtype=np.bool_)
+        limits.append((level, level.tolerance.limit(minimum)))
+        within = np.asarray(column <= limits[-1][1], dtype=np.bool_)
         columns = [earlier[within] for earlier in [*columns, column]]
         table = table.select(within)
     # The last level is compared first; the earlier levels break ties in their order.
@@ -70,7 +66,15 @@ def search_all(
     for column in [columns[-1], *columns[:-1]]:
         values = column[rows]
         rows = rows[np.asarray(values == values.min(), dtype=np.bool_)]
-    return CompleteResult(table.placement(int(rows[0])), tuple(minima), tuple(best))
+    placement = table.placement(int(rows[0]))
+    return LexicographicResult(
+        placement,
+        tuple(
+            claim_about(problem, claim, placement, best=one)
+            for claim, one in zip(claims, best, strict=True)
+        ),
+        method=UsedMethod.ENUMERATION,
+    )
 
 
 def minimal_conflict(
@@ -324,28 +328,3 @@ def _topic_spread(table: PlacementTable) -> Weights:
         for member in range(table.problem.member_count):
             total += (own == member).sum(axis=1) ** 2
     return total
-
-
-def enumerate_levels(
-    problem: Problem, levels: Sequence[objective.Level], rules: Sequence[constraints.Constraint]
-) -> LexicographicResult | None:
-    """Compare all placements of a small group, with one claim per level; None if not small."""
-    complete = search_all(problem, levels, rules)
-    if complete is None:
-        return None
-    if complete.placement is None:
-        return LexicographicResult(
-            None,
-            conflict=complete.conflict,
-            conflict_origin=Origin.ENUMERATION,
-            method=UsedMethod.ENUMERATION,
-        )
-    claims = []
-    limits: list[tuple[objective.Level, int]] = []
-    for level, minimum, best in zip(levels, complete.minima, complete.best, strict=True):
-        counted = level_bound(problem, level, limits)
-        origin = Origin.COUNTING if counted >= minimum else Origin.ENUMERATION
-        claim = LevelClaim(level, minimum, minimum, origin)
-        claims.append(claim_about(problem, claim, complete.placement, best=best))
-        limits.append((level, level.tolerance.limit(minimum)))
-    return LexicographicResult(complete.placement, tuple(claims), method=UsedMethod.ENUMERATION)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from kassay.reference import Group
-from kassay.solver.enumeration import list_placements, minimal_conflict, search_all
+from kassay.solver.enumeration import enumerate_levels, list_placements, minimal_conflict
 from kassay.solver.problem import build_problem
 from tests.solver.random_cases import infeasible_cases, is_minimal_conflict, levels_cases
 from tests.solver.test_weighted import even_group
@@ -14,9 +14,9 @@ from tests.solver.test_weighted import even_group
 @pytest.mark.parametrize("seed", range(4))
 def test_any_levels_under_any_constraints_agree_with_brute_force(seed):
     for case in levels_cases(random.Random(seed), 60):
-        result = search_all(build_problem(case.group), case.levels, case.constraints)
+        result = enumerate_levels(build_problem(case.group), case.levels, case.constraints)
         assert (result.placement is None) == (case.minimum is None)
-        assert list(result.minima) == (case.minimum or [])
+        assert [claim.bound for claim in result.claims] == (case.minimum or [])
 
 
 def test_a_conflict_is_infeasible_and_minimal():

@@ -177,7 +177,7 @@ def test_adversarial_groups_agree_with_brute_force(first, end):
 def test_the_check_of_adversarial_groups_detects_a_false_optimum(monkeypatch):
     case = AdversarialCase(FALSE_OPTIMUM, (Imbalance(Measure.DEVIATION),), ())
     assert adversarial_error(case, "auto") is None
-    monkeypatch.setattr("kassay.solver.enumeration.search_all", lambda *_: None)
+    monkeypatch.setattr("kassay.solver.engine.enumerate_levels", lambda *_: None)
     monkeypatch.setattr("kassay.solver.engine.level_bound", lambda *_: 86619491644251028)
     assert "minimum" in adversarial_error(case, "cp-sat")
 

@@ -58,7 +58,7 @@ def cases() -> list[tuple[Group, brute_force.Placement, list[tuple[int, int, int
 )
 def test_the_distances_to_the_front_equal_those_of_all_assignments(cases, monkeypatch, enumerates):
     if not enumerates:
-        monkeypatch.setattr("kassay.solver.enumeration.search_all", lambda *_: None)
+        monkeypatch.setattr("kassay.solver.engine.enumerate_levels", lambda *_: None)
     on_front = 0
     for group, placement, every in cases:
         assignment = Assignment(brute_force.by_member(group, placement))
