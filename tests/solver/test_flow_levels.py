@@ -225,7 +225,7 @@ def test_too_low_numbers_of_weighted_partitions_need_no_search():
 def test_a_flow_without_enough_time_leaves_an_assignment_and_a_bound(monkeypatch):
     group = half_subscriptions(30, 20, 30)
     best = solve(group)
-    monkeypatch.setattr("kassay.solver.search.starts.flow_work", lambda problem: 100.0)
+    monkeypatch.setattr("kassay.solver.engine.flow_work", lambda problem: 100.0)
     for constraints in ((), (MaxPartitions(1_000),), (MaxMoves(5),)):
         start = time.process_time()
         solution = solve(group, constraints=constraints, limits=SearchLimits(time=0))
