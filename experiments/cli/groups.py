@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -326,7 +325,8 @@ def consumer_groups(
             documents = read_kind_documents(stream, name=name_of(file), kind=others.kind)
             process_documents(file, others.process, documents, output_format, others.layout)
         raise typer.Exit
-    found, groups = _documents_of_other_kinds(read_source(file, options, selected=ids))
+    groups = list(read_source(file, options, selected=ids))
+    found = _documents_of_other_kinds(groups)
     if not found:
         return _with_ids(file, groups, options, ids)
     selected_documents = list(_with_ids(file, found, ImportOptions(), ids))
@@ -337,34 +337,22 @@ def consumer_groups(
     raise typer.Exit
 
 
-def _documents_of_other_kinds(
-    groups: Iterable[ParsedGroup],
-) -> tuple[list[ParsedDocument], Iterator[ParsedGroup]]:
-    """Return the documents of a source with another kind than consumers.
+def _documents_of_other_kinds(entries: Sequence[ParsedGroup]) -> list[ParsedDocument]:
+    """Return the documents of a source of another kind than consumers, else an empty list.
 
-    The first valid document decides. The list is empty for a source of consumer groups; the
-    iterator then yields all groups.
+    The first valid document decides.
     """
-    stream = iter(groups)
-    start: list[ParsedGroup] = []
-    is_other = False
-    for id, one in stream:
-        start.append((id, one))
-        is_other = isinstance(one, OtherKindError)
-        if is_other or not isinstance(one, InputError):
-            break
-    if not is_other:
-        return [], chain(start, stream)
+    valid = (one for _, one in entries if isinstance(one, Group | OtherKindError))
+    if not isinstance(next(valid, None), OtherKindError):
+        return []
     found: list[ParsedDocument] = []
-    for id, one in chain(start, stream):
-        if isinstance(one, OtherKindError):
-            found.append((id, one.document))
-        elif isinstance(one, InputError):
-            found.append((id, one))
-        else:
+    for id, one in entries:
+        if isinstance(one, Group):
             text = f"group {id!r}: a source with other kinds must not contain consumer groups"
             found.append((id, InputError(text)))
-    return found, iter(())
+        else:
+            found.append((id, one.document if isinstance(one, OtherKindError) else one))
+    return found
 
 
 def _with_ids(

@@ -35,11 +35,21 @@ def format_option(default: Format) -> Any:
     )
 
 
+def _check_directory(path: Path | None) -> Path | None:
+    """Raise a usage error if an output directory is a file or lies in one."""
+    for part in () if path is None else (path, *path.parents):
+        if part.exists() and not part.is_dir():
+            raise typer.BadParameter(f"must be a directory, but {part} is a file")
+    return path
+
+
 def directory_option(
     text: str = "Directory to write the files to.", *, default: Any = REQUIRED, **settings: Any
 ) -> Any:
     """Declare the output directory. ``settings`` are further settings of the option."""
-    return option(default, text, "--output", "-o", file_okay=False, metavar="DIR", **settings)
+    return option(
+        default, text, "--output", "-o", callback=_check_directory, metavar="DIR", **settings
+    )
 
 
 def location_option() -> Any:

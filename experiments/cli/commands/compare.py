@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import ClassVar
 
 import typer
@@ -221,22 +221,19 @@ def _level_rows(record: Record) -> Iterator[Sequence[object]]:
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
     optimum = record["optimum"]
-    measure = optimum["measure"]
+    measure, value, bound = (optimum[key] for key in ("measure", "imbalance", "imbalance_bound"))
+    minimum = f"{value}" if value == bound else f"≤ {value} (bound {bound})"
     for entry in record["comparisons"]:
         yield (
             entry["assignor"],
             "" if measure == Measure.SUM_OF_SQUARES else level_words(measure),
             entry.get(measure, {}).get("value", "–"),
-            _minimum(optimum["imbalance"], optimum["imbalance_bound"]),
+            minimum,
             entry.get("movement", {}).get("value", "–"),
             f"{'' if optimum['status'] == Status.OPTIMAL else '≤ '}{optimum['movement']}",
             entry.get("unnecessary_moves", "–"),
             _result(entry),
         )
-
-
-def _minimum(value: int, bound: int) -> str:
-    return f"{value}" if value == bound else f"≤ {value} (bound {bound})"
 
 
 def _result(entry: Record) -> str:
@@ -267,9 +264,11 @@ def _compare_libraries(
     has_source = not library.cases or source.file != STDIN
     imported, all_valid = read_valid_groups([source.file] if has_source else [])
     counts = {name: AgreementCounts(name) for name in names}
+    generated = cases_of(USUAL, seeds=library.cases, assignors=["sticky"]) if library.cases else ()
+    groups = chain(imported, (case.build() for case in generated))
     # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.
     with suppress(KeyboardInterrupt), stop_on_interrupt():
-        add_agreements(counts, _groups(imported, library.cases), limits=limits)
+        add_agreements(counts, groups, limits=limits)
     found = list(counts.values())
     if STOP.is_set() and not any(one.agreements for one in found):
         exit_interrupted("no group is counted")
@@ -282,13 +281,6 @@ def _compare_libraries(
         exit_interrupted("the output counts the groups compared until then")
     if not all_valid:
         raise typer.Exit(BAD_INPUT)
-
-
-def _groups(imported: list[Group], cases: int) -> Iterator[Group]:
-    yield from imported
-    generated = cases_of(USUAL, seeds=cases, assignors=["sticky"]) if cases else ()
-    for case in generated:
-        yield case.build()
 
 
 def _agreement_row(counts: AgreementCounts) -> dict[str, object]:

@@ -176,9 +176,12 @@ def _plan_groups(
             )
             if directory is not None:
                 write_plan(result, directory, arguments=arguments)
-            typer.echo(
-                _text(result, directory, arguments) if options.is_text else _line(result, directory)
-            )
+            if options.is_text:
+                place = None if directory is None else str(directory)
+                summary = render_summary(result, directory=place, arguments=arguments)
+                typer.echo(without_control_characters(summary))
+            else:
+                typer.echo(_line(result, directory))
         if STOP.is_set():
             exit_interrupted(f"group {one.id!r} has the best plan found so far, or none")
     if code:
@@ -233,12 +236,6 @@ def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
         else:
             groups.append(parsed)
     return groups, all_valid
-
-
-def _text(plan: Plan, directory: Path | None, arguments: PlanArguments) -> str:
-    place = None if directory is None else str(directory)
-    summary = render_summary(plan, directory=place, arguments=arguments)
-    return without_control_characters(summary)
 
 
 def _line(plan: Plan, directory: Path | None) -> str:

@@ -223,9 +223,6 @@ def _survey(
     others: Sequence[SurveyResult],
     histories: dict[str, MoveHistory],
 ) -> Survey:
-    def progress(done: int, total: int) -> None:
-        PROGRESS(f"{done} of {total} groups")
-
     waiting = len(groups) + len(documents)
     budget = SearchBudget.start(options.limits(waiting))
     states: list[SurveyResult] = []
@@ -242,7 +239,7 @@ def _survey(
             histories=histories,
             processes=os.cpu_count() or 1,
             limits=budget.rest(),
-            progress=progress,
+            progress=lambda done, total: PROGRESS(f"{done} of {total} groups"),
         )
         results = Survey.of([*others, *states, *found])
     return replace(results, interrupted=STOP.is_set())
@@ -272,17 +269,14 @@ def _write_pages(
 
 def _exit(result: Survey, conditions: Sequence[Condition]) -> None:
     """Print the conditions that groups meet. Exit with 2 after errors, else with 1 if any."""
-    met = False
+    code = BAD_INPUT if result.errors else 0
     for condition in conditions:
         found = [group.id for group in result.groups if condition.is_met_by(group)]
         if found:
-            met = True
+            code = code or NOT_REACHED
             others = f" and {len(found) - 1} more" if len(found) > 1 else ""
             print_note(f"{condition.text}: {found[0]}{others}")
-    if result.errors:
-        raise typer.Exit(BAD_INPUT)
-    if met:
-        raise typer.Exit(NOT_REACHED)
+    raise typer.Exit(code)
 
 
 _TOTALS = {

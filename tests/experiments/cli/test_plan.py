@@ -51,10 +51,9 @@ def test_without_output_the_plan_is_printed_with_its_moves(kassay, groups, tmp_p
     assert (line["moves"], "directory" in line) == (2, False)
 
 
-@pytest.mark.parametrize("command", ["plan", "study", "hunt"])
-def test_an_output_directory_that_is_a_file_is_a_usage_error(kassay, groups, command):
-    arguments = [] if command == "study" else [groups] if command == "plan" else ["sticky"]
-    done = kassay(command, *arguments, "-o", groups / "plan")
+@pytest.mark.parametrize("arguments", [("plan", "g.json"), ("hunt", "--assignor", "sticky")])
+def test_an_output_directory_that_is_a_file_is_a_usage_error(kassay, groups, arguments):
+    done = kassay(*arguments, "-o", groups / "plan")
     assert done.code == 2
     assert f"must be a directory, but {groups} is a file" in done.message
 
