@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -121,7 +120,8 @@ def with_progress(spark: SparkSession, counts: CaseCounts) -> Iterator[None]:
                 bar.update(task, completed=max(bar.tasks[0].completed, _estimate(spark, counts)))
             if bar.disable and time.monotonic() - last_line > _LOG_SECONDS:
                 last_line = time.monotonic()
-                console.print(f"studying: {_line(bar.tasks[0])}", highlight=False)
+                done = f"{bar.tasks[0].completed:,.0f} of {counts.total:,} groups"
+                console.print(f"studying: {done}", highlight=False)
 
     with bar:
         task = bar.add_task("studying", total=counts.total, completed=counts.finished)
@@ -133,14 +133,6 @@ def with_progress(spark: SparkSession, counts: CaseCounts) -> Iterator[None]:
             ended.set()
             poller.join()
             bar.update(task, completed=counts.finished)
-
-
-def _line(task: Task) -> str:
-    counts = f"{task.completed:,.0f} of {task.total:,.0f} groups"
-    if task.speed is None or task.time_remaining is None:
-        return counts
-    remaining = timedelta(seconds=round(task.time_remaining))
-    return f"{counts}, {task.speed:.1f} per second, {remaining} left"
 
 
 def _estimate(spark: SparkSession, counts: CaseCounts) -> float:
