@@ -260,7 +260,7 @@ def _started(
             with hidden_stderr() if quiet else nullcontext():
                 session = builder.getOrCreate()
         except PySparkRuntimeError as error:
-            raise RunError(f"Spark did not start: {error}") from None
+            raise RunError(f"Spark did not start, see its messages above: {error}") from None
         finally:
             # Spark's own handler fails during a call of the Java process.
             if current_thread() is main_thread():
