@@ -104,20 +104,11 @@ class PermittedAssignments:
 
     @cached_property
     def most(self) -> Ints:
-        """Maximum load per member of the stream."""
-        return self._per_member([one.high for one in self.ranges])
-
-    @cached_property
-    def least(self) -> Ints:
-        """Minimum load per member of the stream."""
-        return self._per_member([one.low for one in self.ranges])
-
-    def _per_member(self, loads: Sequence[Ints]) -> Ints:
-        """Join the loads of the ranges to one load per member; 0 for members without a range."""
-        found = np.zeros(self.permitted.shape[1], dtype=np.int64)
-        for one, load in zip(self.ranges, loads, strict=True):
-            found[one.members] = load
-        return found
+        """Maximum load per member of the stream; 0 for members without a range."""
+        most = np.zeros(self.permitted.shape[1], dtype=np.int64)
+        for one in self.ranges:
+            most[one.members] = one.high
+        return most
 
 
 def permitted_loads(
