@@ -15,7 +15,6 @@ from kassay.reference.coordinator.runtime import Log
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import (
-    DeferredRecord,
     OffsetCommit,
     PartitionsByTopicId,
     current_assignment,
@@ -243,7 +242,8 @@ class ConsumerGroup:
         """Change the current assignment of a member."""
         self._store_member(member)
         topics = self.topics
-        record = DeferredRecord(
+        self._log.append(
+            ("current", member.id),
             lambda: current_assignment(
                 self.id,
                 member.id,
@@ -252,9 +252,8 @@ class ConsumerGroup:
                 state=member.state,
                 assigned=_numbers(topics, member.assigned),
                 revoking=_numbers(topics, member.revoking),
-            )
+            ),
         )
-        self._log.append(("current", member.id), record)
 
     def put_target(self, target: dict[str, Partitions], now: int) -> None:
         """Store a new target assignment for the current group epoch.
@@ -306,10 +305,10 @@ class ConsumerGroup:
 
     def _write_target(self, member_id: str, partitions: Partitions) -> None:
         topics = self.topics
-        record = DeferredRecord(
-            lambda: target_assignment(self.id, member_id, _numbers(topics, partitions))
+        self._log.append(
+            ("target", member_id),
+            lambda: target_assignment(self.id, member_id, _numbers(topics, partitions)),
         )
-        self._log.append(("target", member_id), record)
 
     def _store_member(self, member: ConsumerMember) -> None:
         before = self.members.get(member.id)

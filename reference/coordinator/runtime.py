@@ -109,38 +109,28 @@ class LogRecord(Protocol):
 class Log:
     """Compacted log, which keeps the newest record per key and encodes records when they are read.
 
-    With ``history`` it also keeps every record that was written.
+    ``writes`` is the number of records that were written.
     """
 
-    __slots__ = ("_history", "_records", "writes")
-
-    def __init__(self, *, history: bool = False) -> None:
-        self._records: dict[object, LogRecord] = {}
-        self._history: list[LogRecord] | None = [] if history else None
+    def __init__(self) -> None:
+        self._records: dict[object, LogRecord | Callable[[], LogRecord]] = {}
         self.writes = 0
 
-    def append(self, identity: object, record: LogRecord) -> None:
+    def append(self, identity: object, record: LogRecord | Callable[[], LogRecord]) -> None:
         """Append a record to the log.
 
-        ``identity`` identifies the key of the record and is faster to compare.
+        ``identity`` identifies the key of the record and is faster to compare. Most records are
+        overwritten before a read: ``record`` can be a function that builds the record. The objects
+        that it uses must not change.
         """
         self.writes += 1
         self._records.pop(identity, None)
         self._records[identity] = record
-        if self._history is not None:
-            self._history.append(record)
-
-    @property
-    def history(self) -> tuple[LogRecord, ...]:
-        """Return all written records, oldest first.
-
-        The list is empty if the log keeps no history.
-        """
-        return tuple(self._history or ())
 
     def read(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield encoded keys and values of the current records, oldest first."""
-        for record in self._records.values():
+        for stored in self._records.values():
+            record = stored() if callable(stored) else stored
             value = record.value
             if value is not None:
                 yield record.key, value

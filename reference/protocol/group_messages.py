@@ -367,28 +367,6 @@ class ConsumerRecord(NamedTuple):
         return encode_message(RECORD_SCHEMAS[self.kind].value, CONSUMER_VALUE_VERSION, self.fields)
 
 
-class DeferredRecord:
-    """A record that is only built if it is read. Most records are overwritten before a read.
-
-    The objects that ``build`` uses must not change.
-    """
-
-    __slots__ = ("_build",)
-
-    def __init__(self, build: Callable[[], ConsumerRecord]) -> None:
-        self._build = build
-
-    @property
-    def key(self) -> bytes:
-        """Return the encoded key of the record."""
-        return self._build().key
-
-    @property
-    def value(self) -> bytes | None:
-        """Return the encoded value of the record, or None for a tombstone."""
-        return self._build().value
-
-
 def group_epoch(group: str, epoch: int, metadata_hash: int) -> ConsumerRecord:
     """Return the record with the epoch of a group and the hash of the group's topic metadata."""
     fields = {"epoch": epoch, "metadata_hash": metadata_hash}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator
 from kassay.reference.coordinator.classic_group import GroupState
-from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log
+from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log, LogRecord
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.group_messages import (
     ConsumerSubscription,
@@ -26,12 +28,24 @@ def offers(*names: str, topics: tuple[str, ...] = ("t",)) -> tuple[SupportedProt
     )
 
 
+class RecordingLog(Log):
+    """Log that keeps every record that was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: list[LogRecord] = []
+
+    def append(self, identity: object, record: LogRecord | Callable[[], LogRecord]) -> None:
+        super().append(identity, record)
+        self.history.append(record() if callable(record) else record)
+
+
 class Driver:
     """Sends requests and records the responses per client."""
 
     def __init__(self, *, config: CoordinatorConfig | None = None) -> None:
         self.clock = Clock()
-        self.log = Log(history=True)
+        self.log = RecordingLog()
         self.config = config or CoordinatorConfig(initial_rebalance_delay=DELAY)
         self.states: list[GroupState] = []
         self.ids: dict[str, str] = {}

@@ -5,8 +5,6 @@ import uuid
 import pytest
 
 from kassay.reference.protocol.group_messages import (
-    ConsumerRecord,
-    DeferredRecord,
     current_assignment,
     group_epoch,
     member_metadata,
@@ -61,15 +59,3 @@ def test_tombstones_delete_the_three_records_of_a_member() -> None:
     records = tombstones("g", "m")
     assert [record.key for record in records] == [CURRENT.key, TARGET.key, METADATA.key]
     assert [record.value for record in records] == [None, None, None]
-
-
-def test_a_deferred_record_is_built_when_it_is_read() -> None:
-    built: list[str] = []
-
-    def build() -> ConsumerRecord:
-        built.append("record")
-        return TARGET
-
-    record = DeferredRecord(build)
-    assert built == []
-    assert (record.key, record.value) == (TARGET.key, TARGET.value)
