@@ -1,6 +1,6 @@
 """Read-only requests to a running cluster through confluent-kafka's AdminClient.
 
-Groups of the consumer protocol are described by `consumer_group_describe`.
+Groups of the consumer protocol are described by `kafka_python`.
 """
 
 import time
@@ -24,20 +24,18 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from kassay.experiments.sources.live_cluster.classic_streams_groups import ThreadMember
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     DEAD,
     LiveGroup,
     LiveMember,
     LiveTopic,
-)
-from kassay.experiments.sources.live_cluster.consumer_group_describe import (
-    describe_consumer_groups,
-    list_other_groups,
+    ThreadMember,
 )
 from kassay.experiments.sources.live_cluster.kafka_python import (
     UnreadableDescriptionError,
+    describe_consumer_groups,
     describe_groups_of_kind,
+    list_other_groups,
 )
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.kind_documents import Kind

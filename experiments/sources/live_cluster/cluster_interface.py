@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from typing import Protocol as Interface
 
-from kassay.experiments.sources.live_cluster.classic_streams_groups import ThreadMember
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.recognise_library import library_of_subscription
 from kassay.reference.documents.kind_documents import Kind
@@ -54,6 +53,15 @@ class LiveMember:
     # Under the consumer protocol, the coordinator describes the subscription too.
     subscription: JoinedSubscription | None = None
     is_classic: bool = False  # uses the classic protocol in a group of the consumer protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadMember:
+    """Member of the classic group of a Streams application, with its encoded messages."""
+
+    id: str
+    subscription: bytes
+    assignment: bytes
 
 
 @dataclass(frozen=True, slots=True)

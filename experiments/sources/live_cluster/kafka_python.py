@@ -1,4 +1,10 @@
-"""Translate properties of librdkafka to settings of kafka-python."""
+"""Describe groups of the consumer protocol and of other kinds with kafka-python.
+
+ConsumerGroupDescribe (API key 69) returns subscriptions, racks and epochs, which confluent-kafka
+does not expose. The JSON files in this folder contain the fields of the requests and responses, as
+in ``clients/src/main/resources/common/message`` of Kafka 4.4.0. kafka-python 3 encodes and decodes
+messages by such files.
+"""
 
 import ssl
 import tempfile
@@ -8,8 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kassay.experiments.sources.live_cluster.cluster_interface import (
+    JoinedSubscription,
+    LiveGroup,
+    LiveMember,
+)
+from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, KassayError
+from kassay.reference.model.group import LATEST_PROTOCOL_VERSION, Protocol
 
 _NAMES = {
     "broker.address.family": None,
@@ -95,6 +108,7 @@ with warnings.catch_warnings():
         from kafka.errors import KafkaError
         from kafka.net.manager import KafkaConnectionManager
         from kafka.net.selector import NetworkSelector
+        from kafka.protocol.admin import ListGroupsRequest
         from kafka.protocol.api_message import ApiMessage as _Message
         from kafka.protocol.metadata import FindCoordinatorRequest
     except ImportError:  # older releases have other modules
@@ -105,6 +119,9 @@ ApiMessage: Any = _Message
 
 _GROUP_KEY = 0
 """Type of a key in FindCoordinator: a group id."""
+_CLASSIC_MEMBER = 0
+_TYPES_OF_CONSUMERS = ("consumer", "")
+"""Protocol types of groups of consumers; a group without members may have an empty one."""
 
 
 class UnreadableDescriptionError(KassayError):
@@ -157,6 +174,12 @@ if ApiMessage is not None:
         # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
         warnings.simplefilter("ignore", DeprecationWarning)
 
+        class ConsumerGroupDescribeRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
+            """Request with API key 69."""
+
+        class ConsumerGroupDescribeResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
+            """Response to the request with API key 69."""
+
         class ShareGroupDescribeRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
             """Request with API key 77."""
 
@@ -170,10 +193,12 @@ if ApiMessage is not None:
             """Response to the request with API key 89."""
 
     _REQUESTS = {
+        Kind.CONSUMER: ConsumerGroupDescribeRequest,
         Kind.SHARE: ShareGroupDescribeRequest,
         Kind.STREAMS_GROUP: StreamsGroupDescribeRequest,
     }
     _RESPONSES = {
+        Kind.CONSUMER: ConsumerGroupDescribeResponse,
         Kind.SHARE: ShareGroupDescribeResponse,
         Kind.STREAMS_GROUP: StreamsGroupDescribeResponse,
     }
@@ -209,7 +234,7 @@ def request_of(kind: Kind, names: Sequence[str]) -> Any:
 
 
 def decode_description(kind: Kind, data: bytes, *, version: int) -> dict[str, Mapping[str, Any]]:
-    """Decode the body of a response to ShareGroupDescribe or StreamsGroupDescribe."""
+    """Decode the body of a response that describes groups of a kind."""
     if kind not in _RESPONSES:
         raise UnreadableDescriptionError("kafka-python 3 is not installed")
     return _groups(_RESPONSES[kind].decode(data, version=version).to_dict())
@@ -217,3 +242,73 @@ def decode_description(kind: Kind, data: bytes, *, version: int) -> dict[str, Ma
 
 def _groups(response: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {group["group_id"]: group for group in response["groups"] if not group["error_code"]}
+
+
+def describe_consumer_groups(
+    bootstrap_servers: str, settings: Mapping[str, str], names: Sequence[str], *, timeout: float
+) -> dict[str, LiveGroup]:
+    """Describe groups of the consumer protocol, as `describe_groups_of_kind` does."""
+    described = describe_groups_of_kind(
+        bootstrap_servers, settings, Kind.CONSUMER, names, timeout=timeout
+    )
+    return {name: live_group(group) for name, group in described.items()}
+
+
+def list_other_groups(
+    bootstrap_servers: str, settings: Mapping[str, str], *, timeout: float
+) -> dict[str, str]:
+    """Return the protocol type of each group that is not a group of consumers.
+
+    The parameters and errors are those of `describe_groups_of_kind`.
+    """
+    with connection(bootstrap_servers, settings, timeout) as manager:
+        responses = [
+            manager.run(manager.send, ListGroupsRequest(min_version=0), broker.node_id)
+            for broker in manager.cluster.brokers()
+        ]
+        return {
+            group.group_id: group.protocol_type
+            for response in responses
+            for group in response.groups
+            if group.protocol_type not in _TYPES_OF_CONSUMERS
+        }
+
+
+def live_group(described: Mapping[str, Any]) -> LiveGroup:
+    """Convert a group of a response to ConsumerGroupDescribe."""
+    return LiveGroup(
+        described["group_id"],
+        described["group_state"],
+        tuple(map(_member, described["members"])),
+        described["assignor_name"] or None,
+        Protocol.CONSUMER,
+    )
+
+
+def _member(member: Mapping[str, Any]) -> LiveMember:
+    assigned, target = _partitions(member["assignment"]), _partitions(member["target_assignment"])
+    return LiveMember(
+        id=member["member_id"],
+        client_id=member["client_id"],
+        instance_id=member["instance_id"] or None,
+        assigned=frozenset(assigned),
+        target=frozenset(target),
+        host=member["client_host"] or None,
+        ordered=target or assigned,
+        epoch=member["member_epoch"],
+        subscription=JoinedSubscription(
+            version=LATEST_PROTOCOL_VERSION,
+            topics=tuple(member["subscribed_topic_names"]),
+            rack=member["rack_id"] or None,
+            pattern=member["subscribed_topic_regex"] or None,
+        ),
+        is_classic=member.get("member_type") == _CLASSIC_MEMBER,
+    )
+
+
+def _partitions(assignment: Mapping[str, Any]) -> tuple[PartitionKey, ...]:
+    return tuple(
+        (topic["topic_name"], number)
+        for topic in assignment["topic_partitions"]
+        for number in topic["partitions"]
+    )

@@ -13,7 +13,6 @@ from kassay.experiments.sources.capture_files import (
     imported_group,
     measured_speeds,
 )
-from kassay.experiments.sources.live_cluster.classic_streams_groups import STREAMS_ASSIGNOR
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     Cluster,
     ClusterReading,
@@ -25,7 +24,11 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     read_consumer_groups,
     resolve_patterns,
 )
-from kassay.experiments.sources.live_cluster.live_kinds import KIND_TYPES, read_live_kinds
+from kassay.experiments.sources.live_cluster.live_kinds import (
+    KIND_TYPES,
+    STREAMS_ASSIGNOR,
+    read_live_kinds,
+)
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError

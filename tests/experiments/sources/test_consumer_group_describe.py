@@ -14,8 +14,9 @@ import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic
-from kassay.experiments.sources.live_cluster.consumer_group_describe import decode_description
+from kassay.experiments.sources.live_cluster.kafka_python import decode_description, live_group
 from kassay.experiments.sources.live_cluster.live_groups import import_live
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.group import Group, Protocol
 from tests.conftest import ROOT
 from tests.experiments.sources.test_live_groups import Tables
@@ -27,7 +28,8 @@ TOPICS = {"orders": 4, "lowrate": 2, "billing.eu": 3, "billing_old": 1}
 
 
 def description(name: str) -> LiveGroup:
-    return decode_description(bytes.fromhex(RECORDED[name]), version=1)[name]
+    data = bytes.fromhex(RECORDED[name])
+    return live_group(decode_description(Kind.CONSUMER, data, version=1)[name])
 
 
 def imported(*groups: LiveGroup, options: ImportOptions | None = None) -> Group:

@@ -12,8 +12,11 @@ from uuid import UUID
 import pytest
 
 from kassay.experiments.sources.capture_files import ImportedGroup
-from kassay.experiments.sources.live_cluster.classic_streams_groups import ThreadMember
-from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic
+from kassay.experiments.sources.live_cluster.cluster_interface import (
+    LiveGroup,
+    LiveTopic,
+    ThreadMember,
+)
 from kassay.experiments.sources.live_cluster.kafka_python import (
     ShareGroupDescribeResponse,
     StreamsGroupDescribeResponse,
