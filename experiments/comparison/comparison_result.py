@@ -211,25 +211,17 @@ class ComparisonRow:
 
 def comparison_row(comparison: Comparison) -> ComparisonRow:
     """Convert a `Comparison` to a table row, with three columns per measure."""
-    by_measure: dict[str, Any] = {}
+    names = ("case", "assignor", "ending", "detail", "rounds", "proven", "least_imbalance")
+    moves = ("movement_gap", "movement_within", "unnecessary_moves")
+    columns: dict[str, Any] = {name: getattr(comparison, name) for name in (*names, *moves)}
     for measure in MEASURES:
         values = comparison.imbalance.get(measure, UNKNOWN)
-        by_measure[f"{measure}_greedy"] = values.value
-        by_measure[f"{measure}_optimum"] = values.optimum
-        by_measure[f"{measure}_gap"] = values.gap
+        columns[f"{measure}_greedy"] = values.value
+        columns[f"{measure}_optimum"] = values.optimum
+        columns[f"{measure}_gap"] = values.gap
     return ComparisonRow(
-        case=comparison.case,
-        assignor=comparison.assignor,
-        ending=comparison.ending,
-        detail=comparison.detail,
-        rounds=comparison.rounds,
         measure=None if comparison.measure is None else str(comparison.measure),
-        proven=comparison.proven,
-        **by_measure,
-        least_imbalance=comparison.least_imbalance,
         movement_greedy=comparison.movement.value,
         movement_optimum=comparison.movement.optimum,
-        movement_gap=comparison.movement_gap,
-        movement_within=comparison.movement_within,
-        unnecessary_moves=comparison.unnecessary_moves,
+        **columns,
     )

@@ -1,7 +1,7 @@
 """Shrink a group: remove members, partitions and other parts while a condition holds."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -12,16 +12,6 @@ from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 _Item = TypeVar("_Item")
 
 _DEFAULT_MEMBER = Member(id="", subscription=())
-_OPTIONAL_FIELDS = (
-    "rack",
-    "instance_id",
-    "user_data",
-    "sub_generation",
-    "protocol_version",
-    "capacity",
-    "streams",
-    "generation",
-)
 
 
 class GroupSize(NamedTuple):
@@ -206,7 +196,8 @@ def _smaller_members(member: Member) -> Iterator[Member]:
         yield replace(member, subscription=subscription)
     for owned in _shorter(tuple(member.owned.to_list())):
         yield replace(member, owned=Partitions.of(owned))
-    for name in _OPTIONAL_FIELDS:
+    for name in (field.name for field in fields(Member)):
         default = getattr(_DEFAULT_MEMBER, name)
-        if getattr(member, name) != default:
+        is_optional = name not in ("id", "subscription", "owned")
+        if is_optional and getattr(member, name) != default:
             yield replace(member, **{name: default})

@@ -53,8 +53,17 @@ class GroupRecord:
 def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dict[str, Any]:
     """Convert a decoded record to a table row.
 
-    ``records`` is the number of raw records that the table row represents.
+    ``records`` is the number of raw records that the table row represents. ``payload`` is JSON, in
+    which fields of type bytes are null.
     """
+    payload = None
+    if record.known:
+        payload = json.dumps(
+            [record.key, record.value],
+            ensure_ascii=False,
+            separators=(",", ":"),
+            default=lambda value: str(value) if isinstance(value, uuid.UUID) else None,
+        )
     return {
         **_EMPTY,
         **position,
@@ -62,7 +71,7 @@ def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dic
         "group": record.key.get("group"),
         "topic": record.key.get("topic"),
         "topic_partition": record.key.get("partition"),
-        "payload": to_payload(record) if record.known else None,
+        "payload": payload,
         "records": records,
         "error": None,
     }
@@ -71,22 +80,6 @@ def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dic
 def error_row(message: str, position: Row) -> dict[str, Any]:
     """Return the table row for a record that cannot be decoded."""
     return {**_EMPTY, **position, "records": 1, "error": message}
-
-
-def to_payload(record: DecodedRecord) -> str:
-    """Encode the key and the value of a record as JSON. Fields of type bytes become null.
-
-    Examples
-    --------
-    >>> to_payload(DecodedRecord(3, {"group": "g"}, {"epoch": 7, "version": 0}))
-    '[{"group":"g"},{"epoch":7,"version":0}]'
-    """
-    return json.dumps(
-        [record.key, record.value],
-        ensure_ascii=False,
-        separators=(",", ":"),
-        default=lambda value: str(value) if isinstance(value, uuid.UUID) else None,
-    )
 
 
 def from_row(row: Row) -> GroupRecord:

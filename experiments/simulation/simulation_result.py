@@ -295,7 +295,6 @@ class SimulationCost:
     result: SimulationResult
     protocol: str
     rebalances: int  # generations, or target assignments under the consumer protocol
-    rounds: int  # maximum number of rebalances until nothing was withheld
     # Summed over the rebalances:
     needed_moves: int  # fewest moves to minimum imbalance
     unnecessary_moves: int  # moves beyond the fewest that give the same imbalance
@@ -327,7 +326,6 @@ def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> 
         result=result,
         protocol=str(policy.protocol),
         rebalances=sum(map(len, sequences)),
-        rounds=max(map(len, sequences), default=0),
         needed_moves=needed,
         unnecessary_moves=unnecessary,
         imbalance_gap=gap,
