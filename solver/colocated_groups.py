@@ -184,7 +184,6 @@ def _colocated_sets(problem: Problem, rules: Sequence[Constraint]) -> list[Ints]
 
 
 def _common_consumers(problem: Problem, topics: Sequence[int]) -> list[int]:
-    """Return the members that consume all of the topics."""
     table = problem.may_consume[problem.consumer_set_of_topic[[*topics]]]
     consumers: list[int] = np.flatnonzero(table.all(axis=0)).tolist()
     return consumers

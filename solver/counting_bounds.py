@@ -552,7 +552,6 @@ def max_unit_load(measure: Measure, total: int, limit: int, units: LoadUnits, un
 
 
 def _least_makespan(problem: Problem, load: int, factors: Sequence[int]) -> int:
-    """Return the minimum makespan of a total load that can be split into weight units."""
     step = problem.weight_unit
 
     def is_too_low(limit: int) -> bool:
@@ -562,7 +561,6 @@ def _least_makespan(problem: Problem, load: int, factors: Sequence[int]) -> int:
 
 
 def _greatest_minimum(problem: Problem, units: LoadUnits) -> int:
-    """Return an upper bound on the minimum relative load of the load units."""
     step = problem.weight_unit
 
     def fits(limit: int) -> bool:

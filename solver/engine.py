@@ -195,7 +195,6 @@ class LevelTask:
 
 
 def _flow_starts(request: Request) -> Callable[[], bool]:
-    """Return the function that returns whether a flow may start, and counts its work if so."""
     return partial(request.budget.may_start, flow_work(request.problem))
 
 
@@ -232,7 +231,6 @@ def _may_enumerate(request: Request) -> bool:
 
 
 def _has_flows(request: Request) -> bool:
-    """Return whether counts of partitions describe an assignment, so that flows apply."""
     problem = request.problem
     is_permitted = request.method is Method.AUTO
     return bool(is_permitted and problem.group.common_weight and problem.partition_count)

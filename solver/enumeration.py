@@ -197,7 +197,6 @@ def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint])
 
 
 def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTable:
-    """Return the table of all combinations of the permitted members per partition."""
     members = np.zeros((1, problem.partition_count), dtype=np.int32)
     loads = np.zeros((1, problem.member_count), dtype=problem.weight.dtype)
     for partition, chosen in enumerate(choices):
@@ -291,7 +290,6 @@ def _imbalance(table: PlacementTable, measure: Measure, units: LoadUnits) -> Wei
 
 
 def _unit_loads(table: PlacementTable, units: LoadUnits) -> Weights:
-    """Return the load of each placement (row) on each member or host (column)."""
     loads = np.zeros((len(table.loads), len(units.names)), dtype=table.loads.dtype)
     for member, unit in enumerate(units.unit_of):
         loads[:, unit] += table.loads[:, member]

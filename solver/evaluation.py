@@ -45,7 +45,6 @@ def level_value(  # noqa: PLR0911 - one return per level
 
 
 def _flow_level_value(problem: Problem, level: objective.FlowLevel, placement: Placement) -> int:
-    """Return the value of a placement on a level of groups with several places per partition."""
     placed = placement != NO_OWNER
     match level:
         case objective.IdleMembers():

@@ -239,7 +239,6 @@ def place_within(
 def _new_loads(
     units: Sequence[LoadUnits], loads: Sequence[list[int]], member: int, weight: int
 ) -> tuple[int, ...]:
-    """Return the relative loads of the load units of a member, with an additional weight."""
     return tuple(
         (load[each.unit_of[member]] + weight) * each.factors[each.unit_of[member]]
         for each, load in zip(units, loads, strict=True)
@@ -283,7 +282,6 @@ def _restricted(problem: Problem, permitted: Iterable[Sequence[int]]) -> Problem
 
 
 def _permitted_members(problem: Problem, rules: Sequence[Constraint]) -> list[list[int]]:
-    """Return the members that may consume each partition by subscriptions, pins and exclusions."""
     consumers = [members.tolist() for members in problem.consumer_sets]
     permitted = [consumers[index] for index in problem.consumer_set.tolist()]
     for rule in rules:
@@ -382,7 +380,6 @@ def _place_by_scan(
 def _place_by_queue(
     problem: Problem, placement: Placement, order: list[int], loads: list[int]
 ) -> None:
-    """Give each partition to its least loaded consumer, from a queue per set of consumers."""
     queues = [_LoadQueue(consumers.tolist(), loads) for consumers in problem.consumer_sets]
     sets, owners, weights = (
         column.tolist() for column in (problem.consumer_set, problem.owner, problem.weight)

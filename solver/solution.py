@@ -322,7 +322,6 @@ class Solution:
         raise LookupError(f"the solution has no level {name!r}; its levels: {names}")
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of levels and loads, for notebooks."""
         under = "" if self.condition is None else f" if {self.condition}"
         caption = f"{self.status}{under} by {self.method} in {self.seconds:.3f} s"
         if self.conflict:

@@ -92,7 +92,6 @@ def standby_costs(group: Group) -> StandbyCosts:
 
 
 def _number_of_choices(types: int, standbys: int) -> int:
-    """Return the number of choices that `best_standbys` compares, for all active hosts."""
     return types * comb(types + standbys - 1, standbys)
 
 

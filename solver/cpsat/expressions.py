@@ -381,7 +381,6 @@ def _partition_ranges(
 
 
 def _members(problem: Problem, name: str | None) -> Sequence[int]:
-    """Return the member with this name, or all members if the name is None."""
     if name is None:
         return range(problem.member_count)
     return [problem.member_index[name]] if name in problem.member_index else []

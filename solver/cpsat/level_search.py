@@ -280,8 +280,6 @@ class MovedPartitionsModel:
 
 @dataclass
 class _LeavingModel(AssignmentModel):
-    """CP-SAT model with variables only for partitions that leave their owner."""
-
     possible: NDArray[np.bool_] | None = None
     leaving: dict[int, cp_model.IntVar] = field(init=False, default_factory=dict)
     """Number of partitions that leave their owner, per symmetry class with an owner."""
@@ -307,11 +305,9 @@ class _LeavingModel(AssignmentModel):
 
     @cached_property
     def load(self) -> Sequence[Expression]:
-        """Return the load of each member as an expression, in units."""
         return [load + self.zero for load in self.load_sums()]
 
     def moves(self, costs: Ints) -> Expression:
-        """Return the total cost of the moves as an expression."""
         return weighted_sum(
             [
                 (leaving, int(costs[self.classes.partitions[index][0]]))
@@ -320,7 +316,6 @@ class _LeavingModel(AssignmentModel):
         )
 
     def hint(self, placement: Placement) -> None:
-        """Give a placement to CP-SAT as warm start."""
         super().hint(placement)
         for index, leaving in self.leaving.items():
             partitions = self.classes.partitions[index]

@@ -274,7 +274,6 @@ def _attributes(problem: Problem, level: objective.Level) -> list[NDArray[np.int
 
 
 def _named(problem: Problem, constraint: constraints.Constraint) -> Sequence[int]:
-    """Return the partitions that a constraint names, which are classes of their own."""
     match constraint:
         case constraints.Pinned() | constraints.Forbidden():
             if constraint.partition is None:
@@ -291,7 +290,6 @@ def _named(problem: Problem, constraint: constraints.Constraint) -> Sequence[int
 
 
 def _codes_of_partitions(problem: Problem, partitions: Iterable[int]) -> Ints:
-    """Return a code per partition: unique for the given partitions, else 0."""
     codes = np.zeros(problem.partition_count, dtype=np.int64)
     named = list(partitions)
     codes[named] = np.array(named, dtype=np.int64) + 1
@@ -568,7 +566,6 @@ def new_solver(model: cp_model.CpModel) -> cp_model.CpSolver:
 
 
 def _greatest_coefficient(model: cp_model.CpModel) -> int:
-    """Return the greatest absolute coefficient of the linear constraints."""
     return max(
         (
             abs(coefficient)

@@ -158,7 +158,6 @@ class ExchangeBeam:
                 return
 
     def _children(self, state: _BeamState, member: int) -> Iterator[_BeamState]:
-        """Yield the states in which one more member has its final load."""
         rest = tuple(other for other in state.open if other != member)
         own = self._owned(member, state.left)
         free = self.max_load - self.fixed_load[member] - self._load(own)
@@ -171,7 +170,6 @@ class ExchangeBeam:
             yield self._child(state, member, rest, exchange)
 
     def _last_exchange(self, state: _BeamState, member: int, free: int) -> Iterator[_Exchange]:
-        """Yield the exchange of the last member: it receives all loose partitions."""
         if self._load(state.loose) <= free and all(self._may(p, member) for p in state.loose):
             yield _Exchange(state.loose, (), (), 0)
 
@@ -279,7 +277,6 @@ class _MemberExchanges:
 
 
 def _at_most(items: Ints, count: int, rng: np.random.Generator) -> Ints:
-    """Return all items, or a sorted random selection if there are more than ``count``."""
     if len(items) <= count:
         return items
     return np.sort(rng.choice(items, count, replace=False))
@@ -420,7 +417,6 @@ class FewMovesSearch:
         return ExchangeBeam(self.problem, self.costs, self.max_load, members, placement, self.rng)
 
     def _by_load(self, placement: Placement, members: Iterable[int]) -> list[int]:
-        """Order members by descending owned load, with some random noise."""
         problem = self.problem
         home = np.where(np.isin(problem.owner, [*members]), problem.owner, placement)
         loads = np.array(problem.loads(home), dtype=np.float64)
@@ -442,7 +438,6 @@ class FewMovesSearch:
         return list(chosen)
 
     def _choose_members(self, placement: Placement) -> list[int]:
-        """Choose the next neighbourhood: owners and receivers of moves, and a random member."""
         owner = self.problem.owner
         moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement) & (self.costs > 0))
         chosen: dict[int, None] = {}
@@ -465,7 +460,6 @@ class FewMovesSearch:
         return moved[np.isin(self.problem.owner[moved], near) ^ np.isin(placement[moved], near)]
 
     def _add_both_members(self, placement: Placement, moved: Ints, chosen: dict[int, None]) -> None:
-        """Add the owner and the receiver of a random move to the chosen members."""
         partition = int(self.rng.choice(moved))
         chosen[int(self.problem.owner[partition])] = chosen[int(placement[partition])] = None
 

@@ -288,6 +288,5 @@ class MemberExchange:
 
 
 def _sum_of_payments(price_paid: Ints, payments: Ints) -> Ints:
-    """Return the net payments of members, which are INFEASIBLE if one of both payments is."""
     is_feasible = (price_paid < INFEASIBLE) & (payments < INFEASIBLE)
     return np.where(is_feasible, price_paid + payments, INFEASIBLE)

@@ -92,7 +92,6 @@ class _LevelFlows:
 
     @property
     def _counts(self) -> Ints:
-        """Number of partitions per subscription in the current flow."""
         return self.arcs.counts(self.flow)
 
     @property
@@ -103,7 +102,6 @@ class _LevelFlows:
         return is_plain and not has_hosts
 
     def run(self) -> None:
-        """Minimise the levels in their order, and stop where flows do not apply."""
         if self.problem.copies is None:
             self.flow = self.arcs.flow_of(self._balanced)
         else:
@@ -119,7 +117,6 @@ class _LevelFlows:
             self._add_prices()
 
     def _add_prices(self) -> None:
-        """Find node prices that prove as many first levels as possible."""
         bounded = next(
             (index for index in range(len(self.levels)) if index not in self.found.bounds),
             len(self.levels),

@@ -86,7 +86,6 @@ class LoadBalancer:
         return self._change(partitions, np.where(chosen, one, other))
 
     def _change(self, partitions: NDArray[np.intp], receivers: Placement) -> bool:
-        """Reassign partitions, and return True, if the new placement is permitted."""
         before = self.placement[partitions]
         self.placement[partitions] = receivers
         if not self.permits(self.placement):
@@ -98,7 +97,6 @@ class LoadBalancer:
         return True
 
     def _common_partitions(self, pair: tuple[int, int]) -> NDArray[np.intp]:
-        """Return the partitions of two members that both may consume."""
         partitions = np.flatnonzero(np.isin(self.placement, pair))
         may_consume = self.problem.may_consume[self.problem.consumer_set[partitions]]
         return partitions[may_consume[:, pair].all(axis=1)]
@@ -113,7 +111,6 @@ def _all_sums(weights: Weights) -> Weights:
 
 
 def _contained(mask: int | np.int64, count: int) -> NDArray[np.bool_]:
-    """Return, per item, whether a bit mask contains it."""
     return np.asarray((mask >> np.arange(count)) & 1, dtype=np.bool_)
 
 

@@ -301,12 +301,10 @@ class _Loads:
         return drop
 
     def received(self, partitions: Ints) -> Floats:
-        """Return the load of each member after it received a partition (row)."""
         result: Floats = self.loads + self.weight[partitions][:, None] * self.scale
         return result
 
     def move(self, partition: int, target: int) -> None:
-        """Move a partition to a member."""
         source, weight = self.placement[partition], self.weight[partition]
         self.loads[source] -= weight * self.scale[source]
         self.loads[target] += weight * self.scale[target]
@@ -361,8 +359,6 @@ _STATE, _STATE_PER_PARTITION = 1.5e-4, 1e-7
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Placement after some moves, with its loads."""
-
     placement: Placement
     loads: Loads
 

@@ -224,7 +224,6 @@ class FewestMoves:
         return True
 
     def _price(self, budget: SearchBudget) -> None:
-        """Find prices per weight; raise the bound."""
         problem = self.pool.problem
         permitted = max_loads(self.pool, self.limits)
         if permitted is None or problem.has_big_loads:
@@ -435,7 +434,6 @@ class MovementSearch:
         return 0
 
     def _search_and_bound(self, permitted: list[int], bound: int) -> int:
-        """Improve the placement, raise the bound, and improve the placement again."""
         from kassay.solver.search.few_moves import FewMovesSearch  # noqa: PLC0415
 
         problem, pool = self.pool.problem, self.pool
@@ -477,7 +475,6 @@ class MovementSearch:
         search.found.clear()
 
     def _bound_moves(self, permitted: list[int], within: SearchBudget) -> int:
-        """Return a lower bound on the moves; add the placement that its patterns give."""
         from kassay.solver.search.movement_bound import price_and_branch, price_step  # noqa: PLC0415
 
         priced = price_and_branch(

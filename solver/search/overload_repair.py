@@ -129,7 +129,6 @@ class OverloadRepair:
         return self.placement.astype(np.int32)
 
     def _factors(self) -> NDArray[np.float64]:
-        """Return the factors from loads to relative loads."""
         members = (self.problem.group.members[index] for index in self.problem.members)
         return np.array([1 / member.speed for member in members])
 
@@ -272,7 +271,6 @@ class OverloadRepair:
         return self._sample(free if len(free) else found, _MAX_CANDIDATES)
 
     def _sample(self, partitions: Ints, most: int) -> Ints:
-        """Return at most a number of the partitions, drawn at random."""
         if len(partitions) <= most:
             return partitions
         return self.rng.choice(partitions, size=most, replace=False)
@@ -336,7 +334,6 @@ class OverloadRepair:
         self.placement[partition] = taker
 
     def _return_partitions(self) -> None:
-        """Return moved partitions to their owners if the loads stay within the limits."""
         moved = np.flatnonzero(self._is_moved(self.placement))
         for partition in self.rng.permutation(moved).tolist():
             owner, giver = int(self.problem.owner[partition]), int(self.placement[partition])

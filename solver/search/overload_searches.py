@@ -155,7 +155,6 @@ def _has_load_units(pool: IncumbentPool) -> bool:
 
 
 def _limits_moves_or_colocates(pool: IncumbentPool) -> bool:
-    """Return whether a constraint is about the number of moves or about colocated partitions."""
     return any(isinstance(rule, MaxMoves | Colocated) for rule in pool.constraints)
 
 
@@ -227,7 +226,6 @@ class _OverloadSearch:
         self.start = keep_owned(problem, units) if self.is_possible else problem.owner
 
     def _sum_of_parts(self, values: Ints) -> Ints:
-        """Return the sum of values of the partitions that are one partition of the problem."""
         total = np.zeros(self.problem.partition_count, dtype=np.int64)
         np.add.at(total, self.part_of, values)
         return total
@@ -285,7 +283,6 @@ class _OverloadSearch:
             start = search.place_heaviest_first(_NOISE if number else 0)
 
     def merged(self, placement: Placement) -> Placement:
-        """Return a placement of the searched problem, in which colocated partitions are one."""
         found = np.zeros(self.problem.partition_count, dtype=np.int32)
         found[self.part_of] = placement
         return found
@@ -321,7 +318,6 @@ class _OverloadSearch:
 
 
 def _racks_before_moves(levels: Sequence[Level]) -> bool:
-    """Return whether partitions in other racks count more than moves."""
     first = next((each for each in levels if isinstance(each, CrossRack | Movement)), None)
     return isinstance(first, CrossRack)
 

@@ -186,7 +186,6 @@ def solve_rounded(start: Start) -> None:
 
 
 def _rounded_tolerance(level: Level, scale: Scale) -> Tolerance:
-    """Return the tolerance of a level for rounded weights."""
     tolerance, unit = level.tolerance, scale.unit
     match level:
         case (

@@ -1,0 +1,28 @@
+"""Table of the engine: names of its rows, and the solver without single rows."""
+
+import random
+
+from benchmarks import ablation
+from benchmarks.typical_groups import Case
+from kassay.reference.model.metrics import Measure
+from kassay.solver.objective import Imbalance
+from tests.solver.random_cases import random_group
+
+
+def test_each_row_has_its_own_name():
+    names = ablation.row_names()
+    assert len(set(names)) == len(names) > 30
+
+
+def test_a_removed_row_does_not_run():
+    levels = (Imbalance(Measure.MAKESPAN),)
+    case = Case("small", random_group(random.Random(3)), levels)
+    known, ran = ablation.recorded_answer(case, 1.0)
+    assert "enumeration" in ran
+    with ablation.changed_rows(lambda row: None if row.name == "enumeration" else row):
+        without, ran = ablation.recorded_answer(case, 1.0)
+    assert "enumeration" not in ran
+    assert without.values == known.values
+    table = ablation.measure([case], 1.0)
+    assert table[2:] == [line for line in table[2:] if line.count("|") == 8]
+    assert any(line.startswith("| enumeration | 1 | 0 | 0 | 0 |") for line in table)
