@@ -28,7 +28,7 @@ def string_hash(text: str) -> int:
     result = 0
     for unit in _code_units(text):
         result = (31 * result + unit) & _BITS
-    return _signed(result)
+    return signed(result)
 
 
 @lru_cache(maxsize=_CACHED_NAMES)
@@ -43,7 +43,7 @@ def utf16_key(text: str) -> bytes:
 
 def topic_partition_hash(topic: str, partition: int) -> int:
     """Return Java's hash code of a Kafka ``TopicPartition``."""
-    return _signed((31 * (31 + partition) + string_hash(topic)) & _BITS)
+    return signed(31 * (31 + partition) + string_hash(topic))
 
 
 def name_uuid(name: bytes) -> uuid.UUID:
@@ -55,7 +55,7 @@ def name_uuid(name: bytes) -> uuid.UUID:
 def uuid_hash(bits: int) -> int:
     """Return Java's ``UUID.hashCode()`` for the 128 bits of a UUID, as Kafka's ``Uuid``."""
     folded = (bits >> 64) ^ (bits & 0xFFFFFFFFFFFFFFFF)
-    return _signed((folded >> 32) ^ (folded & _BITS))
+    return signed((folded >> 32) ^ folded)
 
 
 def uuid_key(bits: int) -> tuple[int, int]:
@@ -67,7 +67,7 @@ def uuid_key(bits: int) -> tuple[int, int]:
 def spread(hash_code: int) -> int:
     """Combine a hash code with its upper half by XOR, as Java's ``HashMap.hash`` does."""
     unsigned = hash_code & _BITS
-    return _signed(unsigned ^ (unsigned >> 16))
+    return signed(unsigned ^ (unsigned >> 16))
 
 
 def _code_units(text: str) -> Iterable[int]:
@@ -77,7 +77,9 @@ def _code_units(text: str) -> Iterable[int]:
     return [high << 8 | low for high, low in zip(encoded[::2], encoded[1::2], strict=True)]
 
 
-def _signed(value: int) -> int:
+def signed(value: int) -> int:
+    """Convert the lower 32 bits of an integer to a signed integer, like Java's ``int``."""
+    value &= _BITS
     return value - (1 << 32) if value & _SIGN else value
 
 

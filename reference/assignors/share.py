@@ -16,6 +16,7 @@ from kassay.reference.java_collections import (
     capacity_for,
     name_uuid,
     set_capacity,
+    signed,
     string_order,
     uuid_hash,
     uuid_map,
@@ -207,5 +208,4 @@ def _quotas(slots: int, members: int) -> list[int]:
 def _partition_hash(partition: _Partition) -> int:
     """Return the hash code of the record ``TopicIdPartition``."""
     topic, number = partition
-    value = (31 * uuid_hash(topic) + number) & 0xFFFFFFFF
-    return value - (1 << 32) if value & 0x80000000 else value
+    return signed(31 * uuid_hash(topic) + number)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kassay.reference.documents.kind_documents import KindDocument, TaskId, parse_task
-from kassay.reference.java_collections import HashMap, poll_order, uuid_key
+from kassay.reference.java_collections import HashMap, poll_order, signed, uuid_key
 from kassay.reference.model.errors import InputError, UpstreamError
 from kassay.reference.protocol.streams_messages import RUNNING
 
@@ -174,8 +174,7 @@ def _assign_remaining(by_load: ConstrainedPrioritySet, task: TaskId, missing: in
 
 def _task_hash(task: TaskId) -> int:
     """Return the hash code of a ``TaskId`` without a topology name."""
-    value = (31 * (31 * (31 + task.subtopology) + task.partition)) & 0xFFFFFFFF
-    return value - (1 << 32) if value & 0x80000000 else value
+    return signed(31 * (31 * (31 + task.subtopology) + task.partition))
 
 
 _UNBOUNDED = 2**63 - 1

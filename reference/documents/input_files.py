@@ -186,14 +186,12 @@ def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
     files = sorted(
         file
         for file in path.rglob("*")
-        if is_capture(file) and not _is_hidden(file.relative_to(path))
+        if is_capture(file)
+        and not any(part.startswith(".") for part in file.relative_to(path).parts)
     )
     if not files:
-        suffixes = " or ".join(CAPTURE_SUFFIXES)
-        raise InputError(
-            f"{path}: the directory contains no captures (files {suffixes}, also with "
-            f"{GZIP_SUFFIX})"
-        )
+        kinds = f"files {' or '.join(CAPTURE_SUFFIXES)}, also with {GZIP_SUFFIX}"
+        raise InputError(f"{path}: the directory contains no captures ({kinds})")
     for file in files:
         id = group or file.parent.name
         try:
@@ -214,10 +212,6 @@ def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
 def is_capture(file: Path) -> bool:
     """Return whether a file has a suffix of captures or group documents, such as ``.txt``."""
     return without_gzip(file).suffix in CAPTURE_SUFFIXES and file.is_file()
-
-
-def _is_hidden(file: Path) -> bool:
-    return any(part.startswith(".") for part in file.parts)
 
 
 def _first_line(data: io.BufferedReader) -> bytes:

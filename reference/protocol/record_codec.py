@@ -96,6 +96,13 @@ class Reader:
         """Return the number of unread bytes."""
         return len(self._data) - self._position
 
+    def expect_end(self) -> None:
+        """Raise CorruptRecordError if there are unread bytes."""
+        if self.remaining:
+            raise CorruptRecordError(
+                f"expected no bytes after the last field, got {self.remaining}"
+            )
+
     def take(self, size: int) -> bytes:
         """Read ``size`` raw bytes."""
         start = self._position
@@ -241,10 +248,7 @@ def decode_sticky_fields(data: bytes) -> Fields:
     reader = Reader(data[2:] if has_version_prefix(data) else data)
     # Version 0 has no generation.
     fields: Fields = _structure(STICKY_USER_DATA, 0, compact=False, required=1).decode(reader)
-    if reader.remaining:
-        raise CorruptRecordError(
-            f"user data: expected no bytes after the last field, got {reader.remaining}"
-        )
+    _locate("user data", reader.expect_end)
     return fields
 
 
@@ -280,8 +284,7 @@ def decode_fields(schema: tuple[Field, ...], data: bytes) -> Fields:
 
 def _decode_all(schema: tuple[Field, ...], reader: Reader) -> Fields:
     fields: Fields = _structure(schema, 0, compact=False).decode(reader)
-    if reader.remaining:
-        raise CorruptRecordError(f"expected no bytes after the last field, got {reader.remaining}")
+    reader.expect_end()
     return fields
 
 
@@ -304,8 +307,8 @@ def decode_message(schema: Schema, data: bytes) -> Fields:
 def decode_versioned(schema: Schema, version: int, reader: Reader) -> Fields:
     """Decode the fields of a message after its version prefix."""
     fields: Fields = _versioned(schema, min(version, schema.newest)).decode(reader)
-    if reader.remaining and version <= schema.newest and not schema.ignores_rest:
-        raise CorruptRecordError(f"expected no bytes after the last field, got {reader.remaining}")
+    if version <= schema.newest and not schema.ignores_rest:
+        reader.expect_end()
     return fields
 
 
