@@ -141,13 +141,3 @@ class SparkOptions:
             "master": self.master or session.conf.get("spark.master"),
             "seconds": round(time.perf_counter() - begin, 1),
         }
-
-
-def tasks_option() -> Any:
-    """Declare the number of Spark tasks."""
-    return option(
-        None,
-        "Number of Spark tasks among which the work is divided.",
-        min=1,
-        show_default="depends on the number of cases",
-    )

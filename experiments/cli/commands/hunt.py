@@ -10,7 +10,7 @@ import typer
 
 from kassay.experiments.cli.application import BAD_INPUT, known_names, option, print_note
 from kassay.experiments.cli.assignor_options import cases_option, required_assignor
-from kassay.experiments.cli.cluster_options import SparkOptions, tasks_option
+from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import directory_option, json_lines, print_table, write_text
 from kassay.experiments.cli.search_options import LimitOptions
@@ -96,7 +96,6 @@ class HuntOptions:
     )
     groups: list[Path] | None = option(None, "File of group documents to search; repeatable.")
     cases: int = cases_option(1000)
-    tasks: int | None = tasks_option()
 
 
 def hunt(
@@ -140,7 +139,7 @@ def hunt(
             check_deterministic(name, case.name, case.build())
     check_writable(str(options.output))
     with spark_session(master=spark.master, settings=spark.settings()) as session:
-        results = search_cases(session, searched, target, tasks=options.tasks)
+        results = search_cases(session, searched, target)
         result = gallery(_show_finds(results, options.output / "found.jsonl"), target)
     about = _description(options, target, [*families, *(["imported"] if documents else [])])
     _write(result, options.output, about=about)

@@ -21,7 +21,7 @@ from kassay.experiments.cli.assignor_options import (
     cases_option,
     known_assignor,
 )
-from kassay.experiments.cli.cluster_options import SparkOptions, tasks_option
+from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import location_option, print_table
 from kassay.experiments.cli.search_options import LimitOptions
@@ -74,7 +74,6 @@ class StudyOptions:
         None, "YAML configuration file of the study, instead of options.", metavar="CONFIG"
     )
     output: str = location_option()
-    tasks: int | None = tasks_option()
     stop_after: float | None = option(
         None,
         "Start no batch of cases after this time, and summarise the finished batches. The same "
@@ -125,7 +124,6 @@ def study(
                 options.output,
                 settings=config,
                 documents=table,
-                tasks=options.tasks,
                 stop_after=None if options.stop_after is None else 60 * options.stop_after,
                 manifest=lambda rows: manifest(
                     config.described(imported), rows=rows, run=spark.run_record(session, begin)

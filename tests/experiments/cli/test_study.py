@@ -20,7 +20,7 @@ def test_a_study_of_imported_groups_writes_a_report(kassay, tmp_path):
     groups = tmp_path / "groups.jsonl"
     groups.write_text(GOOD + BAD)
     out = tmp_path / "out"
-    options = ["--cases", 12, "--assignor", "range", "--assignor", "sticky", "--tasks", 2]
+    options = ["--cases", 12, "--assignor", "range", "--assignor", "sticky"]
     study = kassay("study", "--groups", groups, "--output", out, "--master", "local[2]", *options)
     assert study.code == 2, study.err
     (error,) = [line for line in study.err.splitlines() if not line.startswith("studying: ")]
