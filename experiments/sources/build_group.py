@@ -86,7 +86,9 @@ def member_subscriptions(
     given = (options.subscriptions or {}).get(observed.id)
     if given is not None:
         topics = {one.id: _given_subscription(one, given) for one in members}
-        notes.extend(_replaced_notes(members, topics))
+        shown = [one for one in members if one.subscription is not None]
+        changed = [one.id for one in shown if set(one.subscription or ()) != set(topics[one.id])]
+        notes.extend(_replaced_note(changed))
         return Subscriptions(topics)
     sent = {member.id: member.subscription for member in members if member.subscription is not None}
     notes.extend(_foreign_notes(members))
@@ -143,10 +145,7 @@ def _with_given(member: Member, given: MemberTopics) -> Member:
 
 
 def _foreign_notes(members: Iterable[ObservedMember]) -> Iterator[str]:
-    """Yield a note per member that has partitions of topics that it does not subscribe to.
-
-    Leaders of some clients assign the topics of their own subscription to all members.
-    """
+    # Leaders of some clients assign the topics of their own subscription to all members.
     for member in members:
         if member.subscription is None or member.target is not None:
             continue
@@ -156,18 +155,6 @@ def _foreign_notes(members: Iterable[ObservedMember]) -> Iterator[str]:
                 f"member {member.id!r} has partitions of topics that it does not subscribe to: "
                 + ", ".join(sorted(topics))
             )
-
-
-def _replaced_notes(
-    members: Iterable[ObservedMember], given: Mapping[str, tuple[str, ...]]
-) -> Iterator[str]:
-    yield from _replaced_note(
-        [
-            member.id
-            for member in members
-            if member.subscription is not None and set(member.subscription) != set(given[member.id])
-        ]
-    )
 
 
 def _replaced_note(changed: list[str]) -> Iterator[str]:
@@ -294,10 +281,7 @@ def _check_partition_numbers_shown(observed: ObservedGroup) -> None:
 
 
 def _check_topics_known(member: ObservedMember) -> None:
-    """Check that a member has the same partition numbers in the members and offsets tables.
-
-    The members table of Kafka 3.8 and 3.9 shows partition numbers without topics.
-    """
+    # The members table of Kafka 3.8 and 3.9 shows partition numbers without topics.
     where = f"member {member.id!r}"
     if not member.owned:
         raise InputError(
@@ -442,7 +426,6 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
 
 
 def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int, ...]:
-    """Return the weights of a topic's partitions from the file of sizes or of weights."""
     table = options.weight_table
     if table is None:
         return _from_sizes(options.sizes or {}, topic, count)

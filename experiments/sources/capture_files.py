@@ -169,8 +169,11 @@ def _consumer_groups(
                 yield ImportedGroup(text.group, error=str(error))
     if names:
         groups = merge_captures(captures, unreadable_files=unreadable)
-        if not (groups or unreadable or documents):
-            yield from _without_groups(names, options)
+        if not (groups or unreadable or documents) and (
+            options.partition_counts or options.minimum_counts or options.sizes
+        ):
+            problem = "the files contain only partition counts or sizes, no group"
+            yield ImportedGroup(None, error=f"{', '.join(names)}: {problem}")
         yield from (
             _import_group(groups[id], options, document=documents.get(id), empty=empty)
             for id in sorted(groups)
@@ -179,7 +182,6 @@ def _consumer_groups(
 
 
 def _kind_groups(text: SourceText, options: ImportOptions) -> Iterator[ImportedGroup]:
-    """Yield the groups of a text about share groups, Streams applications or Connect."""
     try:
         for id, found in read_kind_text(
             text.text, name=text.name, group=text.group, options=options
@@ -234,7 +236,6 @@ def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
 
 
 def _parse(text: SourceText) -> Capture:
-    """Recognise the tool that wrote a text, and parse the text."""
     if text.error is not None:
         raise text.error
     if _RECORDS.search(text.text):
@@ -250,10 +251,7 @@ def _parse(text: SourceText) -> Capture:
 
 
 def _with_content(known: ImportOptions, capture: Capture) -> ImportOptions:
-    """Add the partition counts, sizes and topic ids of a capture to a copy of import options.
-
-    Raise InputError if the capture and the options have different partition counts.
-    """
+    """Add the partition counts, sizes and topic ids of a capture to a copy of import options."""
     content = capture.content
     if content is NO_ROWS:
         return known
@@ -299,12 +297,6 @@ def _with_options(group: Group, options: ImportOptions) -> Group:
         return with_weights(group, options)
     except InputError as error:
         raise InputError(f"group {group.id!r}: {error}") from None
-
-
-def _without_groups(names: Sequence[str], options: ImportOptions) -> Iterator[ImportedGroup]:
-    if options.partition_counts or options.minimum_counts or options.sizes:
-        problem = "the files contain only partition counts or sizes, no group"
-        yield ImportedGroup(None, error=f"{', '.join(names)}: {problem}")
 
 
 def _import_group(

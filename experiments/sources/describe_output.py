@@ -69,10 +69,7 @@ def parse_csv(text: str, *, name: str) -> ParsedText | None:
 
 
 def _is_header(line: str, separator: str) -> bool:
-    """Return whether a line is a CSV header, which has at least two known column names.
-
-    A blank after the separators indicates the output of release 0.9, which is not CSV.
-    """
+    # A blank after the separators indicates the output of release 0.9, which is not CSV.
     if f"{separator} " in line:
         return False
     names = [_column(cell) for cell in line.split(separator)]
@@ -100,7 +97,6 @@ def _kind(names: list[str], *, name: str, line: int, header: str) -> TableKind:
 
 
 def _cells(text: str, separator: str, *, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and the cells of each CSV row that is not blank."""
     rows = csv.reader(StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         for values in rows:
@@ -239,7 +235,6 @@ def _read_row(table: _OpenTable, content: str, name: str, line: int) -> None:
 
 
 def _is_last_line_complete(tables: list[_OpenTable], content: str, line: int) -> bool:
-    """Return whether a last line without a newline is certainly complete."""
     table = tables[-1]
     if not table.rows or table.rows[-1].line != line:
         return table.header.line != line
@@ -312,10 +307,7 @@ def _contains_log_text(last_cell: str) -> bool:
 
 
 def _resembles_row(content: str, header: Header, first_words: AbstractSet[str]) -> bool:
-    """Return whether a line may be a damaged row of the table above the line.
-
-    Such a line must not be ignored.
-    """
+    """Return whether a line may be a damaged row of the table above, and must not be ignored."""
     words = content.split()
     if words[0] in first_words:
         return True

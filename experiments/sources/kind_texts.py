@@ -259,7 +259,6 @@ def _roles(assigned: Mapping[str, Mapping[str, list[int]]]) -> dict[str, Any]:
 
 
 def _highest(lists: Iterable[Mapping[str, Sequence[int]]]) -> dict[str, int]:
-    """Return the highest number plus 1 of each name."""
     counts: dict[str, int] = {}
     for one in lists:
         for name, numbers in one.items():

@@ -197,7 +197,6 @@ _TOPIC_IN_PARENTHESES = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
 _TOPIC_WITH_COLON = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
 # Releases 3.8 and 3.9 print the partition numbers of each topic without the topic.
 _WITHOUT_TOPICS = re.compile(rf"\({_NUMBER_LIST}\)(, ?\({_NUMBER_LIST}\))*")
-_COORDINATOR = re.compile(r"(?P<node>.*?) *\((?P<id>-?[0-9]{1,10})\)")
 _OFFSET_COLUMNS = ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH", "NEW-OFFSET")
 _CHECKER_OFFSETS = ("Offset", "logSize", "Lag")
 _EPOCH_COLUMNS = ("CURRENT-EPOCH", "TARGET-EPOCH", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH")
@@ -207,7 +206,7 @@ _PATTERNS = {
     **dict.fromkeys(_EPOCH_COLUMNS, re.compile("-1|-|[0-9]{1,10}")),
     "UPGRADED": re.compile("true|false|-"),
     "STATE": re.compile("[A-Za-z]+|-"),
-    "COORDINATOR (ID)": _COORDINATOR,
+    "COORDINATOR (ID)": re.compile(r".*?\(-?[0-9]{1,10}\)"),
 }
 
 
@@ -251,13 +250,11 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """Row of the state table: coordinator, assignor and state of a group."""
+    """Row of the state table: assignor and state of a group."""
 
     line: int
     group: str | None
     state: str
-    coordinator: str | None = None
-    coordinator_id: int | None = None
     strategy: str | None = None
     members: int | None = None
     epoch: int | None = None
@@ -314,9 +311,6 @@ def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
     for column, (name, read) in FIELDS.items():
         if column in cells:
             values[name] = read(cells[column])
-    match = _COORDINATOR.fullmatch(cells.get("COORDINATOR (ID)", ""))
-    if kind is TableKind.STATE and match is not None:
-        values |= {"coordinator": match["node"], "coordinator_id": int(match["id"])}
     if kind is TableKind.MEMBERS:
         values["consumer_id"] = cells["CONSUMER-ID"]
         values["unnamed"] = read_without_topics(cells.get("ASSIGNMENT", ""))

@@ -268,11 +268,6 @@ class _Sample:
         return int(value)
 
 
-def is_metrics(text: str) -> bool:
-    """Return whether a text contains a Prometheus metric that this module supports."""
-    return any(f"{metric}{{" in text for metric in _METRICS)
-
-
 def parse_metrics(text: str, *, name: str) -> DocumentRows:
     """Parse the supported metrics of one Prometheus scrape, and ignore all other text."""
     samples = list(_samples(text, name))
@@ -358,12 +353,6 @@ _COUNT_LABEL = "PartitionCount:"
 _LOG_DIRS_KEY = re.compile(r'"logDirs"\s*:')
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 _GENERATED = "Proposed partition reassignment configuration"
-_VERSION_KEY = '"version"'
-
-
-def is_topic_description(text: str) -> bool:
-    """Return whether a text is the output of ``kafka-topics.sh --describe``."""
-    return _COUNT_LABEL in text
 
 
 def parse_topic_description(text: str, *, name: str) -> DocumentRows:
@@ -407,11 +396,6 @@ def parse_kcat_metadata(document: Mapping[str, object], *, name: str) -> Documen
     return DocumentRows(partition_counts=counts)
 
 
-def is_log_dirs(text: str) -> bool:
-    """Return whether a text is output of ``kafka-log-dirs.sh --describe``."""
-    return '"brokers"' in text and _LOG_DIRS_KEY.search(text) is not None
-
-
 def parse_log_dirs(text: str, *, name: str) -> DocumentRows:
     """Read the size of every partition, in bytes, from the output of ``kafka-log-dirs.sh``.
 
@@ -435,11 +419,6 @@ def parse_log_dirs(text: str, *, name: str) -> DocumentRows:
                 key = match["topic"], int(match["number"])
                 sizes[key] = max(size, sizes.get(key, 0))
     return DocumentRows(sizes=sizes)
-
-
-def is_reassignment(text: str) -> bool:
-    """Return whether a text contains a partition list of ``kafka-reassign-partitions.sh``."""
-    return _VERSION_KEY in text and ('"partitions"' in text or '"topics"' in text)
 
 
 def parse_reassignment(text: str, *, name: str) -> DocumentRows:
@@ -535,15 +514,14 @@ def _merge(parts: list[DocumentRows], name: str) -> DocumentRows:
     )
 
 
-def _starts_json(text: str) -> bool:
-    return text.lstrip().startswith(("{", "["))
-
-
 _TOOLS: tuple[tuple[Callable[[str], bool], Parser], ...] = (
-    (is_topic_description, parse_topic_description),
-    (is_metrics, parse_metrics),
-    (is_log_dirs, parse_log_dirs),
-    (is_reassignment, parse_reassignment),
-    (_starts_json, parse_json_documents),
+    (lambda text: _COUNT_LABEL in text, parse_topic_description),
+    (lambda text: any(f"{metric}{{" in text for metric in _METRICS), parse_metrics),
+    (lambda text: '"brokers"' in text and bool(_LOG_DIRS_KEY.search(text)), parse_log_dirs),
+    (
+        lambda text: '"version"' in text and ('"partitions"' in text or '"topics"' in text),
+        parse_reassignment,
+    ),
+    (lambda text: text.lstrip().startswith(("{", "[")), parse_json_documents),
 )
-"""Function that recognises the output of a tool, and its parser. The first match counts."""
+"""Test whether a text is the output of a tool, and its parser. The first match counts."""

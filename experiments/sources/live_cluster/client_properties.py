@@ -173,10 +173,7 @@ def _jaas(item: Property, name: str) -> Settings:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Join continued lines, which end in an odd number of backslashes, and skip comments.
-
-    Each line is yielded with the number of its first line in the text.
-    """
+    """Join continued lines, which end in an odd number of backslashes, and skip comments."""
     start, parts = 0, ""
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         content = line.lstrip(" \t\f")
@@ -193,10 +190,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Split a property line into key and value at the first ``=``, ``:`` or space.
-
-    A separator after a backslash is part of the key.
-    """
+    """Split a line at the first ``=``, ``:`` or space that does not follow a backslash."""
     match = re.match(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
     return (match[1], match[2]) if match else (line, "")
 

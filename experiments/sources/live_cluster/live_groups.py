@@ -135,7 +135,6 @@ def build_live_group(
 def _consumed_topics(
     cluster: Cluster, readings: Mapping[str, ClusterReading | InputError]
 ) -> Mapping[str, LiveTopic | InputError]:
-    """Return the topics of all groups that were read."""
     names = {
         topic
         for reading in readings.values()
@@ -158,10 +157,7 @@ def _add_topics_and_offsets(
     topics: Mapping[str, LiveTopic | InputError],
     offsets: EndOffsets,
 ) -> ClusterReading | InputError:
-    """Add topics and end offsets to the responses about one group.
-
-    Return an error if access to a topic is denied.
-    """
+    """Add topics and end offsets to the responses about one group, or return an error."""
     if isinstance(reading, InputError):
         return reading
     described: dict[str, LiveTopic] = {}
@@ -277,7 +273,6 @@ def _notes(reading: ClusterReading, options: ImportOptions) -> Iterator[str]:
 
 
 def _pattern_notes(reading: ClusterReading) -> Iterator[str]:
-    """Yield one note per regular expression to which members subscribe."""
     counts = Counter(
         member.subscription.pattern
         for member in reading.group.members

@@ -102,7 +102,6 @@ def _topics(kind: Kind, described: Mapping[str, Any]) -> set[str]:
 
 
 def _topics_of_share_group(described: Mapping[str, Any]) -> set[str]:
-    """Return the topics that the members subscribe to or have."""
     return {
         topic
         for member in described["members"]
@@ -141,7 +140,6 @@ def share_group_document(
 
 
 def _topics_of_streams_group(described: Mapping[str, Any]) -> set[str]:
-    """Return the source topics of the subtopologies in a response to StreamsGroupDescribe."""
     return {topic for one in _topology(described) for topic in _sources(one)}
 
 
@@ -259,7 +257,6 @@ def _subtopology(count: int, *, is_stateful: bool) -> dict[str, Any]:
 def _processes(
     threads: Sequence[tuple[ThreadSubscription, ThreadAssignment]], stateful: set[int]
 ) -> list[dict[str, Any]]:
-    """Join the threads of each process, in the order of the process ids."""
     offsets: dict[str, int] = {}
     for sent, _ in threads:
         for task, offset in sent.offsets.items():
