@@ -30,7 +30,7 @@ def test_the_name_and_the_number_of_partitions_need_no_keyword():
         lambda limits: kassay.solve(SMALL, limits=limits).is_optimal,
         lambda limits: kassay.frontier(SMALL, limits=limits).complete,
         lambda limits: kassay.compare(SMALL, "sticky", limits=limits).proven,
-        lambda limits: kassay.plan(SMALL, growth=(), limits=limits).solution.is_optimal,
+        lambda limits: kassay.plan(SMALL, limits=limits).solution.is_optimal,
         lambda limits: kassay.scale(SMALL, maximum_load=5, limits=limits).needed.optimum.gap == 0,
         lambda limits: kassay.member_loss(SMALL, limits=limits).makespan.gap == 0,
         lambda limits: not kassay.explain(SMALL, kassay.solve(SMALL).assignment, limits=limits),
@@ -49,7 +49,7 @@ def test_levels_may_be_names():
         ("movement", 2),
     ]
     assert kassay.solve(SMALL, levels="spread").levels[0].value == 0
-    assert kassay.plan(SMALL, levels=["makespan", "movement"], growth=()).movement == 2
+    assert kassay.plan(SMALL, levels=["makespan", "movement"]).movement == 2
     with pytest.raises(kassay.UsageError, match=r"one of imbalance, .*movement.* got 'makspan'"):
         kassay.solve(SMALL, levels=["makspan"])
 
@@ -75,7 +75,7 @@ def test_parts_of_a_group_without_effect_give_a_warning(members, text):
 
 
 def test_a_group_without_such_parts_gives_no_warning(recwarn):
-    kassay.plan(GROUP, growth=(), limits=2)
+    kassay.plan(GROUP, limits=2)
     assert not recwarn.list
 
 
@@ -91,7 +91,7 @@ def test_a_group_without_such_parts_gives_no_warning(recwarn):
         kassay.solve(SMALL).certificate,
         kassay.frontier(SMALL),
         kassay.compare(SMALL, "range"),
-        kassay.plan(SMALL, growth=()),
+        kassay.plan(SMALL),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -21,7 +21,7 @@ CAPTURE = Path(__file__).parents[2] / "examples" / "captures" / "billing-roundro
         (kassay.solve(GROUP), 2),
         (kassay.compare(GROUP, "sticky"), 6),
         (kassay.frontier(GROUP), 2),
-        (kassay.plan(GROUP, growth=()), 2),
+        (kassay.plan(GROUP), 2),
     ],
     ids=["group", "assignment", "solution", "comparison", "frontier", "plan"],
 )
@@ -46,7 +46,7 @@ def test_a_plot_is_one_call_and_notebooks_show_it(kind, tmp_path):
     solution = kassay.solve(GROUP)
     value = {
         "frontier": lambda: kassay.frontier(GROUP),
-        "plan": lambda: kassay.plan(GROUP, growth=()),
+        "plan": lambda: kassay.plan(GROUP),
         "solution": lambda: solution,
         "assignment": lambda: solution.assignment,
     }[kind]()
