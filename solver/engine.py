@@ -73,7 +73,14 @@ from kassay.solver.search.movement_search import (
     may_add_few_moves,
     may_exchange,
 )
-from kassay.solver.search.overload_searches import add_any_repaired, add_repaired, repair_overloads
+from kassay.solver.search.overload_searches import (
+    add_any_repaired,
+    add_repaired,
+    may_add_repaired,
+    may_repair_any,
+    may_repair_overloads,
+    repair_overloads,
+)
 from kassay.solver.search.starts import (
     Start,
     add_constraints_one_by_one,
@@ -350,7 +357,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
     ),
     Row(
         "repair from any start",
-        lambda start: not start.has_placement,
+        lambda start: not start.has_placement and may_repair_any(start.request.problem),
         lambda start: add_any_repaired(start.pool, start.budget_for_any),
         "repairs of large groups meet constraints sooner than CP-SAT",
     ),
@@ -387,7 +394,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
     ),
     Row(
         "repair within the lowest loads",
-        lambda start: start.has_placement,
+        lambda start: start.has_placement and may_add_repaired(start.pool),
         lambda start: add_repaired(start.pool, start.request.budget),
         "the same with hosts, different speeds, racks or constraints",
     ),
@@ -455,7 +462,10 @@ SEARCHES: tuple[Search, ...] = (
     ),
     Search(
         "repair of overloads",
-        lambda task: task.lowers_loads or task.lowers_moves or task.lowers_hosts,
+        lambda task: (
+            (task.lowers_loads or task.lowers_moves or task.lowers_hosts)
+            and may_repair_overloads(task.pool, task.level)
+        ),
         lambda task: repair_overloads(task.pool, task.level, task.bound, task.budget),
         Origin.EXCHANGE,
         "the only fast search with hosts, speeds, racks and constraints",

@@ -6,7 +6,7 @@ first level that is the sum of squares. If no placement of a group is known that
 constraints, the repair looks for one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,16 +45,19 @@ _MIN_REPAIR_STEPS, _MAX_REPAIR_STEPS, _REPAIR_STEP = 2_000, 20_000, 1e-4
 and the maximum of each search; and the work of one of them."""
 
 
+def may_add_repaired(pool: IncumbentPool) -> bool:
+    """Return whether `add_repaired` supports the levels, and is useful."""
+    measured, is_owned = _loads_of(pool.levels), (pool.problem.owner != NO_OWNER).any()
+    return bool(measured) and bool(is_owned) and _may_repair(pool, measured)
+
+
 def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     """Add a placement with few moves within the lowest loads that the bounds permit to the pool.
 
     If none is found, add one within the best known loads. `add_few_moves` does the same for groups
     without hosts, different speeds, racks and constraints.
     """
-    measured = [each for each in pool.levels if isinstance(each, Imbalance | HostImbalance)]
-    is_owned = (pool.problem.owner != NO_OWNER).any()
-    if not measured or not is_owned or not _may_repair(pool, measured):
-        return
+    measured = _loads_of(pool.levels)
     search = _OverloadSearch(pool, measured, Movement(), budget)
     bounds = [level_bound(search.problem, each) for each in measured]
     if isinstance(measured[0], Imbalance):
@@ -71,14 +74,19 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 def add_any_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     """Add a placement that meets the constraints to the pool, if the repair finds one."""
-    # numpy.random would add to the start-up time of every command.
-    from kassay.solver.search.overload_repair import OverloadRepair  # noqa: PLC0415
+    search = _OverloadSearch(pool, (), Movement(), budget)
+    search.is_repaired((), budget.part(_LOAD_SHARE), least=_MIN_REPAIR_STEPS)
 
-    is_small = pool.problem.partition_count < MIN_PARTITIONS
-    if not is_small and OverloadRepair.is_applicable(pool.problem):
-        search = _OverloadSearch(pool, (), Movement(), budget)
-        within = budget.part(_LOAD_SHARE)
-        search.is_repaired((), within, least=_MIN_REPAIR_STEPS)
+
+def may_repair_overloads(pool: IncumbentPool, level: Level) -> bool:
+    """Return whether `repair_overloads` supports the level, and is useful."""
+    if _is_sum_of_squares(level):
+        is_first = not pool.reached and bool(pool.constraints)
+        return is_first and _may_repair(pool, [Imbalance(Measure.MAKESPAN)])
+    is_load = not isinstance(level, Movement)
+    if is_load and not _has_load_units(pool) and not _limits_moves_or_colocates(pool):
+        return False
+    return _may_repair(pool, _loads_up_to(pool, level))
 
 
 def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> None:
@@ -88,19 +96,11 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
     limits on moves and colocations, sums of squares within constraints, and the number of moves
     within constraints and racks.
     """
-    if isinstance(level, Imbalance) and level.measure is Measure.SUM_OF_SQUARES:
+    if isinstance(level, Imbalance) and _is_sum_of_squares(level):
         _lower_squares(pool, level, budget)
         return
-    measured = [
-        each
-        for each in (*(finished for finished, _ in pool.limits()), level)
-        if isinstance(each, Imbalance | HostImbalance)
-    ]
     moves = level if isinstance(level, Movement) else Movement()
-    is_useful = level is moves or _has_load_units(pool) or _limits_moves_or_colocates(pool)
-    if not is_useful or not _may_repair(pool, measured):
-        return
-    search = _OverloadSearch(pool, measured, moves, budget)
+    search = _OverloadSearch(pool, _loads_up_to(pool, level), moves, budget)
     if level is moves:
         search.is_repaired(pool.limits(), budget.part(_MOVES_SHARE), rounds=_MOVES_ROUNDS)
     else:
@@ -113,8 +113,6 @@ def _lower_squares(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) 
     Within a limit on moves, first lower the makespan.
     """
     makespan = Imbalance(Measure.MAKESPAN)
-    if pool.reached or not pool.constraints or not _may_repair(pool, [makespan]):
-        return
     search = _OverloadSearch(pool, [makespan], Movement(), budget)
     if search.max_cost is not None:
         _lower_loads(search, makespan, 0, budget.part(_MOVES_SHARE))
@@ -147,6 +145,18 @@ def _lower_loads(search: "_OverloadSearch", level: Level, bound: int, budget: Se
             low = target + 1
 
 
+def _is_sum_of_squares(level: Level) -> bool:
+    return isinstance(level, Imbalance) and level.measure is Measure.SUM_OF_SQUARES
+
+
+def _loads_of(levels: Iterable[Level]) -> list[Imbalance | HostImbalance]:
+    return [level for level in levels if isinstance(level, Imbalance | HostImbalance)]
+
+
+def _loads_up_to(pool: IncumbentPool, level: Level) -> list[Imbalance | HostImbalance]:
+    return _loads_of((*(finished for finished, _ in pool.limits()), level))
+
+
 def _has_load_units(pool: IncumbentPool) -> bool:
     """Return whether a group has different speeds, or different weights and levels about hosts."""
     group = pool.problem.group
@@ -166,16 +176,22 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
     problem = pool.problem
     rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
     has_racks = any(isinstance(each, CrossRack) for each in pool.levels)
-    if problem.partition_count < MIN_PARTITIONS or not (
-        _has_load_units(pool) or (problem.group.is_weighted and (rules or has_racks))
-    ):
+    is_useful = problem.group.is_weighted and (bool(rules) or has_racks)
+    return (
+        (_has_load_units(pool) or is_useful)
+        and may_repair_any(problem)
+        and all(each.measure is Measure.MAKESPAN for each in measured)
+    )
+
+
+def may_repair_any(problem: Problem) -> bool:
+    """Return whether the repair of overloads supports a group, and CP-SAT is slower."""
+    if problem.partition_count < MIN_PARTITIONS:
         return False
     # numpy.random would add to the start-up time of every command.
     from kassay.solver.search.overload_repair import OverloadRepair  # noqa: PLC0415
 
-    return OverloadRepair.is_applicable(problem) and all(
-        each.measure is Measure.MAKESPAN for each in measured
-    )
+    return OverloadRepair.is_applicable(problem)
 
 
 class _OverloadSearch:
