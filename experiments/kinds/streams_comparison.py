@@ -25,10 +25,10 @@ from kassay.reference.model.metrics import spread
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as Task
 from kassay.solver.certificate.certificate import value_of
+from kassay.solver.evaluation import missing_tag_values, possible_tag_values, standby_costs
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import FlowLevel, MissingTagValues, StandbyMoves, requested_levels
 from kassay.solver.solve import solve
-from kassay.solver.standby_costs import missing_tag_values, possible_tag_values, standby_costs
 
 _DEFAULTS = {**asdict(AssignmentConfigs()), "probing_rebalance_interval_ms": 600_000}
 _COPIES = ("active", "standby", "warmup")
