@@ -189,11 +189,6 @@ class LevelTask:
         return isinstance(self.level, Movement) and not self.pool.limits_squares()
 
     @property
-    def lowers_hosts(self) -> bool:
-        """Whether the level is about loads of hosts."""
-        return isinstance(self.level, HostImbalance)
-
-    @property
     def spreads_loads(self) -> bool:
         """Whether the level is a sum of squares after the moves."""
         is_squares = self.is_after_moves and isinstance(self.level, Imbalance)
@@ -289,14 +284,14 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
     ),
     Row(
         "owned partitions stay",
-        lambda start: start.needs_greedy_rules,
+        lambda start: not start.flows.is_complete,
         lambda start: start.add([keep_owned(start.request.problem, start.units)]),
         "few moves; other partitions go to the least loaded members",
     ),
     Row(
         "heaviest partitions first",
         lambda start: (
-            start.needs_greedy_rules and (not start.flows.placements or bool(start.units))
+            not start.flows.is_complete and (not start.flows.placements or bool(start.units))
         ),
         lambda start: start.add([longest_processing_time(start.request.problem, start.units)]),
         "low loads, whatever the moves; placements of flows have lower ones",
@@ -319,7 +314,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
     Row(
         "heaviest partitions first within racks",
         lambda start: (
-            start.needs_greedy_rules
+            not start.flows.is_complete
             and start.has_few_choices
             and any(isinstance(level, CrossRack) for level in start.request.levels)
         ),
@@ -331,7 +326,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
     Row(
         "heaviest partitions first within constraints",
         lambda start: (
-            start.needs_greedy_rules and bool(start.request.rules) and start.may_place_within
+            not start.flows.is_complete and bool(start.request.rules) and start.may_place_within
         ),
         lambda start: start.add(
             [place_within(start.request.problem, start.request.rules, start.units)]
@@ -463,7 +458,7 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "repair of overloads",
         lambda task: (
-            (task.lowers_loads or task.lowers_moves or task.lowers_hosts)
+            (task.lowers_loads or task.lowers_moves or isinstance(task.level, HostImbalance))
             and may_repair_overloads(task.pool, task.level)
         ),
         lambda task: repair_overloads(task.pool, task.level, task.bound, task.budget),
@@ -494,12 +489,14 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "moves before loads",
         lambda task: (
-            (task.lowers_loads_freely or task.lowers_hosts)
+            (task.lowers_loads_freely or isinstance(task.level, HostImbalance))
             and task.moves.may_come_first(task.index)
         ),
         # With hosts, the search uses the work left for all levels.
         lambda task: task.moves.search_first(
-            task.index, task.bound, task.whole if task.lowers_hosts else task.budget
+            task.index,
+            task.bound,
+            task.whole if isinstance(task.level, HostImbalance) else task.budget,
         ),
         Origin.CP_SAT,
         "a minimum of loads that the moves do not need is not worth its proof",

@@ -74,11 +74,6 @@ class Start:
         return bool(self.pool.placements)
 
     @property
-    def needs_greedy_rules(self) -> bool:
-        """Return whether flows did not solve all levels."""
-        return not self.flows.is_complete
-
-    @property
     def has_few_choices(self) -> bool:
         """Return whether a greedy rule for constraints or racks takes at most a second."""
         return self.request.choices <= _MAX_CHOICES
