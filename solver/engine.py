@@ -11,8 +11,8 @@
 `SEARCHES`
     minimise this level, until its value is its bound or no work is left.
 
-A row runs if its condition holds when its turn comes. `make ablation` measures the engine without
-one row after the other.
+A row runs if its condition holds when its turn comes. The work of searches is limited, in units of
+about one second of one core. `make ablation` measures the engine without one row after the other.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ from kassay.solver.search.load_searches import (
     spread_loads,
 )
 from kassay.solver.search.movement_search import (
-    FewestMovesSearches,
+    FewestMovesProofs,
     MovementSearch,
     add_few_moves,
     has_few_choices,
@@ -92,8 +92,8 @@ from kassay.solver.search.starts import (
 )
 from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
-_EVEN_LOADS_WORK = 1.0
-"""Work of the search for lower loads with the fewest moves. A proof is rare."""
+_LOADS_AFTER_MOVES_WORK = 1.0
+"""Work of CP-SAT for the loads after the moves, where it rarely proves the minimum."""
 _FIRST_BALANCING_WORK = 0.1
 """Work to lower the loads before the first search for the fewest moves."""
 
@@ -127,15 +127,18 @@ class Search(NamedTuple):
 
 @dataclass
 class LevelTask:
-    """Level to minimise within the limits of the finished levels."""
+    """Level to minimise within the limits of the finished levels.
+
+    ``budget`` is the share of this level in the work left for all levels, which is ``whole``.
+    ``budget_of_cpsat`` is the part of it for CP-SAT.
+    """
 
     pool: IncumbentPool
     index: int
     known: KnownLevels
-    moves: FewestMovesSearches
+    move_proofs: FewestMovesProofs
     progress: list[ProgressPoint]
     whole: SearchBudget
-    """Work left for all levels."""
     bound: int = 0
     """Greatest bound that is proven so far."""
 
@@ -143,7 +146,9 @@ class LevelTask:
         later = sum(map(self._may_need_search, self.pool.levels[self.index + 1 :]))
         self.budget = self.whole.part(1 / (1 + later))
         is_brief = isinstance(self.level, Imbalance) and self.is_after_moves
-        self.budget_of_cpsat = self.budget.until(_EVEN_LOADS_WORK) if is_brief else self.budget
+        self.budget_of_cpsat = (
+            self.budget.until(_LOADS_AFTER_MOVES_WORK) if is_brief else self.budget
+        )
 
     def _may_need_search(self, level: Level) -> bool:
         """Return whether a level may need a search. Movement needs none without owners."""
@@ -156,19 +161,24 @@ class LevelTask:
         return self.pool.levels[self.index]
 
     @property
-    def loads(self) -> Imbalance:
-        """The level, which is about loads."""
+    def imbalance_level(self) -> Imbalance:
+        """The level, which is one of imbalance."""
         return cast("Imbalance", self.level)
 
     @property
-    def movement(self) -> Movement:
-        """The level, which is about moves."""
+    def movement_level(self) -> Movement:
+        """The level, which is movement."""
         return cast("Movement", self.level)
 
     @cached_property
     def is_after_moves(self) -> bool:
         """Whether the number of moves is a finished level."""
         return any(isinstance(done.claim.level, Movement) for done in self.pool.reached)
+
+    @property
+    def has_proven_moves(self) -> bool:
+        """Whether the fewest moves are proven before the minimum of this level, an earlier one."""
+        return self.move_proofs.proven is not None and not self.is_after_moves
 
     @property
     def lowers_loads(self) -> bool:
@@ -192,7 +202,7 @@ class LevelTask:
     def spreads_loads(self) -> bool:
         """Whether the level is a sum of squares after the moves."""
         is_squares = self.is_after_moves and isinstance(self.level, Imbalance)
-        is_squares = is_squares and self.loads.measure is Measure.SUM_OF_SQUARES
+        is_squares = is_squares and self.imbalance_level.measure is Measure.SUM_OF_SQUARES
         return is_squares and not self.pool.problem.has_big_loads
 
 
@@ -413,14 +423,14 @@ BOUNDS: tuple[Row[LevelTask, ProvenBound], ...] = (
     ),
     Row(
         "moves proven before loads",
-        lambda task: isinstance(task.level, Movement) and task.moves.proven is not None,
-        lambda task: cast("ProvenBound", task.moves.proven),
+        lambda task: isinstance(task.level, Movement) and task.move_proofs.proven is not None,
+        lambda task: cast("ProvenBound", task.move_proofs.proven),
         "the fewest moves are proven, whatever the minimum of loads",
     ),
     Row(
         "earlier searches for moves",
-        lambda task: isinstance(task.level, Movement) and bool(task.moves.searches),
-        lambda task: task.moves.within(task.movement, task.pool.limits()).proven,
+        lambda task: isinstance(task.level, Movement) and bool(task.move_proofs.searches),
+        lambda task: task.move_proofs.within(task.movement_level, task.pool.limits()).proven,
         "bounds within higher limits are valid within lower ones",
     ),
 )
@@ -430,14 +440,14 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "room of members",
         lambda task: task.lowers_loads,
-        lambda task: fill_members(task.pool, task.loads),
+        lambda task: fill_members(task.pool, task.imbalance_level),
         Origin.PACKING,
         "capacities, pins and numbers bound the makespan without a search",
     ),
     Search(
         "lower loads within few moves",
-        lambda task: task.lowers_loads and may_limit_moves(task.pool, task.loads),
-        lambda task: limit_moves(task.pool, task.loads, task.budget),
+        lambda task: task.lowers_loads and may_limit_moves(task.pool, task.imbalance_level),
+        lambda task: limit_moves(task.pool, task.imbalance_level, task.budget),
         Origin.EXCHANGE,
         "beams of moves use each permitted move for lower loads",
     ),
@@ -451,7 +461,9 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "few moves of small groups",
         lambda task: task.lowers_moves and has_few_choices(task.pool.problem),
-        lambda task: task.moves.search_few_choices(task.movement, task.bound, task.budget),
+        lambda task: task.move_proofs.search_few_choices(
+            task.movement_level, task.bound, task.budget
+        ),
         Origin.CP_SAT,
         "CP-SAT and prices of partitions mostly prove the fewest moves within seconds",
     ),
@@ -468,21 +480,26 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "brief balancing",
         lambda task: task.lowers_loads_freely and may_balance(task.pool),
-        lambda task: balance_loads(task.pool, task.loads, task.budget.until(_FIRST_BALANCING_WORK)),
+        lambda task: balance_loads(
+            task.pool, task.imbalance_level, task.budget.until(_FIRST_BALANCING_WORK)
+        ),
         Origin.COUNTING,
         "lower loads help only if the fewest moves depend on the minimum",
     ),
     Search(
-        "moves before loads, if they are equal",
-        lambda task: task.lowers_loads_freely and task.moves.may_come_first(task.index),
-        lambda task: task.moves.search_first(task.index, task.bound, task.budget, is_last=False),
+        "moves before loads, if their bounds are equal",
+        lambda task: task.lowers_loads_freely and task.move_proofs.may_come_first(task.index),
+        lambda task: task.move_proofs.search_first(
+            task.index, task.bound, task.budget, is_last=False
+        ),
         Origin.CP_SAT,
-        "within a tolerance, the fewest moves rarely depend on the minimum of loads",
+        "moves that are the fewest within the tolerance of the bound and of the best load are the "
+        "fewest for the minimum between them, which then needs no search",
     ),
     Search(
         "balancing",
         lambda task: task.lowers_loads_freely and may_balance(task.pool),
-        lambda task: balance_loads(task.pool, task.loads, task.budget),
+        lambda task: balance_loads(task.pool, task.imbalance_level, task.budget),
         Origin.COUNTING,
         "a local search by pairs of members finds low loads of large groups",
     ),
@@ -490,35 +507,35 @@ SEARCHES: tuple[Search, ...] = (
         "moves before loads",
         lambda task: (
             (task.lowers_loads_freely or isinstance(task.level, HostImbalance))
-            and task.moves.may_come_first(task.index)
+            and task.move_proofs.may_come_first(task.index)
         ),
         # With hosts, the search uses the work left for all levels.
-        lambda task: task.moves.search_first(
+        lambda task: task.move_proofs.search_first(
             task.index,
             task.bound,
             task.whole if isinstance(task.level, HostImbalance) else task.budget,
         ),
         Origin.CP_SAT,
-        "a minimum of loads that the moves do not need is not worth its proof",
+        "the same with better placements, and also if counting gives different bounds",
     ),
     Search(
         "packing of identical members",
-        lambda task: task.lowers_loads_freely and may_pack(task.pool, task.loads),
-        lambda task: pack_identical(task.pool, task.loads, task.budget),
+        lambda task: task.lowers_loads_freely and may_pack(task.pool, task.imbalance_level),
+        lambda task: pack_identical(task.pool, task.imbalance_level, task.budget),
         Origin.PACKING,
         "patterns of loads find and prove the minimum makespan of identical members",
     ),
     Search(
         "spreading of moved partitions",
         lambda task: task.spreads_loads,
-        lambda task: spread_loads(task.pool, task.loads, task.budget),
+        lambda task: spread_loads(task.pool, task.imbalance_level, task.budget),
         Origin.COUNTING,
         "after the moves, only the new members of moved partitions can change",
     ),
     Search(
         "exchanges and column generation",
-        lambda task: task.lowers_moves and may_exchange(task.pool, task.movement),
-        lambda task: MovementSearch(task.pool, task.movement, task.budget, task.progress).run(
+        lambda task: task.lowers_moves and may_exchange(task.pool, task.movement_level),
+        lambda task: MovementSearch(task.pool, task.movement_level, task.budget, task.progress).run(
             task.bound
         ),
         Origin.EXCHANGE,
@@ -531,7 +548,6 @@ SEARCHES: tuple[Search, ...] = (
         _search_by_cpsat,
         Origin.CP_SAT,
         "CP-SAT supports all levels and constraints",
-        needs_work=False,
     ),
 )
 """Searches of one level; each starts from the best placement and bound of those before it."""

@@ -37,7 +37,7 @@ from kassay.solver.objective import (
     requested_levels,
 )
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.search.movement_search import FewestMovesSearches
+from kassay.solver.search.movement_search import FewestMovesProofs
 from kassay.solver.search.starts import Start
 from kassay.solver.solution import Method, ProgressPoint, Solution, UsedMethod, level_values
 
@@ -52,7 +52,7 @@ def solve(
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Solution:
-    """Find an assignment with minimum imbalance and, among those, fewest moves.
+    """Find an assignment that minimises the levels in order, each within the earlier tolerances.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def solve_request(request: Request) -> LexicographicResult:
 def _minimise_levels(start: Start) -> LexicographicResult:
     """Minimise the levels in order, with a claim about each level."""
     pool, known, methods = start.pool, start.known(), start.methods
-    moves, progress = FewestMovesSearches(pool), list[ProgressPoint]()
+    moves, progress = FewestMovesProofs(pool), list[ProgressPoint]()
     for index in range(len(pool.levels)):
         task = LevelTask(pool, index, known, moves, progress, start.request.budget)
         methods += minimise_level(task)
@@ -182,14 +182,15 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
     The level has a share of the remaining work. A level with an upper limit is minimised only
     until its value is within the limit. Return the methods of the searches that contributed.
     """
-    pool, level, moves = task.pool, task.level, task.moves
+    pool, level, proofs = task.pool, task.level, task.move_proofs
     proven, contributed = _known_bound(task), []
     if isinstance(level, FlowLevel):
         raise only_by_flows(level)
-    permitted, had_work = level.tolerance.up_to or 0, task.budget.has_work
+    enough = level.tolerance.up_to or 0
+    # A search that starts without work would end at once. Later rows check what is left.
+    had_work = task.budget.has_work
     for row in engine.SEARCHES:
-        is_known = moves.proven is not None and not task.is_after_moves
-        if pool.value(level) <= max(proven.value, permitted) or is_known:
+        if pool.value(level) <= max(proven.value, enough) or task.has_proven_moves:
             break
         task.bound = proven.value
         if (row.needs_work and not had_work) or not row.applies(task):
@@ -201,13 +202,13 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
         if bound.value > proven.value:
             proven = bound
     if isinstance(level, Movement):
-        moves.searches.append(moves.within(level, pool.limits()))
-        moves.searches[-1].raise_bound(*proven)
+        proofs.searches.append(proofs.within(level, pool.limits()))
+        proofs.searches[-1].raise_bound(*proven)
     value = pool.value(level)
     claim = LevelClaim(level, value, min(proven.value, value), proven.origin)
-    is_open = moves.proven is not None and not task.is_after_moves
-    is_open = is_open and not isinstance(level, Movement)
-    limit = level.tolerance.limit(claim.bound if is_open else value)
+    # Proven moves are possible within the tolerance of the bound, which is the lowest limit.
+    is_at_bound = task.has_proven_moves and not isinstance(level, Movement)
+    limit = level.tolerance.limit(claim.bound if is_at_bound else value)
     pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
     return contributed
 

@@ -27,7 +27,7 @@ from kassay.solver.search.load_searches import MIN_PARTITIONS, max_loads
 from kassay.solver.solution import ProgressPoint
 
 if TYPE_CHECKING:
-    from kassay.solver.search.few_moves import FewMovesSearch
+    from kassay.solver.search.few_moves import NeighbourhoodSearch
     from kassay.solver.search.movement_bound import PricedExchanges
 
 
@@ -56,7 +56,7 @@ def has_few_choices(problem: Problem) -> bool:
 
 
 @dataclass
-class FewestMoves:
+class FewestMovesProof:
     """Search for the fewest moves within limits on the levels before.
 
     It adds placements to the pool.
@@ -100,7 +100,7 @@ class FewestMoves:
         if bound > self.bound:
             self.bound, self.origin = bound, origin
 
-    def within(self, limits: Sequence[LevelLimit]) -> "FewestMoves":
+    def within(self, limits: Sequence[LevelLimit]) -> "FewestMovesProof":
         """Return a search within lower limits, which starts from the bound and the prices."""
         return replace(self, limits=limits, preferred=None)
 
@@ -245,13 +245,13 @@ class FewestMoves:
 
 
 @dataclass
-class FewestMovesSearches:
+class FewestMovesProofs:
     """Searches for the fewest moves of one problem, which share their bounds and prices."""
 
     pool: IncumbentPool
     proven: ProvenBound | None = None
     """Fewest moves of the last level, if they are proven before the minimum of the level before."""
-    searches: list[FewestMoves] = field(default_factory=list)
+    searches: list[FewestMovesProof] = field(default_factory=list)
     has_found: bool = False
     """Whether CP-SAT found a placement before the minimum of loads."""
     _searched_at: tuple[int, int] | None = None
@@ -326,7 +326,9 @@ class FewestMovesSearches:
         search.run(budget.part(search.first_share))
         return search.proven
 
-    def within(self, level: Movement, limits: Sequence[LevelLimit], bound: int = 0) -> FewestMoves:
+    def within(
+        self, level: Movement, limits: Sequence[LevelLimit], bound: int = 0
+    ) -> FewestMovesProof:
         """Return a search for the fewest moves; continue one with higher limits if there is one."""
         permitted = dict(limits)
         looser = [
@@ -336,7 +338,7 @@ class FewestMovesSearches:
             and all(permitted.get(limited, limit + 1) <= limit for limited, limit in one.limits)
         ]
         if not looser:
-            return FewestMoves(self.pool, level, limits, bound)
+            return FewestMovesProof(self.pool, level, limits, bound)
         known = max(looser, key=lambda one: (one.bound, one.priced is not None)).within(limits)
         return replace(known, bound=max(known.bound, bound))
 
@@ -379,14 +381,14 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
     best = pool.value(level)
     if max(problem.loads(owned)) <= best:
         return
-    from kassay.solver.search.few_moves import FewMovesSearch  # noqa: PLC0415
+    from kassay.solver.search.few_moves import NeighbourhoodSearch  # noqa: PLC0415
 
     costs = np.ones(problem.partition_count, dtype=np.int64)
     soon = budget.for_first_result(_WORK_FOR_FEW_MOVES).until(_WORK_FOR_FEW_MOVES)
     least = makespan_bound(problem)
     limit = level.tolerance.limit(least)
     for max_load in sorted({limit, best, least}, reverse=True):
-        search = FewMovesSearch(problem, max_load, costs, np.random.default_rng(0))
+        search = NeighbourhoodSearch(problem, max_load, costs, np.random.default_rng(0))
         placement = search.initial_solution(owned, soon.counted(_MOVE_STEP))
         if placement is not None:
             pool.add(placement)
@@ -434,11 +436,11 @@ class MovementSearch:
         return 0
 
     def _search_and_bound(self, permitted: list[int], bound: int) -> int:
-        from kassay.solver.search.few_moves import FewMovesSearch  # noqa: PLC0415
+        from kassay.solver.search.few_moves import NeighbourhoodSearch  # noqa: PLC0415
 
         problem, pool = self.pool.problem, self.pool
         costs, rng = movement_costs(problem, self.level), np.random.default_rng(self.budget.seed)
-        search = FewMovesSearch(problem, min(permitted), costs, rng, self.budget)
+        search = NeighbourhoodSearch(problem, min(permitted), costs, rng, self.budget)
         start = self._initial_placement(search)
         if not self.budget.has_work:
             return 0
@@ -454,7 +456,7 @@ class MovementSearch:
             self._improve(search, pool.incumbent(self.level), bound, rest)
         return proven
 
-    def _initial_placement(self, search: "FewMovesSearch") -> Placement:
+    def _initial_placement(self, search: "NeighbourhoodSearch") -> Placement:
         """Return the first placement, which the search continues from.
 
         It is found without search, and added to the pool in case that no work is left.
@@ -468,7 +470,7 @@ class MovementSearch:
         return start
 
     def _improve(
-        self, search: "FewMovesSearch", start: Placement, bound: int, within: SearchBudget
+        self, search: "NeighbourhoodSearch", start: Placement, bound: int, within: SearchBudget
     ) -> None:
         self.pool.add(search.improve(start, bound, within.counted(_EXCHANGE_STEP)))
         self.progress.extend(ProgressPoint(at, cost, bound) for at, cost in search.found)

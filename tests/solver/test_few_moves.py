@@ -14,7 +14,7 @@ from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.search.few_moves import ExchangeBeam, FewMovesSearch
+from kassay.solver.search.few_moves import ExchangeBeam, NeighbourhoodSearch
 from kassay.solver.search.movement_bound import price_and_branch, price_by_weight
 from tests import brute_force
 from tests.solver.random_cases import limited_problems, weighted_problems
@@ -85,7 +85,7 @@ def every_assignment(group):
 def test_few_moves_search_stays_within_the_maximum_load():
     problem = build_problem(crowded(3, 120, 8))
     ceiling = problem.total // 8 * 103 // 100
-    mover = FewMovesSearch(
+    mover = NeighbourhoodSearch(
         problem, ceiling, np.ones(problem.partition_count, dtype=np.int64), np.random.default_rng(0)
     )
     first = mover.initial_solution(keep_owned(problem))
@@ -130,7 +130,7 @@ def test_more_search_never_gives_more_moves(members):
     costs = np.ones(problem.partition_count, dtype=np.int64)
     before = None
     for rounds in (0, 4, 12, 24):
-        search = FewMovesSearch(problem, ceiling, costs, np.random.default_rng(0))
+        search = NeighbourhoodSearch(problem, ceiling, costs, np.random.default_rng(0))
         turns = iter(range(rounds))
         first = search.initial_solution(keep_owned(problem))
         found = search.improve(first, 0, lambda turns=turns: next(turns, None) is not None)

@@ -36,7 +36,7 @@ from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
 from kassay.solver.problem import build_problem
 from kassay.solver.search.load_searches import max_loads
 from kassay.solver.search.movement_bound import price_by_weight
-from kassay.solver.search.movement_search import FewestMoves, FewestMovesSearches
+from kassay.solver.search.movement_search import FewestMovesProof, FewestMovesProofs
 from kassay.solver.solve import minimise_level
 from tests import brute_force
 from tests.solver.random_cases import (
@@ -148,7 +148,7 @@ def test_prices_and_excluded_moves_give_the_fewest_moves():
         )
         assert priced.bound <= moves
         pool = IncumbentPool(problem, (level,), (), [])
-        search = FewestMoves(pool, level, limits, priced=replace(priced, bound=0))
+        search = FewestMovesProof(pool, level, limits, priced=replace(priced, bound=0))
         search.run(SearchBudget.start(SearchLimits()))
         assert search.is_proven
         assert search.proven.value == moves
@@ -191,10 +191,10 @@ def test_a_level_starts_from_the_bounds_of_searches_within_higher_limits():
     even = longest_processing_time(problem)
     pool = IncumbentPool(problem, levels, (), [even])
     load, moves = (pool.value(level) for level in levels)
-    earlier = FewestMoves(pool, levels[1], [(levels[0], load + 1)])
+    earlier = FewestMovesProof(pool, levels[1], [(levels[0], load + 1)])
     earlier.raise_bound(moves, Origin.EXCHANGE)
     pool.reached.append(LevelResult(LevelClaim(levels[0], load, 0, Origin.CP_SAT), load, even))
-    searches = FewestMovesSearches(pool, searches=[earlier])
+    searches = FewestMovesProofs(pool, searches=[earlier])
     budget = SearchBudget.start(SearchLimits(time=0))
     minimise_level(LevelTask(pool, 1, KnownLevels(), searches, [], budget))
     assert pool.reached[-1].claim == LevelClaim(levels[1], moves, moves, Origin.EXCHANGE)
@@ -208,11 +208,11 @@ def test_moves_that_counting_proves_have_its_origin():
         if level_bound(problem, levels[1], limits) < moves:
             continue
         pool = IncumbentPool(problem, levels, (), [])
-        search = FewestMoves(pool, levels[1], limits)
+        search = FewestMovesProof(pool, levels[1], limits)
         search.run(SearchBudget.start(SearchLimits()))
         claim = LevelClaim(levels[0], max_load, 0, Origin.CP_SAT)
         pool.reached.append(LevelResult(claim, max_load, pool.placements[-1]))
-        searches = FewestMovesSearches(pool, search.proven)
+        searches = FewestMovesProofs(pool, search.proven)
         budget = SearchBudget.start(SearchLimits())
         minimise_level(LevelTask(pool, 1, KnownLevels(), searches, [], budget))
         assert pool.reached[-1].claim == LevelClaim(levels[1], moves, moves, Origin.COUNTING)
@@ -239,7 +239,7 @@ def test_searches_at_the_bound_alternate_with_searches_among_all_moves(monkeypat
             may_continue=limited_steps(1),
         )
         pool = IncumbentPool(problem, (Movement(),), (), [])
-        search = FewestMoves(pool, Movement(), limits, priced=priced)
+        search = FewestMovesProof(pool, Movement(), limits, priced=priced)
         search.run(SearchBudget.start(SearchLimits(time=20)))
         assert (search.is_proven, search.bound) == (True, moves)
 
@@ -254,7 +254,7 @@ def test_searches_with_prices_end_at_a_deterministic_limit():
         incumbent=60,
         may_continue=limited_steps(1),
     )
-    search = FewestMoves(IncumbentPool(problem, (Movement(),), (), []), Movement(), limits)
+    search = FewestMovesProof(IncumbentPool(problem, (Movement(),), (), []), Movement(), limits)
     search.priced = priced
     search.run(SearchBudget.start(SearchLimits(work=1e-05)))
     assert not search.is_proven
@@ -315,7 +315,7 @@ def test_first_searches_of_mixed_groups_start_without_a_placement(kind, monkeypa
         return SearchResult(best, cost)
 
     monkeypatch.setattr(MovedPartitionsModel, "fewest_moves", search_once)
-    search = FewestMoves(pool, moves, [(level, value)])
+    search = FewestMovesProof(pool, moves, [(level, value)])
     for permitted in (value, value - 1):
         stop.clear()
         search = search.within([(level, permitted)])
