@@ -15,11 +15,10 @@ primal heuristics", 2010).
 import operator
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain
-from math import inf
 from random import Random
 from typing import NamedTuple
 
@@ -45,20 +44,18 @@ Packing = list[list[int]]
 Pattern = tuple[int, ...]
 """Indices of weight classes, ascending, with repetition."""
 
-# Of the bounds: cases of members that share the heaviest weights, thresholds of counting, frequent
-# weights, and steps by which one of them raises the bound.
-_MAX_SHARED, _MAX_THRESHOLDS, _MAX_DIVISORS, _MAX_RAISES = 100_000, 2_000, 3, 100
+# Of the bounds: thresholds of counting, frequent weights, and steps by which one of them raises the
+# bound.
+_MAX_THRESHOLDS, _MAX_DIVISORS, _MAX_RAISES = 2_000, 3, 100
 _MAX_UNITS = 1_000_000
 """Precision of subset sums: a capacity has at most this many units."""
 _MAX_BITS = 500_000_000  # of the subset sums of one member
-# Work, measured: of a weight and of a bit in a subset sum.
-_WORK_PER_WEIGHT, _WORK_PER_BIT = 6e-7, 8e-11
-_WORK_PER_REFILL = 5e-5
+# Work, measured: of a weight and of a bit in a subset sum, and of a refill.
+_WORK_PER_WEIGHT, _WORK_PER_BIT, _WORK_PER_REFILL = 6e-7, 8e-11, 5e-5
 _NOISE = (0.1, 0.3, 0.5)  # probabilities to skip a weight
 _SIZES = (2, 3, 4, 5, 6, 8, 12, 20, 40)  # members that are refilled together
 _MAX_WEIGHTS = 200  # of these members, unless two members have more
 _SHORT_REFILL, _LONG_REFILL = 1_000, 20_000  # refills without success
-_MANY_REFILLED = 8  # members that are filled together, at least, in a long search
 
 _MAX_PATTERNS, _MAX_STEPS = 400_000, 4_000_000  # of the list of patterns
 _STEPS_PER_CHECK, _WORK_PER_STEP = 4096, 4e-7
@@ -67,12 +64,12 @@ _FIRST_PER_CLASS = 3  # patterns of the first linear program, per weight class
 _NEW_PATTERNS = 400  # per linear program
 # Work of a linear program, measured: per program, and per iteration and entry of the matrix.
 _WORK_PER_PROGRAM, _WORK_PER_ENTRY = 3e-3, 1e-8
-_INTEGRAL = 1 - 1e-6
+_ROUNDING = 1e-6  # of the use of a pattern
 _KEPT_COVERS = 2  # capacities
 _DIVES, _MAX_NOISE = 3, 0.1  # per capacity, and of a dive
 
 # Shares of the work left.
-_FILL_SHARE, _BOUND_SHARE, _DIVE_SHARE, _REFILL_SHARE = 0.3, 0.4, 0.4, 0.3
+_FILL_SHARE, _BOUND_SHARE, _DIVE_SHARE = 0.3, 0.4, 0.4
 _MAX_MATCHED_MEMBERS = 400
 
 
@@ -82,21 +79,14 @@ def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
     It is the greatest of the mean load, the greatest weight, the sum of the least weights that
     must share a member, and the least capacity for which counting finds enough members.
     """
-    total = sum(weights)
-    if not total:
-        return 0
-    low = max(-(-total // members), weights[0], _shared_weights_bound(weights, members))
-    high = max(low, 2 * weights[0])
-    ascending = list(reversed(weights))
+    low = max(-(-sum(weights) // members), weights[0], _shared_weights_bound(weights, members))
+    ascending = weights[::-1]
     sums = list(accumulate(ascending, initial=0))
-    if _members_needed(ascending, sums, high) > members:
-        return high
-    while low < high:
-        middle = (low + high) // 2
-        if _members_needed(ascending, sums, middle) > members:
-            low = middle + 1
-        else:
-            high = middle
+    # Counting finds enough members once two of the heaviest weights fit.
+    capacities = range(low, max(low, 2 * weights[0]))
+    low += bisect_left(
+        capacities, True, key=lambda one: _members_needed(ascending, sums, one) <= members
+    )
     return _common_weight_bound(weights, members, low)
 
 
@@ -107,13 +97,12 @@ def _common_weight_bound(weights: Sequence[int], members: int, low: int) -> int:
     or two weights with other remainders.
     """
     total = sum(weights)
-    for divisor, _ in Counter(weights).most_common(_MAX_DIVISORS):
-        remainders = Counter(weight % divisor for weight in weights) if divisor else Counter()
-        others = remainders.total() - remainders[0]
+    for divisor, _ in Counter(filter(None, weights)).most_common(_MAX_DIVISORS):
+        others = sorted(filter(None, (weight % divisor for weight in weights)))
         for _ in range(min(divisor, _MAX_RAISES)):
             above = low % divisor
-            small = sum(count for one, count in remainders.items() if 0 < one <= above)
-            high = min(members, small + (others - small) // 2)
+            small = bisect_right(others, above)
+            high = min(members, small + (len(others) - small) // 2)
             if not above or members * (low - above) + high * above >= total:
                 break
             low += 1
@@ -124,17 +113,16 @@ def _shared_weights_bound(weights: Sequence[int], members: int) -> int:
     """Bound the load of members that share the heaviest weights (Haouari and Jemmali).
 
     Of the first ``k * members + r`` weights, some ``j`` members have at least
-    ``j * k + min(j, r)``.
+    ``j * k + min(j, r)``. The bound is greatest for ``r`` or ``members - 1`` members: the least
+    sum of so many weights is a convex function of their number.
     """
     sums = list(accumulate(weights, initial=0))
-    step = max(1, -(-len(weights) * members // _MAX_SHARED))
     best = 0
-    for count in [*range(members + 1, len(weights), step), len(weights)]:
+    for count in range(members + 1, len(weights) + 1):
         each, more = divmod(count, members)
-        for some in {1, more, members - 1} if step > 1 else range(1, members):
+        for some in filter(None, (more, members - 1)):
             shared = some * each + min(some, more)
-            if some and shared <= count:
-                best = max(best, -(-(sums[count] - sums[count - shared]) // some))
+            best = max(best, -(-(sums[count] - sums[count - shared]) // some))
     return best
 
 
@@ -145,19 +133,15 @@ def _members_needed(ascending: Sequence[int], sums: Sequence[int], capacity: int
     weights above half of the capacity need one each, too. Weights from the threshold on fill
     what these leave.
     """
-    count = len(ascending)
     half = bisect_right(ascending, capacity // 2)
-    best = count - half
     thresholds = ascending[:half]
+    more = 0
     for threshold in thresholds[:: max(1, half // _MAX_THRESHOLDS)]:
-        alone = bisect_right(ascending, capacity - threshold)
-        first = bisect_left(ascending, threshold)
-        single = count - max(alone, half)
-        paired = max(alone, half) - half
-        free = paired * capacity - (sums[half + paired] - sums[half])
-        rest = sums[half] - sums[first]
-        best = max(best, single + paired + max(0, -(-(rest - free) // capacity)))
-    return best
+        heavy = bisect_right(ascending, capacity - threshold)
+        free = (heavy - half) * capacity - (sums[heavy] - sums[half])
+        rest = sums[half] - sums[bisect_left(ascending, threshold)]
+        more = max(more, -(-(rest - free) // capacity))
+    return len(ascending) - half + more
 
 
 def makespan_of(packing: Packing) -> int:
@@ -177,15 +161,14 @@ class SubsetFilling:
     budget: SearchBudget
     rng: Random
 
-    def may_fill(self, weights: Sequence[int]) -> bool:
-        """Return whether the subset sums of the weights need little memory."""
-        return len(weights) * min(self.capacity, _MAX_UNITS) <= _MAX_BITS
-
     def fill(self, weights: Sequence[int], members: int, noise: float = 0.0) -> Packing | None:
         """Fill members from weights in descending order; the last member receives the rest.
 
-        Return None if the work is done. A subset skips weights with the probability ``noise``.
+        Return None if the work is done, or the subset sums need too much memory. A subset skips
+        weights with the probability ``noise``.
         """
+        if len(weights) * min(self.capacity, _MAX_UNITS) > _MAX_BITS:
+            return None
         packing: Packing = []
         left = list(weights)
         for _ in range(members - 1):
@@ -202,9 +185,7 @@ class SubsetFilling:
         """
         own, rest = list(weights[:1]), weights[1:]
         unit = max(1, self.capacity // _MAX_UNITS)
-        room = (self.capacity - sum(own)) // unit
-        if room <= 0 or not rest:
-            return own, list(rest)
+        room = max(self.capacity - sum(own), 0) // unit
         self.budget.spend(len(rest) * (_WORK_PER_WEIGHT + _WORK_PER_BIT * room))
         sizes = [-(-weight // unit) for weight in rest]
         mask = (2 << room) - 1
@@ -224,20 +205,17 @@ class SubsetFilling:
         return own, left
 
 
-def refill(
-    packing: Packing, filling: SubsetFilling, max_failures: int, smallest: int = 2
-) -> Packing:
+def refill(packing: Packing, filling: SubsetFilling, max_failures: int) -> Packing:
     """Fill a few random members again, while the overload does not increase.
 
-    The search ends if no member is overloaded, no work is left, or too many attempts fail. At least
-    ``smallest`` members are filled together, unless their weights are too many.
+    The search ends if no member is overloaded, no work is left, or too many attempts fail.
     """
     rng, capacity = filling.rng, filling.capacity
     packing = list(packing)
     loads = list(map(sum, packing))
     each = max(sum(map(len, packing)) // len(packing), 1)
     most = min(max(_MAX_WEIGHTS // each, 2), len(packing))
-    sizes = [size for size in _SIZES if smallest <= size <= most] or [most]
+    sizes = [size for size in _SIZES if size <= most] or [most]
     may_continue = filling.budget.counted(_WORK_PER_REFILL + _WORK_PER_WEIGHT * len(packing))
     failures = 0
     while failures < max_failures and may_continue():
@@ -252,17 +230,15 @@ def refill(
         new = filling.fill(weights, len(chosen), rng.choice(_NOISE))
         if new is None:
             break
-        before, after = [loads[at] for at in chosen], list(map(sum, new))
-        change = _overload(after, capacity) - _overload(before, capacity)
+        after = list(map(sum, new))
+        # The overload changes like the sum of loads that count as at least the capacity.
+        change = sum(max(load, capacity) for load in after)
+        change -= sum(max(loads[at], capacity) for at in chosen)
         failures = 0 if change < 0 else failures + 1
         if change <= 0:
             for at, own, load in zip(chosen, new, after, strict=True):
                 packing[at], loads[at] = own, load
     return packing
-
-
-def _overload(loads: Sequence[int], capacity: int) -> int:
-    return sum(max(load - capacity, 0) for load in loads)
 
 
 def list_patterns(
@@ -277,16 +253,16 @@ def list_patterns(
     """
     sizes, left = list(classes), list(classes.values())
     negative = [-size for size in sizes]  # ascending, for bisection
-    loads = map(operator.mul, sizes, left)
-    after = list(accumulate(reversed([*loads])))[::-1]  # total of this and lighter classes
+    # Total of this and lighter classes.
+    after = list(accumulate(map(operator.mul, sizes[::-1], left[::-1])))[::-1]
     found: list[Pattern] = []
     chosen: list[int] = []
     load, at, end = 0, 0, len(sizes)
+    may_continue = budget.counted(_STEPS_PER_CHECK * _WORK_PER_STEP)
     for step in range(_MAX_STEPS):
-        if step % _STEPS_PER_CHECK == 0:
-            if not budget.has_work:
-                return None
-            budget.spend(_STEPS_PER_CHECK * _WORK_PER_STEP)
+        is_stopped = step % _STEPS_PER_CHECK == 0 and not may_continue()
+        if is_stopped or len(found) > _MAX_PATTERNS:
+            return None
         at = bisect_left(negative, load - capacity, at)
         while at < end and not left[at]:
             at += 1
@@ -299,8 +275,6 @@ def list_patterns(
             lightest = next((one for one in reversed(range(end)) if left[one]), None)
             if lightest is None or load + sizes[lightest] > capacity:
                 found.append(tuple(chosen))
-        if len(found) > _MAX_PATTERNS:
-            return None
         if not chosen:
             return found
         at = chosen.pop()
@@ -326,16 +300,10 @@ def cover_fractionally(
     Stop early if integer prices, the rounded dual values, prove that ``members`` patterns are too
     few: all weights together cost more than the most expensive pattern per member.
 
-    Return None if the work is done before the first linear program is solved.
-
-    Parameters
-    ----------
-    held
-        Number of weights per pattern (row) and weight class (column).
-    counts
-        Number of weights to cover per class. A pattern must exist for each of them.
-    active
-        Patterns of the first linear program; the result may have more.
+    Return None if the work is done before the first linear program is solved. ``held`` has the
+    number of weights per pattern (row) and weight class (column). ``counts`` has the number of
+    weights to cover per class; a pattern must exist for each of them. The linear program starts
+    with the patterns ``active``.
     """
     wanted = np.flatnonzero(counts)
     # The price of a pattern must fit 64 bits.
@@ -350,7 +318,7 @@ def cover_fractionally(
             A_ub=-matrix,
             b_ub=-counts[wanted].astype(np.float64),
             method="highs",
-            options={} if budget.seconds == inf else {"time_limit": budget.seconds},
+            options={"time_limit": budget.seconds},
         )
         result = call_until_stopped(search, budget.limits.stop)
         if result is None or result.status != 0:
@@ -373,11 +341,9 @@ def cover_fractionally(
 def _first_patterns(held: csr_matrix, wanted: Ints) -> Ints:
     """Select some patterns of each wanted class."""
     by_class = held[:, wanted].tocsc()
-    chosen = [
-        np.linspace(start, end - 1, _FIRST_PER_CLASS).astype(np.int64)
-        for start, end in zip(by_class.indptr[:-1], by_class.indptr[1:], strict=True)
-    ]
-    return np.unique(by_class.indices[np.concatenate(chosen)]).astype(np.int64)
+    first, last = by_class.indptr[:-1], by_class.indptr[1:] - 1
+    chosen = np.linspace(first, last, _FIRST_PER_CLASS).astype(np.int64)
+    return np.unique(by_class.indices[chosen]).astype(np.int64)
 
 
 class PatternCovers:
@@ -391,13 +357,10 @@ class PatternCovers:
     ) -> None:
         self.sizes, self.counts = np.array([*classes]), np.array([*classes.values()])
         self.members, self.capacity = members, capacity
-        lengths = [len(pattern) for pattern in patterns]
-        starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        columns = np.fromiter(chain.from_iterable(patterns), np.int64, int(starts[-1]))
-        shape = (len(patterns), len(classes))
-        self.held = csr_matrix(
-            (np.ones(len(columns), dtype=np.int64), columns, starts), shape=shape
-        )
+        starts = np.cumsum([0, *map(len, patterns)])
+        columns = np.fromiter(chain.from_iterable(patterns), np.int64)
+        shape = len(patterns), len(classes)
+        self.held = csr_matrix((np.ones_like(columns), columns, starts), shape)
         self.held.sum_duplicates()
 
     @classmethod
@@ -405,16 +368,13 @@ class PatternCovers:
         cls, classes: Mapping[int, int], members: int, capacity: int, budget: SearchBudget
     ) -> "PatternCovers | None":
         """List the patterns within a capacity. Return None if there are too many."""
-        free = members * capacity - sum(map(operator.mul, classes, classes.values()))
-        patterns = (
-            [] if free < 0 else list_patterns(classes, max(capacity - free, 0), capacity, budget)
-        )
+        # Of all other members at their capacity, the rest is the least load of a pattern.
+        least = sum(map(operator.mul, classes, classes.values())) - (members - 1) * capacity
+        patterns = list_patterns(classes, max(least, 0), capacity, budget)
         return None if patterns is None else cls(classes, members, capacity, patterns)
 
     def are_refuted(self, budget: SearchBudget) -> bool:
         """Return whether integer prices prove that no cover exists."""
-        if not len(self.counts):
-            return False
         if not self.held.getnnz(axis=0).all():
             return True
         none = np.zeros(0, dtype=np.int64)
@@ -427,21 +387,26 @@ class PatternCovers:
         ``noise`` is the greatest addition to the use of a pattern. The dive does not backtrack:
         return None if it fails, or if the work is done.
         """
-        held, left, members = self.held, self.counts.copy(), self.members
-        if not held.shape[0] or not Arithmetic.INT64.represents(members * self.capacity):
+        held, left, members = self.held.copy(), self.counts.copy(), self.members
+        if not Arithmetic.INT64.represents(members * self.capacity):
             return None
         free = members * self.capacity - int(left @ self.sizes)  # capacity that may remain free
         active = np.zeros(0, dtype=np.int64)
         packing: Packing = []
         while left.any():
-            held, active = self._useful_patterns(held, active, left, self.capacity - free)
+            # Limit patterns to the weights that are left, and empty those with too low a load.
+            held.data = np.minimum(held.data, left[held.indices])
+            is_useful = held @ self.sizes >= self.capacity - free
+            held.data *= np.repeat(is_useful, np.diff(held.indptr))
+            held.eliminate_zeros()
+            active = active[held.getnnz(axis=1)[active] > 0]
             if not held[:, left > 0].getnnz(axis=0).all():
                 return None
             cover = cover_fractionally(held, left, active, self.members - len(packing), budget)
             if cover is None or cover.is_refuted:
                 return None
             active = cover.active
-            for pattern in _chosen_patterns(cover, rng, noise):
+            for pattern in _most_used_patterns(cover, rng, noise):
                 row = held[pattern]
                 taken = np.minimum(row.data, left[row.indices])
                 load = int(taken @ self.sizes[row.indices])
@@ -451,33 +416,16 @@ class PatternCovers:
                     packing.append(np.repeat(self.sizes[row.indices], taken).tolist())
         return packing
 
-    def _useful_patterns(
-        self, held: csr_matrix, active: Ints, left: Ints, least: int
-    ) -> tuple[csr_matrix, Ints]:
-        """Limit patterns to the weights that are left, and remove those with a load below a limit.
 
-        Return the patterns, and the new numbers of those in the linear program.
-        """
-        data = np.minimum(held.data, left[held.indices])
-        held = csr_matrix((data, held.indices, held.indptr), shape=held.shape)
-        load = held @ self.sizes
-        useful = (load >= least) & (load > 0)
-        number = np.cumsum(useful) - 1
-        held = held[useful]
-        held.eliminate_zeros()
-        return held, number[active[useful[active]]]
-
-
-def _chosen_patterns(
+def _most_used_patterns(
     cover: FractionalCover, rng: np.random.Generator, noise: float
-) -> Iterator[int]:
-    """Yield the patterns that are used at least once, as often as used, or the one used most."""
-    whole = np.flatnonzero(cover.uses >= _INTEGRAL)
-    if not len(whole):
+) -> list[int]:
+    """Return the patterns used at least once, as often as used, or the one used most."""
+    times = np.floor(cover.uses + _ROUNDING).astype(np.int64)
+    if not times.any():
         chance = rng.random(len(cover.uses)) * noise
-        whole = np.array([int((cover.uses + chance * (cover.uses > 0)).argmax())])
-    for at in whole.tolist():
-        yield from [int(cover.active[at])] * max(1, int(cover.uses[at] + 1 - _INTEGRAL))
+        times[(cover.uses + chance * (cover.uses > 0)).argmax()] = 1
+    return np.repeat(cover.active, times).tolist()
 
 
 @dataclass
@@ -492,7 +440,7 @@ class MakespanSearch:
         self.classes = Counter(weight for weight in self.weights if weight)
         self.members = len(self.packing)
         self.bound = makespan_lower_bound(self.weights, self.members)
-        self.covers: dict[int, PatternCovers] = {}  # by capacity
+        self.covers: dict[int, PatternCovers | None] = {}  # by capacity
 
     @property
     def makespan(self) -> int:
@@ -503,17 +451,17 @@ class MakespanSearch:
         """Improve the bound and the packing until they are equal or no work is left."""
         if self._may_continue(budget):
             self._fill(budget.part(_FILL_SHARE))
-        if self._may_continue(budget) and self._raise_bound(budget.part(_BOUND_SHARE)):
+        if self._may_continue(budget):
+            self._raise_bound(budget.part(_BOUND_SHARE))
             self._dive(budget.part(_DIVE_SHARE))
         self._refill(budget)
 
     def _may_continue(self, budget: SearchBudget) -> bool:
         return self.makespan > self.bound and budget.has_work
 
-    def offer(self, packing: Packing | None) -> None:
+    def offer(self, packing: Packing) -> None:
         """Keep a packing if it is better than the current packing."""
-        if packing is not None and makespan_of(packing) < self.makespan:
-            self.packing = packing
+        self.packing = min(self.packing, packing, key=makespan_of)
 
     def _filling(self, capacity: int, budget: SearchBudget) -> SubsetFilling:
         return SubsetFilling(capacity, budget, Random(int(self.rng.integers(2**62))))  # noqa: S311
@@ -521,102 +469,93 @@ class MakespanSearch:
     def _fill(self, budget: SearchBudget) -> None:
         """Fill all members up to the bound, then some of them repeatedly."""
         filling = self._filling(self.bound, budget)
-        if filling.may_fill(self.weights):
-            filled = filling.fill(self.weights, self.members) or self.packing
-            self.offer(filled)
-            self.offer(refill(filled, filling, _SHORT_REFILL))
+        filled = filling.fill(self.weights, self.members) or self.packing
+        self.offer(filled)
+        self.offer(refill(filled, filling, _SHORT_REFILL))
 
-    def _raise_bound(self, budget: SearchBudget) -> bool:
-        """Raise the bound while prices refute a capacity; return whether patterns are listed."""
-        step = 1
-        infeasible, feasible = self.bound - 1, self.makespan
-        while infeasible + 1 < feasible and budget.has_work:
-            middle = min(infeasible + step, (infeasible + feasible) // 2)
-            covers = self._covers_within(middle, budget)
-            if covers is None and middle == self.bound:
-                return False
-            if covers is not None and covers.are_refuted(budget):
-                infeasible, step = middle, 2 * step
-            else:
-                feasible, step = middle, 1
-        self.bound = max(self.bound, infeasible + 1)
-        return True
+    def _raise_bound(self, budget: SearchBudget) -> None:
+        """Raise the bound while prices refute a capacity."""
+
+        def not_refuted(capacity: int) -> int | None:
+            covers = self._covers_within(capacity, budget)
+            return None if covers and covers.are_refuted(budget) else capacity
+
+        self.bound = self._lowest_makespan(not_refuted, budget)
 
     def _dive(self, budget: SearchBudget) -> None:
         """Search for a lower makespan by dives, with capacities from the lower bound upwards."""
-        failed, step = self.bound - 1, 1
-        while failed + 1 < self.makespan and budget.has_work:
-            capacity = min(failed + step, (failed + self.makespan) // 2)
+
+        def makespan_within(capacity: int) -> int | None:
             covers = self._covers_within(capacity, budget)
             if covers is None:
-                return
+                return capacity  # higher capacities have too many patterns, too
             noises = (_MAX_NOISE * attempt / _DIVES for attempt in range(_DIVES))
             dives = (covers.dive(budget, self.rng, noise) for noise in noises)
             packed = next((one for one in dives if one is not None), None)
             if packed is None:
-                failed, step = capacity, 2 * step
+                return None
+            # Members without load, and the weights of 0, are in no pattern.
+            packed += [[] for _ in range(self.members - len(packed))]
+            packed[0].extend(weight for weight in self.weights if not weight)
+            self.offer(packed)
+            return makespan_of(packed)
+
+        self._lowest_makespan(makespan_within, budget)
+
+    def _lowest_makespan(
+        self, makespan_within: Callable[[int], int | None], budget: SearchBudget
+    ) -> int:
+        """Return the lowest makespan that is not excluded by a function of a capacity.
+
+        The function returns a makespan within the capacity, or None if it finds none. Most
+        solutions are close to the bound: steps are short at first, and double.
+        """
+        excluded, found, step = self.bound - 1, self.makespan, 1
+        while excluded + 1 < found and budget.has_work:
+            capacity = min(excluded + step, (excluded + found) // 2)
+            makespan = makespan_within(capacity)
+            if makespan is None:
+                excluded, step = capacity, 2 * step
             else:
-                # Members without load, and the weights of 0, are in no pattern.
-                packed += [[] for _ in range(self.members - len(packed))]
-                packed[0].extend(weight for weight in self.weights if not weight)
-                self.offer(packed)
-                step = 1
+                found, step = makespan, 1
+        return excluded + 1
 
     def _refill(self, budget: SearchBudget) -> None:
-        """Refill members to reach the bound or, if this fails, loads above it."""
-        smallest = min(_MANY_REFILLED, max(2, self.members // 8))
-        self._refill_to(self.bound, budget.part(_REFILL_SHARE), _LONG_REFILL, smallest)
-        parts, failures = 2, _SHORT_REFILL
-        while self._may_continue(budget):
-            target = self.makespan - max((self.makespan - self.bound) // parts, 1)
-            self._refill_to(target, budget, failures, 2)
-            if self.makespan <= target:
-                parts = max(parts // 2, 1)
-            elif target < self.makespan - 1:
-                parts *= 2
-            elif failures < _LONG_REFILL:
+        """Refill members until no longer search lowers the makespan."""
+        failures = _SHORT_REFILL
+        while failures <= _LONG_REFILL and self._may_continue(budget):
+            before = self.makespan
+            self._lowest_makespan(partial(self._refill_within, budget, failures), budget)
+            if self.makespan == before:
                 failures *= 2
-            else:
-                return
 
-    def _refill_to(
-        self, target: int, budget: SearchBudget, max_failures: int, smallest: int
-    ) -> None:
-        """Refill at least some members at a time until all loads are within a target."""
-        filling = self._filling(target, budget)
-        if self._may_continue(budget) and filling.may_fill(self.weights):
-            self.offer(refill(self.packing, filling, max_failures, smallest))
+    def _refill_within(self, budget: SearchBudget, failures: int, capacity: int) -> int | None:
+        """Refill members; return the makespan if it is within a capacity."""
+        filling = self._filling(capacity, budget)
+        self.offer(refill(self.packing, filling, failures))
+        return self.makespan if self.makespan <= capacity else None
 
     def _covers_within(self, capacity: int, budget: SearchBudget) -> PatternCovers | None:
         """Return the covers within a capacity; the last ones are kept: listing takes long."""
         if capacity not in self.covers:
             found = PatternCovers.within(self.classes, self.members, capacity, budget)
-            if found is None:
-                return None
-            self.covers[capacity] = found
-            if len(self.covers) > _KEPT_COVERS:
-                del self.covers[next(iter(self.covers))]
+            kept = list(self.covers.items())[1 - _KEPT_COVERS :]
+            self.covers = dict([*kept, (capacity, found)])
         return self.covers[capacity]
 
 
 def minimise_makespan(
     problem: Problem, start: Placement, budget: SearchBudget
-) -> tuple[Placement, int] | None:
+) -> tuple[Placement, int]:
     """Minimise the makespan, and return a placement and a lower bound.
 
-    Return None if the members of a component are not identical. Components with a makespan below
-    the bound of another one need no search.
+    Members of a component must be identical. Components with a makespan below the bound of another
+    one need no search.
     """
     parts = [part for part in connected_components(problem) if len(part[1])]
-    for members, partitions in parts:
-        sets = np.unique(problem.consumer_set[partitions]).tolist()
-        if any(len(problem.consumer_sets[at]) < len(members) for at in sets):
-            return None
-    rng, searches = np.random.default_rng(budget.seed), []
-    at_member = positions_by_value(start, problem.member_count)
-    for members, _ in parts:
-        packing = [problem.weight[at_member[member]].tolist() for member in members]
-        searches.append(MakespanSearch(packing, rng))
+    rng = np.random.default_rng(budget.seed)
+    held = [problem.weight[at].tolist() for at in positions_by_value(start, problem.member_count)]
+    searches = [MakespanSearch([held[member] for member in members], rng) for members, _ in parts]
     bound = max((search.bound for search in searches), default=0)
     placement = start.copy()
     for index, (search, (members, partitions)) in enumerate(zip(searches, parts, strict=True)):
@@ -632,36 +571,30 @@ def _place(
     problem: Problem, members: Sequence[int], partitions: NDArray[np.intp], packing: Packing
 ) -> Placement:
     """Convert a packing of weights to a placement that keeps owned partitions where possible."""
-    waiting: dict[tuple[int, int], list[int]] = {}
-    for at, (weight, owner) in enumerate(
-        zip(problem.weight[partitions].tolist(), problem.owner[partitions].tolist(), strict=True)
-    ):
-        waiting.setdefault((weight, owner), []).append(at)
-    placed = np.full(len(partitions), NO_OWNER, dtype=np.int32)
-    missing: dict[int, list[int]] = {}
-    for member, weights in zip(_matched(waiting, members, packing), packing, strict=True):
-        for weight in weights:
-            own = waiting.get((weight, member))
-            if own:
-                placed[own.pop()] = member
-            else:
-                missing.setdefault(weight, []).append(member)
-    left = np.flatnonzero(placed == NO_OWNER).tolist()
-    for at, weight in zip(left, problem.weight[partitions[left]].tolist(), strict=True):
-        placed[at] = missing[weight].pop()
+    weights, owners = problem.weight[partitions].tolist(), problem.owner[partitions].tolist()
+    owned = Counter(zip(weights, owners, strict=True))
+    matched = zip(_matched(owned, members, packing), packing, strict=True)
+    wanted = Counter((weight, member) for member, own in matched for weight in own)
+    missing: dict[int, list[int]] = {weight: [] for weight in weights}
+    for weight, member in (wanted - owned).elements():
+        missing[weight].append(member)
+    placed = np.empty(len(partitions), dtype=np.int32)
+    for at, (weight, owner) in enumerate(zip(weights, owners, strict=True)):
+        is_kept = wanted[weight, owner] > 0
+        placed[at] = owner if is_kept else missing[weight].pop()
+        wanted[weight, owner] -= is_kept
     return placed
 
 
 def _matched(
-    waiting: Mapping[tuple[int, int], Sequence[int]], members: Sequence[int], packing: Packing
+    owned: Counter[tuple[int, int]], members: Sequence[int], packing: Packing
 ) -> list[int]:
     """Match each list of weights to a member so that many partitions stay at their owners."""
-    if len(members) > _MAX_MATCHED_MEMBERS or all(owner == NO_OWNER for _, owner in waiting):
+    if len(members) > _MAX_MATCHED_MEMBERS or all(owner == NO_OWNER for _, owner in owned):
         return list(members)
     kept = np.zeros((len(packing), len(members)))
-    owned = {(weight, owner): len(own) for (weight, owner), own in waiting.items()}
     for row, weights in enumerate(packing):
         for weight, count in Counter(weights).items():
-            kept[row] += [min(count, owned.get((weight, member), 0)) for member in members]
-    rows, columns = linear_sum_assignment(kept, maximize=True)
-    return [members[column] for _, column in sorted(zip(rows, columns, strict=True))]
+            kept[row] += [min(count, owned[weight, member]) for member in members]
+    # The rows of a square matrix are returned in order.
+    return [members[column] for column in linear_sum_assignment(kept, maximize=True)[1]]

@@ -104,10 +104,7 @@ def pack_identical(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) 
         return 0
     from kassay.solver.identical_members import minimise_makespan  # noqa: PLC0415
 
-    result = minimise_makespan(pool.problem, pool.incumbent(level), budget)
-    if result is None:
-        return 0
-    placement, bound = result
+    placement, bound = minimise_makespan(pool.problem, pool.incumbent(level), budget)
     pool.add(placement)
     return bound
 

@@ -239,17 +239,6 @@ def test_refills_find_a_hidden_packing():
     assert sorted((weight for own in packing for weight in own), reverse=True) == weights
 
 
-def test_refills_of_at_least_eight_members_find_a_packing_with_different_numbers_of_weights():
-    rng = random.Random(0)
-    cuts = [[0, 3_000] for _ in range(40)]
-    for _ in range(60):
-        cuts[rng.randrange(40)].append(rng.randrange(1, 3_000))
-    ends = [sorted(points) for points in cuts]
-    weights = sorted((end - start for each in ends for start, end in pairwise(each)), reverse=True)
-    packing = refill(filling(3_001).fill(weights, 40), filling(3_001), 3_000, smallest=8)
-    assert makespan_of(packing) <= 3_001
-
-
 def test_refills_end_if_too_many_attempts_fail():
     assert sorted(refill([[5], [1]], filling(4), 10)) == [[1], [5]]
 
