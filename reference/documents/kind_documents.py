@@ -70,8 +70,8 @@ def wrong_kind_error(kind: str, where: str) -> InputError:
     """Return the error for a document of another kind where a consumer group is required."""
     return InputError(
         f"{where}: kind: a document of kind {str(kind)!r} is not a consumer group; only kassay "
-        "import, plan, survey and forecast read it, and assign, compare, explain and hunt with an "
-        "assignor of its kind"
+        "import, plan, survey and forecast read it, and assign, compare and hunt with an assignor "
+        "of its kind"
     )
 
 
