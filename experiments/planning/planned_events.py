@@ -28,7 +28,7 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Level, Tolerance, default_tolerance
+from kassay.solver.objective import EXACT, Level, Tolerance, default_tolerance
 from kassay.solver.trajectory.trajectory import (
     Trajectory,
     default_trajectory_levels,
@@ -355,12 +355,13 @@ def forecast_events(
     """Find the fewest moves over rebalances, and run each assignor on them.
 
     The imbalance at each rebalance is minimum, or within the tolerance. The default of the
-    tolerance is `default_tolerance`, and that of the measure `default_trajectory_levels`.
+    tolerance is `default_tolerance` for the maximum load, and that of the measure
+    `default_trajectory_levels`.
     """
     groups = [one.group for one in rebalances]
-    if tolerance is None:
-        tolerance = max((default_tolerance(group) for group in groups), key=bool)
-    levels = default_trajectory_levels(groups, measure=measure, tolerance=tolerance)
+    if tolerance is None and measure in (None, Measure.MAKESPAN):
+        tolerance = max(map(default_tolerance, groups), key=bool)
+    levels = default_trajectory_levels(groups, measure=measure, tolerance=tolerance or EXACT)
     fewest = optimal_trajectory(groups, levels=levels, limits=limits)
     most = [one.value for one in fewest.load_limits] or [
         value_of(group, assignment, levels[0])

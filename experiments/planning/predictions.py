@@ -523,7 +523,7 @@ def planned_members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
         )
         partitions = Partitions.of(owned.get(member.id, ()))
         members.append(InitialMember(client=client, id=member.id, owned=partitions))
-    generation = max(1, *(member.generation for member in group.members))
+    generation = max([1, *(member.generation for member in group.members)])
     return plans, InitialGroup(generation=generation, members=tuple(members))
 
 

@@ -176,6 +176,11 @@ def forecast(
     Example: `kassay forecast rebalances.jsonl --hindsight --format table`
     """
     if planned.events is not None or planned.hindsight:
+        if options.members or options.partitions or options.settings or added.like:
+            raise typer.BadParameter(
+                "--events and --hindsight cannot be combined with --members, --partitions, --like "
+                "and --set"
+            )
         _forecast_sequences(planned, options, source, objective, search)
         return
     timing = options.restarts(search.seed)
@@ -278,18 +283,6 @@ def _predictions(
                 seed=search.seed,
             )
         yield known[one].solution.status, known[one].record(name)
-
-
-def _record(
-    group: Group, own: str | None, entries: Sequence[Record], best: Record
-) -> dict[str, object]:
-    return {
-        "id": group.id,
-        "current": own,
-        "own_assignor": identify_assignor(group).record(),
-        "forecasts": entries,
-        "recommendation": best,
-    }
 
 
 def _notes(

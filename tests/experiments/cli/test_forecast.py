@@ -128,6 +128,15 @@ def test_wrong_events_are_errors_of_the_group(run, tmp_path, events, message):
     assert message in done.record["error"]
 
 
+def test_events_can_add_the_first_members(kassay, write_groups, tmp_path):
+    events = tmp_path / "events.yaml"
+    events.write_text("events: [{at: 1m, do: join, member: {id: a, topics: [t]}}]")
+    path = write_groups({"id": "g", "topics": {"t": 4}, "members": []})
+    record = kassay("forecast", path, "--events", events, "--assignor", "range").record
+    assert record["moves"] == {"value": 0, "bound": 0}
+    assert [*map(len, record["rebalances"][0]["assignments"]["range"].values())] == [4]
+
+
 WEIGHTED = {
     "id": "w",
     "topics": {"t": {"partitions": 4, "weights": [6, 4, 1, 1]}},
@@ -257,6 +266,30 @@ def test_the_table_has_a_row_per_rebalance_and_the_totals(hindsight):
 @pytest.mark.parametrize("option", ["--level=cross_rack", "--max-moves=1", "--events=x.yaml"])
 def test_other_objectives_are_usage_errors(hindsight, option):
     assert hindsight(option).code == 2
+
+
+@pytest.mark.parametrize("option", ["--members=+1", "--partitions=t=8", "--like=a", "--set=a=1"])
+def test_sequences_cannot_be_combined_with_changes(hindsight, option):
+    done = hindsight(option)
+    assert (done.code, done.out) == (2, "")
+    assert "cannot be combined with --members" in done.err
+
+
+def test_a_rebalance_without_members_moves_nothing(hindsight):
+    empty = {"topics": {"t": 4}, "members": []}
+    record = hindsight(groups=[stream_group("a"), empty]).record
+    assert record["moves"] == {"value": 0, "bound": 0}
+    assert record["rebalances"][1]["members"] == 0
+
+
+@pytest.mark.parametrize("measure", ["leximax", "sum_of_squares"])
+def test_the_error_of_another_measure_than_the_maximum_load_names_the_weights(hindsight, measure):
+    topics = {"t": {"partitions": 4, "weights": [5, 3, 3, 1]}}
+    done = hindsight("--imbalance", measure, groups=[{**STREAM[0], "topics": topics}])
+    assert done.code == 2
+    assert f"if weights or speeds differ, a trajectory requires makespan, got {measure}" in (
+        done.message
+    )
 
 
 @pytest.mark.parametrize(
