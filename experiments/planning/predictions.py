@@ -53,8 +53,9 @@ from kassay.solver.solve import solve
 
 AS_IS, OPTIMUM = "current", "optimum"
 """Names of the current assignment, and of the optimum of the group without changes."""
-_NUMBERS = re.compile(r"([+-]?)(\d+)(?:\.\.\1(\d+)(?::(\d+))?)?")
+_NUMBERS = re.compile(r"([+-]?)(\d{1,9})(?:\.\.\1(\d{1,9})(?::(\d{1,9}))?)?")
 """Number of members with an optional sign, or a range of numbers with the same sign."""
+_MAX_MEMBERS = 10_000
 
 
 def grown_topic(topic: Topic, count: int) -> Topic:
@@ -145,11 +146,11 @@ def _numbers_of_members(text: str) -> tuple[str, range]:
     match = _NUMBERS.fullmatch(text)
     if match is not None:
         first, last, step = int(match[2]), int(match[3] or match[2]), int(match[4] or 1)
-        if step and first <= last:
+        if step and first <= last <= _MAX_MEMBERS:
             return match[1], range(first, last + 1, step)
     raise UsageError(
-        "--members must be a number, +N, -N or FIRST..LAST[:STEP], with FIRST at most LAST and "
-        f"STEP above 0, got {text!r}"
+        "--members must be a number, +N, -N or FIRST..LAST[:STEP], with FIRST at most LAST, STEP "
+        f"above 0 and numbers up to {_MAX_MEMBERS:,}, got {text!r}"
     )
 
 

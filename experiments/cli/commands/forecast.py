@@ -55,6 +55,8 @@ from kassay.solver.objective import Tolerance
 from kassay.solver.sizing import with_valid_ownership
 from kassay.solver.solution import Status
 
+_MAX_SECONDS = 86_400
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastOptions:
@@ -99,7 +101,7 @@ class ForecastOptions:
     pause: float = option(
         30.0, "Time from the start of a restarted member to the stop of the next one.", min=0.1
     )
-    session_timeout: float = option(45.0, "Session timeout of the members.", min=1)
+    session_timeout: float = option(45.0, "Session timeout of the members.", min=6)
     criterion: Criterion = option(
         Criterion.UNOWNED,
         "The recommendation minimises this cost of a rolling restart: rebalances, moves, or "
@@ -111,6 +113,10 @@ class ForecastOptions:
     def restarts(self, seed: int) -> RestartSettings:
         """Return the timing of rolling restarts in milliseconds."""
         times = (self.downtime, self.pause, self.session_timeout)
+        for name, seconds in zip(("downtime", "pause", "session-timeout"), times, strict=True):
+            # Not a number also fails this comparison.
+            if not seconds <= _MAX_SECONDS:
+                raise typer.BadParameter(f"--{name} must be at most {_MAX_SECONDS}, got {seconds}")
         downtime, pause, session = (round(1000 * one) for one in times)
         return RestartSettings(downtime=downtime, pause=pause, session=session, seed=seed)
 
@@ -229,10 +235,12 @@ def _forecast(
     )
     optima = {OPTIMUM: with_valid_ownership(group), **changed}
     if changed:
-        own = identify_assignor(group).name or options.current
+        shown = identify_assignor(group).name
+        own = shown or options.current
         best = {"configuration": None, "at_once": None, "reason": "no restart is simulated"}
         entries = [current_record(group)]
-        assignors = [known_assignor(name) for name in options.assignor or ()]
+        names = options.assignor or ([] if shown or not own else [own])
+        assignors = [known_assignor(name) for name in names]
         found = list(_predictions(group, optima, assignors, objective, search))
     else:
         own = current_assignor(group, options.current)
@@ -315,7 +323,7 @@ def _notes(
 def _plan_command(group: Group, source: SelectedGroups) -> str:
     """Return the command that plans the same group, or the same joined groups."""
     given = given_options(source, without=["--file", "--group"])
-    ids = source.group or [] if source.together else [group.id or ""]
+    ids = (source.group or []) if source.together else [group.id] if group.id else []
     selected = [part for id in ids for part in ("--group", id)]
     return shlex.join(["kassay", "plan", str(source.file), *given, *selected])
 

@@ -52,6 +52,25 @@ def test_a_group_without_assignor_requires_the_current_one(run):
     assert run("--current", "sticky", group=group).code == 0
 
 
+@pytest.mark.parametrize("name", ["downtime", "pause", "session-timeout"])
+@pytest.mark.parametrize("value", ["nan", "inf", "1e18"])
+def test_times_are_limited(run, name, value):
+    done = run(f"--{name}", value)
+    assert (done.code, done.out) == (2, "")
+    assert f"--{name} must be at most 86400, got" in done.err
+
+
+def test_sessions_that_end_between_two_heartbeats_are_usage_errors(run):
+    assert run("--session-timeout", "4").code == 2
+
+
+def test_the_plan_of_a_group_without_an_id_is_that_of_the_whole_file(kassay, write_groups):
+    path = write_groups({"topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]})
+    done = kassay("forecast", path, "--current=range", "--assignor=range", "--format=table")
+    assert f"kassay plan {path}\n" in done.err
+    assert kassay("plan", path).code == 0
+
+
 @pytest.mark.parametrize(
     ("command", "options"), [("forecast", ["--assignor", "sticky"]), ("forecast", ["--members", 2])]
 )
@@ -169,6 +188,13 @@ def test_each_scenario_shows_the_result_of_the_assignor_of_the_group(kassay, wri
         "forecast", write_groups(group), "--members", "+0", "--assignor", "sticky"
     ).record
     assert chosen["forecasts"][1]["assignors"][0]["assignor"] == "sticky"
+
+
+def test_the_given_current_assignor_rebalances_changed_groups(kassay, write_groups):
+    path = write_groups({"id": "g", "topics": {"t": 4}, "members": [{"id": "a", "topics": ["t"]}]})
+    last = entries(kassay, path, "--members=+1", "--current=range")[-1]
+    assert [one["assignor"] for one in last["assignors"]] == ["range"]
+    assert kassay("forecast", path, "--members=+1", "--current=none").code == 2
 
 
 def test_idle_members_and_the_ids_of_added_members_are_shown(kassay, write_groups):
