@@ -129,7 +129,7 @@ def namings(group: Group) -> Iterator[Group]:
     [1, 2]
     """
     yield group
-    seen = {group}
+    seen = {replace(group, id=None)}
     for members in permutations(range(len(group.members))):
         for topics in permutations(group.topics):
             for candidate in _numberings(renamed(group, members=members, topics=topics)):
