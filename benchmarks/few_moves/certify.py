@@ -21,7 +21,7 @@ from kassay.reference.documents.json_codec import group_document, parse_assignme
 from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import Placement, Problem, build_problem
-from kassay.solver.search.few_moves import FewMovesSearch
+from kassay.solver.search.few_moves import NeighbourhoodSearch
 from kassay.solver.search.knapsack_subproblems import SCALE
 from kassay.solver.search.movement_bound import PricedMoves, price_and_branch
 
@@ -59,7 +59,7 @@ def improve(one: Instance, seconds: float, known: Mapping[str, Any] | None) -> d
     def left(share: float = 1.0) -> float:
         return begin + share * seconds - time.monotonic()
 
-    search = FewMovesSearch(problem, one.max_load, costs, np.random.default_rng(0))
+    search = NeighbourhoodSearch(problem, one.max_load, costs, np.random.default_rng(0))
     start = search.initial_solution(keep_owned(problem)) if known is None else None
     if known is not None:
         document = assignment_of(group_document(one.group), known)
