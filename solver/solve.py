@@ -33,6 +33,7 @@ from kassay.solver.objective import (
     Level,
     Movement,
     is_optimal_by_squares_and_moves,
+    is_preference,
     only_by_flows,
     requested_levels,
 )
@@ -115,6 +116,8 @@ def _check_request(
     """Check that levels and constraints fit the group, and that the method applies to them."""
     if not levels:
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
+    if any(map(is_preference, levels[:-1])):
+        raise UsageError("a preference limits no other level; only the last level may be one")
     check_constraints(group, rules)
     check_levels(group, levels)
     check_arc_costs(group, levels, rules)

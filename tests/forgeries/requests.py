@@ -9,7 +9,7 @@ from kassay.reference import Group
 from kassay.solver import Imbalance, Measure, Movement, Tolerance
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import group_constraints
-from kassay.solver.objective import FURTHER_LEVELS, Level, default_levels
+from kassay.solver.objective import FURTHER_LEVELS, Level, default_levels, is_preference
 from tests import brute_force
 from tests.brute_force import Placement
 from tests.solver.random_cases import (
@@ -45,9 +45,12 @@ class Request:
 
     @cached_property
     def optima(self) -> list[Placement]:
-        """Optimal assignments: each level is minimal within the tolerances of earlier ones."""
+        """Optimal assignments: each level is minimal within the tolerances of earlier ones.
+
+        Preferences do not count.
+        """
         group, within = self.question.group, self.allowed
-        for level in self.question.levels:
+        for level in (one for one in self.question.levels if not is_preference(one)):
             measure = value_of(group, level)
             values = [measure(placement) for placement in within]
             if not values:

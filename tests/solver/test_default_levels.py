@@ -2,9 +2,11 @@
 
 import pytest
 
-from kassay.reference import Group, Member, Topic
+from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import UsageError
 from kassay.solver import Imbalance, Movement, SearchLimits, solve
+from kassay.solver.certificate.documents import parse_certificate
 from kassay.solver.objective import default_levels
 from kassay.solver.solution import LevelValue, Solution
 from tests.log_normal_groups import log_normal_group
@@ -30,3 +32,15 @@ def test_only_a_preference_needs_no_proof(is_preference, status):
     even = LevelValue("sum_of_squares", 9, 8, is_preference=is_preference)
     levels = (LevelValue("makespan", 5, 5), LevelValue("movement", 1, 1), even)
     assert Solution(Assignment({}), "cp-sat", levels=levels).status == status
+
+
+def test_only_the_last_level_may_be_a_preference():
+    with pytest.raises(UsageError, match="only the last level"):
+        solve(EVEN, levels=[Imbalance(is_preference=True), Movement()])
+    claim = {"value": 0, "bound": 0, "origin": "counting"}
+    claims = [
+        {"level": "sum_of_squares", "preference": True, **claim},
+        {"level": "movement", **claim},
+    ]
+    with pytest.raises(InputError, match=r"claims\[0\].preference"):
+        parse_certificate({"version": 4, "claims": claims})
