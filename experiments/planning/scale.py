@@ -66,6 +66,8 @@ class ScaleStep:
         Load with the group's assignor; None if it is not known or fails.
     unserved
         Topics that lose their last subscriber.
+    failure
+        Why the group's assignor has no load, if it is known.
     """
 
     members: int
@@ -73,6 +75,7 @@ class ScaleStep:
     assignor: Load | None
     best: BestLoad | None
     unserved: tuple[str, ...]
+    failure: str | None = None
 
     def record(self) -> dict[str, object]:
         """Return the step as a JSON object."""
@@ -84,6 +87,8 @@ class ScaleStep:
         }
         if self.unserved:
             record["topics_without_subscribers"] = list(self.unserved)
+        if self.failure is not None:
+            record["failure"] = self.failure
         return record
 
 
@@ -248,6 +253,7 @@ class _ScaleSearch:
     budget: SearchBudget
     progress: Progress
     known: dict[tuple[int, str], int | None] = field(default_factory=dict)
+    failures: dict[tuple[int, str], str] = field(default_factory=dict)
 
     @cached_property
     def assignors(self) -> tuple[str, ...]:
@@ -278,6 +284,7 @@ class _ScaleSearch:
                 assignor=None if own is None else shown(own),
                 best=None if best is None else BestLoad(best[1], shown(best[0])),
                 unserved=resizing.unserved(number),
+                failure=None if self.own is None else self.failures.get((number, self.own)),
             )
 
     def needed(self, maximum_load: Load) -> NeededMembers:
@@ -352,8 +359,11 @@ class _ScaleSearch:
         key = (number, assignor)
         if key not in self.known:
             group = self.resizing.resized(number)
-            stable = run_until_stable(group, assignor).assignment
+            result = run_until_stable(group, assignor)
+            stable = result.assignment
             self.known[key] = None if stable is None else self.resizing.max_load(group, stable)
+            if stable is None:
+                self.failures[key] = ": ".join(filter(None, [result.ending, result.detail]))
         return self.known[key]
 
 
@@ -380,9 +390,11 @@ def autoscaler_values(
     """
     useful = [(step.members, load) for step, load in found.useful_steps()]
     if not useful:
+        failure = next((step.failure for step in found.steps if step.failure is not None), None)
         raise InputError(
             f"group {group.id!r}: no assignor assigns all topics with "
             f"{found.steps[0].members} to {found.steps[-1].members} members"
+            + (f"; {found.assignor} {failure}" if failure else "")
         )
     name = _NAME.sub("-", (group.id or "").lower()).strip("-")[:_MAX_NAME].strip("-") or "group"
     numbers = [members for members, _ in useful]

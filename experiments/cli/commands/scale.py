@@ -59,7 +59,8 @@ def scale(
     Assignors run from the current owners until the assignment is stable. For a number below the
     current one, the last members of the group leave. With --maximum-load, the output also shows
     the smallest number of members for this load, in the same three ways, and exits with 1 if no
-    number is sufficient. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler
+    number is sufficient. An assignor without a result is shown with the reason, and also exits
+    with 1. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler
     (HPA) of Kubernetes with the useful numbers of members: those with a lower maximum load than
     every smaller number, with the group's assignor. A load after ≤ is not proven minimal.
 
@@ -88,8 +89,9 @@ def scale(
 
     def process(group: Group) -> GroupResult:
         found = find(group)
-        reached = found.needed is None or found.needed.optimum is not None
-        return GroupResult(found.record(), reached=reached)
+        is_found = found.needed is None or found.needed.optimum is not None
+        has_loads = all(step.failure is None for step in found.steps)
+        return GroupResult(found.record(), reached=is_found and has_loads)
 
     if options.autoscaler is not None:
         code = 0
@@ -128,6 +130,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             "current" if step["members"] == record["current"] else "",
             "" if is_useful else "not useful",
             f"no subscriber of {', '.join(unserved)}" if unserved else "",
+            f"{record['assignor']} {step['failure']}" if "failure" in step else "",
         ]
         yield (
             step["members"],

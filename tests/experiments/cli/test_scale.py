@@ -128,6 +128,16 @@ def test_the_manifest_of_the_hpa_lists_the_useful_numbers_as_comments(run):
     assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 8)
 
 
+def test_a_failure_of_the_own_assignor_is_shown(run):
+    options = ["--assignor", "cmd:false", "--from", 3, "--to", 4]
+    result = run(*options)
+    assert result.code == 1
+    assert [step["assignor"] for step in result.record["steps"]] == [None, None]
+    assert all(step["failure"].startswith("failed: ") for step in result.record["steps"])
+    assert run(*options, "--format", "table").out.count("cmd:false failed:") == 2
+    assert "; cmd:false failed: " in run(*options, "--autoscaler", "keda").err
+
+
 def test_several_groups_give_several_yaml_documents(kassay, write_groups):
     done = kassay("scale", write_groups(GROUP, {**GROUP, "id": "b"}), "--autoscaler", "keda")
     assert [one["metadata"]["name"] for one in yaml.safe_load_all(done.out)] == ["shop-orders", "b"]
