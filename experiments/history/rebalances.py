@@ -171,19 +171,6 @@ def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
     )
 
 
-def compare_rebalance(rebalance: Rebalance) -> Comparison | None:
-    """Compare a rebalance with the optimum. Return None if the rebalance has no valid group."""
-    if rebalance.group is None:
-        return None
-    return compare_result(
-        rebalance.group,
-        rebalance.assignment,
-        assignor=rebalance.last.assignor or "",
-        rounds=rebalance.rounds,
-        owners_known=rebalance.unknown is None,
-    )
-
-
 def compare_result(
     group: Group,
     assignment: Assignment,

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.history.group_records import GroupRecord, decode_batches
+from kassay.experiments.history.rebalances import Rebalance, compare_result
 from kassay.experiments.spark.history_pipeline import RAW
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import Assignment
@@ -133,3 +135,16 @@ def group_records(raw: Iterable[dict]) -> list[GroupRecord]:
             GroupRecord(kind=record.kind, key=record.key, value=record.value, **position)
         )
     return records
+
+
+def compare_rebalance(rebalance: Rebalance) -> Comparison | None:
+    """Compare a rebalance with the optimum. Return None if the rebalance has no valid group."""
+    if rebalance.group is None:
+        return None
+    return compare_result(
+        rebalance.group,
+        rebalance.assignment,
+        assignor=rebalance.last.assignor or "",
+        rounds=rebalance.rounds,
+        owners_known=rebalance.unknown is None,
+    )

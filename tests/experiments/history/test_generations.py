@@ -8,11 +8,7 @@ import pytest
 
 from kassay.experiments.history.generations import generation_of, reconstruct_generations
 from kassay.experiments.history.group_records import GroupRecord
-from kassay.experiments.history.rebalances import (
-    compare_rebalance,
-    find_rebalances,
-    generation_rows,
-)
+from kassay.experiments.history.rebalances import find_rebalances, generation_rows
 from kassay.reference.model.group import Protocol
 from kassay.reference.protocol.group_messages import (
     ConsumerRecord,
@@ -24,6 +20,7 @@ from kassay.reference.protocol.group_messages import (
     tombstones,
 )
 from tests.experiments.history.sample_records import (
+    compare_rebalance,
     decode_rows,
     generation_steps,
     group_metadata_records,

@@ -12,7 +12,7 @@ import pytest
 
 from kassay.experiments.history.generations import reconstruct_generations
 from kassay.experiments.history.group_records import from_row, read_dump
-from kassay.experiments.history.rebalances import Rebalance, compare_rebalance, find_rebalances
+from kassay.experiments.history.rebalances import Rebalance, find_rebalances
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
@@ -21,6 +21,7 @@ from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import AssumedSubscriptions
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS
+from tests.experiments.history.sample_records import compare_rebalance
 from tests.experiments.sources.recorded_clients import (
     DATA,
     EXPECTED,
