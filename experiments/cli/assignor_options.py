@@ -46,7 +46,8 @@ def _complete_name(name: str, *, of_each_kind: bool) -> str:
             raise InputError(f"{program!r} does not exist or is not executable")
         return name
     if not is_library_assignor(name):
-        check_name("assignor", [*ASSIGNORS, "LIBRARY[@VERSION]:ASSIGNOR"], name)
+        forms = ["LIBRARY[@VERSION]:ASSIGNOR", "python:MODULE:FUNCTION", "cmd:COMMAND"]
+        check_name("assignor", [*ASSIGNORS, *forms], name)
     assignor = parse_library_assignor(name)
     if not of_each_kind:
         assignor.check_kind()
