@@ -114,7 +114,7 @@ def _shared_weights_bound(weights: Sequence[int], members: int) -> int:
 
     Of the first ``k * members + r`` weights, some ``j`` members have at least
     ``j * k + min(j, r)``. The bound is greatest for ``r`` or ``members - 1`` members: the least
-    sum of so many weights is a convex function of their number.
+    sum of their weights is a convex function of the number of members.
     """
     sums = list(accumulate(weights, initial=0))
     best = 0

@@ -1,8 +1,8 @@
 """Prove the fewest moves within limits, with CP-SAT and prices of partitions.
 
 A short search of CP-SAT solves most groups with few members. For the others, prices per weight
-prove a higher bound. They also exclude most moves from placements whose
-cost is the bound, so that CP-SAT finds such a placement, or proves that there is none.
+prove a higher bound. They also exclude most moves from placements whose cost is the bound, so that
+CP-SAT finds such a placement, or proves that none exists.
 """
 
 from collections.abc import Sequence

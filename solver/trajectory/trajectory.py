@@ -298,10 +298,10 @@ def _assignments_of(stream: Stream, counts: Sequence[Ints]) -> tuple[Assignment,
         own[rebalance.members] = np.arange(len(rebalance.members))
         own_numbers.append(own)
     for row, count in enumerate(stream.count.tolist()):
-        nobody = current = np.full(count, NO_OWNER, dtype=np.int64)
+        unowned = current = np.full(count, NO_OWNER, dtype=np.int64)
         for at, rebalance in enumerate(stream.rebalances):
             if not stream.assigned(at)[row]:
-                current = nobody
+                current = unowned
                 continue
             partitions = stream.partitions(row, at)
             if at == 0:
