@@ -428,7 +428,10 @@ def main(arguments: list[str] | None = None) -> Any:
 
 def _run(arguments: list[str] | None) -> Any:
     try:
-        return app(arguments)
+        try:
+            return app(arguments)
+        finally:
+            sys.stdout.flush()
     except Exception as error:
         from kassay.reference.model.errors import KassayError
 
@@ -446,11 +449,15 @@ def _run(arguments: list[str] | None) -> Any:
         if not isinstance(error, KassayError | OSError):
             raise
         print_error(_message(error))
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
         sys.exit(BAD_INPUT)
 
 
 def _discard_output() -> None:
-    """Redirect standard output to the null device after the reader closes the pipe."""
+    """Redirect standard output to the null device: else Python writes the rest, and exits 120."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,5 +1,6 @@
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -68,12 +69,16 @@ def test_tables_show_names_with_brackets_and_colons_unchanged(capsys):
     assert "[bold]orders[/bold] :smile:" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("output_format", ["jsonl", "table"])
-def test_a_full_device_is_one_error_line(write_groups, output_format):
+@pytest.mark.parametrize("command", ["solve", "solve --format table", "import"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_device_is_one_error_line(write_groups, command, unbuffered):
     groups = write_groups({"topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]})
-    command = [sys.executable, "-m", "kassay", "solve", str(groups), "--format", output_format]
+    arguments = [sys.executable, "-m", "kassay", *command.split(), str(groups)]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
     message = "kassay: cannot read or write: no space left on device\n"
     assert (done.returncode, done.stderr) == (2, message)
 
