@@ -257,7 +257,8 @@ def _start_with_flows(start: Start) -> LexicographicResult | None:
     return conflict_by_flow(start.flows.conflict)
 
 
-def _search_by_cpsat(task: LevelTask) -> int:
+def search_by_cpsat(task: LevelTask) -> int:
+    """Search for lower values of a level with CP-SAT; return a bound."""
     from kassay.solver.cpsat.level_search import search_level  # noqa: PLC0415 - slow to load
 
     return search_level(task.pool, task.level, task.bound, task.budget_of_cpsat)
@@ -545,7 +546,7 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "CP-SAT",
         lambda task: task.budget_of_cpsat.has_work,
-        _search_by_cpsat,
+        search_by_cpsat,
         Origin.CP_SAT,
         "CP-SAT supports all levels and constraints",
     ),

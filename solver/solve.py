@@ -10,7 +10,8 @@ from kassay.reference.model.group_remarks import require_group
 from kassay.solver import engine
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.constraints import Constraint
-from kassay.solver.engine import LevelTask
+from kassay.solver.counting_bounds import level_bound
+from kassay.solver.engine import LevelTask, search_by_cpsat
 from kassay.solver.evaluation import (
     binding_constraints,
     check_arc_costs,
@@ -204,6 +205,8 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
             contributed.append(UsedMethod.of_origin(bound.origin))
         if bound.value > proven.value:
             proven = bound
+    if proofs.proven is not None and not isinstance(level, Movement):
+        proven = min(proven, _bound_within_tolerances(task))
     if isinstance(level, Movement):
         proofs.searches.append(proofs.within(level, pool.limits()))
         proofs.searches[-1].raise_bound(*proven)
@@ -214,6 +217,25 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
     limit = level.tolerance.limit(claim.bound if is_at_bound else value)
     pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
     return contributed
+
+
+def _bound_within_tolerances(task: LevelTask) -> ProvenBound:
+    """Return a bound within the tolerances of the best known values.
+
+    If moves are proven before loads, the searches use lower limits, within the tolerances of the
+    bounds. Their bounds can be too high within the tolerances of the minima.
+    """
+    pool, reached = task.pool, task.pool.reached
+    pool.reached = [
+        replace(done, limit=done.claim.level.tolerance.limit(done.claim.value)) for done in reached
+    ]
+    task.bound = level_bound(pool.problem, task.level, pool.limits())
+    bound = ProvenBound(task.bound, Origin.COUNTING)
+    is_open = pool.value(task.level) > task.bound and not is_preference(task.level)
+    if is_open and task.is_after_moves and task.budget_of_cpsat.has_work:
+        bound = max(bound, ProvenBound(search_by_cpsat(task), Origin.CP_SAT))
+    pool.reached = reached
+    return bound
 
 
 def _known_bound(task: LevelTask) -> ProvenBound:

@@ -8,8 +8,10 @@ import pytest
 
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group import Client
+from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver import (
     Capacity,
+    CrossRack,
     HostImbalance,
     Imbalance,
     Movement,
@@ -33,6 +35,7 @@ from kassay.solver.incumbent_pool import (
     place_within,
 )
 from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
+from kassay.solver.objective import WEIGHTED_TOLERANCE
 from kassay.solver.problem import build_problem
 from kassay.solver.search.load_searches import max_loads
 from kassay.solver.search.movement_bound import price_by_weight
@@ -321,3 +324,28 @@ def test_first_searches_of_mixed_groups_start_without_a_placement(kind, monkeypa
         search = search.within([(level, permitted)])
         search.run(SearchBudget.start(SearchLimits(stop=stop)))
     assert calls == [(True, True)] * 2
+
+
+def test_bound_of_a_level_after_the_moves_holds_within_the_tolerance_of_the_minimum():
+    # Loads of 53, 50, 48 and 47 units of 1,000, and one partition of weight 1: the minimum is
+    # 50,000, its bound 49,501. One move is enough within the tolerance of both, but only within
+    # that of the minimum, 51,000, it need not go to the member in the other rack.
+    units = [(3, 2) * 10 + (3,), (2,) * 25, (3,) * 16, (2,) * 23 + (1,)]
+    weights = [1_000 * unit for owned in units for unit in owned] + [1]
+    owners = [member for member, owned in enumerate(units) for _ in owned] + [1]
+    topic = Topic("t", len(weights), weights=tuple(weights), racks=(("a",),) * len(weights))
+    members = tuple(
+        Member(
+            f"member-{member}",
+            subscription=("t",),
+            owned=Partitions.of([("t", at) for at, owner in enumerate(owners) if owner == member]),
+            generation=1,
+            rack="z" if member == 3 else "a",
+        )
+        for member in range(4)
+    )
+    levels = (Imbalance("makespan", tolerance=WEIGHTED_TOLERANCE), Movement(), CrossRack())
+    solution = solve(Group((topic,), members), levels=levels, limits=SearchLimits(work=2))
+    assert solution.level("makespan").bound < 50_000
+    assert (solution.level("movement").value, solution.level("movement").bound) == (1, 1)
+    assert solution.level("cross_rack").bound <= 24
