@@ -345,7 +345,7 @@ class FewestMovesProofs:
 
 _WORK_FOR_FEW_MOVES, _MOVE_STEP = 1.0, 1e-4
 """Work for the first placement with few moves, whatever the limit, and of one move."""
-_EXCHANGE_STEP = 1.5e-4
+_EXCHANGE_STEP = 1e-4
 """Measured work of one exchange of a beam search."""
 _MIN_PARTITIONS = 60
 _CHOICES_BEYOND_CPSAT = 3_000
