@@ -134,10 +134,14 @@ class IncumbentPool:
 
     def add(self, placement: Placement) -> bool:
         """Add a placement if it meets the constraints; return whether it meets them."""
-        is_valid = not any(violated(self.problem, self.constraints, placement))
+        is_valid = self.is_permitted(placement)
         if is_valid:
             self.placements.append(placement)
         return is_valid
+
+    def is_permitted(self, placement: Placement) -> bool:
+        """Return whether a placement meets the constraints."""
+        return not any(violated(self.problem, self.constraints, placement))
 
     def incumbent(self, level: Level) -> Placement:
         """Return the best placement on a level within the limits of the finished levels."""

@@ -354,6 +354,8 @@ class NeighbourhoodSearch:
     costs: Ints
     rng: np.random.Generator
     budget: SearchBudget = field(default_factory=lambda: SearchBudget(inf))
+    is_permitted: Callable[[Placement], bool] = lambda _: True
+    """Whether a placement meets the constraints."""
     found: list[tuple[float, int]] = field(init=False, default_factory=list)
     """Work spent until each improvement, and its cost."""
 
@@ -393,6 +395,8 @@ class NeighbourhoodSearch:
             else:
                 following = self._reassigned(best)
             if following is None or (reached := self.cost(following)) > cost:
+                continue
+            if not self.is_permitted(following):
                 continue
             if reached < cost:
                 gains[method] += 1

@@ -397,11 +397,10 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 
 def may_exchange(pool: IncumbentPool, level: Movement) -> bool:
-    """Return whether `MovementSearch` accepts the constraints, the size and the weights."""
+    """Return whether `MovementSearch` accepts the size and the weights."""
     problem = pool.problem
     return (
-        all(isinstance(rule, MaxMoves | Capacity) for rule in pool.constraints)
-        and problem.partition_count >= _MIN_PARTITIONS
+        problem.partition_count >= _MIN_PARTITIONS
         and not problem.has_big_loads
         and movement_costs(problem, level).dtype != object
         and problem.group.is_weighted
@@ -440,7 +439,9 @@ class MovementSearch:
 
         problem, pool = self.pool.problem, self.pool
         costs, rng = movement_costs(problem, self.level), np.random.default_rng(self.budget.seed)
-        search = NeighbourhoodSearch(problem, min(permitted), costs, rng, self.budget)
+        search = NeighbourhoodSearch(
+            problem, min(permitted), costs, rng, self.budget, pool.is_permitted
+        )
         start = self._initial_placement(search)
         if not self.budget.has_work:
             return 0
@@ -463,9 +464,9 @@ class MovementSearch:
         """
         soon = self.budget.part(_INITIAL_SHARE).for_first_result(_WORK_FOR_FEW_MOVES / 2)
         start = search.initial_solution(keep_owned(self.pool.problem), soon.counted(_MOVE_STEP))
-        if start is not None:
-            self.pool.add(start)
-        if start is None or search.cost(start) > self.pool.value(self.level):
+        if start is None or not self.pool.add(start):
+            return self.pool.incumbent(self.level)
+        if search.cost(start) > self.pool.value(self.level):
             return self.pool.incumbent(self.level)
         return start
 
