@@ -206,7 +206,7 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
         if bound.value > proven.value:
             proven = bound
     if proofs.proven is not None and not isinstance(level, Movement):
-        proven = min(proven, _bound_within_tolerances(task))
+        proven = _bound_within_tolerances(task, proven)
     if isinstance(level, Movement):
         proofs.searches.append(proofs.within(level, pool.limits()))
         proofs.searches[-1].raise_bound(*proven)
@@ -219,23 +219,26 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
     return contributed
 
 
-def _bound_within_tolerances(task: LevelTask) -> ProvenBound:
+def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBound:
     """Return a bound within the tolerances of the best known values.
 
     If moves are proven before loads, the searches use lower limits, within the tolerances of the
     bounds. Their bounds can be too high within the tolerances of the minima.
     """
     pool, reached = task.pool, task.pool.reached
-    pool.reached = [
+    within = [
         replace(done, limit=done.claim.level.tolerance.limit(done.claim.value)) for done in reached
     ]
+    if all(one.limit == other.limit for one, other in zip(within, reached, strict=True)):
+        return proven
+    pool.reached = within
     task.bound = level_bound(pool.problem, task.level, pool.limits())
     bound = ProvenBound(task.bound, Origin.COUNTING)
     is_open = pool.value(task.level) > task.bound and not is_preference(task.level)
     if is_open and task.is_after_moves and task.budget_of_cpsat.has_work:
         bound = max(bound, ProvenBound(search_by_cpsat(task), Origin.CP_SAT))
     pool.reached = reached
-    return bound
+    return min(proven, bound)
 
 
 def _known_bound(task: LevelTask) -> ProvenBound:
