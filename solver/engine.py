@@ -423,16 +423,10 @@ BOUNDS: tuple[Row[LevelTask, ProvenBound], ...] = (
         "relaxations that the starts solved",
     ),
     Row(
-        "moves proven before loads",
-        lambda task: isinstance(task.level, Movement) and task.move_proofs.proven is not None,
-        lambda task: cast("ProvenBound", task.move_proofs.proven),
-        "the fewest moves are proven, whatever the minimum of loads",
-    ),
-    Row(
         "earlier searches for moves",
         lambda task: isinstance(task.level, Movement) and bool(task.move_proofs.searches),
         lambda task: task.move_proofs.within(task.movement_level, task.pool.limits()).proven,
-        "bounds within higher limits are valid within lower ones",
+        "bounds within higher limits, also those proven before the loads, are valid within lower",
     ),
 )
 """Bounds of one level before its searches; the greatest one is used."""
