@@ -14,15 +14,19 @@ def test_each_row_has_its_own_name():
     assert len(set(names)) == len(names) > 30
 
 
+def test_the_groups_of_each_row_name_a_row():
+    assert set(ablation.trials_of_rows()) <= set(ablation.row_names())
+
+
 def test_a_removed_row_does_not_run():
     levels = (Imbalance(Measure.MAKESPAN),)
-    case = Case("small", random_group(random.Random(3)), levels)
-    known, ran = ablation.recorded_answer(case, 1.0)
+    trial = ablation.Trial(Case("small", random_group(random.Random(3)), levels), 1.0)
+    known, ran = ablation.recorded_answer(trial)
     assert "enumeration" in ran
-    with ablation.changed_rows(lambda row: None if row.name == "enumeration" else row):
-        without, ran = ablation.recorded_answer(case, 1.0)
+    with ablation.without_row("enumeration"):
+        without, ran = ablation.recorded_answer(trial)
     assert "enumeration" not in ran
     assert without.values == known.values
-    table = ablation.measure([case], 1.0)
+    table = ablation.measure([(trial, None)])
     assert table[2:] == [line for line in table[2:] if line.count("|") == 8]
     assert any(line.startswith("| enumeration | 1 | 0 | 0 | 0 |") for line in table)
