@@ -482,16 +482,6 @@ SEARCHES: tuple[Search, ...] = (
         "lower loads help only if the fewest moves depend on the minimum",
     ),
     Search(
-        "moves before loads, if their bounds are equal",
-        lambda task: task.lowers_loads_freely and task.move_proofs.may_come_first(task.index),
-        lambda task: task.move_proofs.search_first(
-            task.index, task.bound, task.budget, is_last=False
-        ),
-        Origin.CP_SAT,
-        "moves that are the fewest within the tolerance of the bound and of the best load are the "
-        "fewest for the minimum between them, which then needs no search",
-    ),
-    Search(
         "balancing",
         lambda task: task.lowers_loads_freely and may_balance(task.pool),
         lambda task: balance_loads(task.pool, task.imbalance_level, task.budget),
@@ -511,7 +501,8 @@ SEARCHES: tuple[Search, ...] = (
             task.whole if isinstance(task.level, HostImbalance) else task.budget,
         ),
         Origin.CP_SAT,
-        "the same with better placements, and also if counting gives different bounds",
+        "moves that are the fewest within the tolerance of the bound and of the best load are the "
+        "fewest for the minimum between them, which then needs no search",
     ),
     Search(
         "packing of identical members",

@@ -254,8 +254,6 @@ class FewestMovesProofs:
     searches: list[FewestMovesProof] = field(default_factory=list)
     has_found: bool = False
     """Whether CP-SAT found a placement before the minimum of loads."""
-    _searched_at: tuple[int, int] | None = None
-    """Level and its best known value, when the fewest moves were last searched before it."""
 
     def may_come_first(self, index: int) -> bool:
         """Return whether moves may be searched before the minimum of a level of loads."""
@@ -267,20 +265,13 @@ class FewestMovesProofs:
             and has_few_choices(problem)
         )
 
-    def search_first(
-        self, index: int, bound: int, budget: SearchBudget, *, is_last: bool = True
-    ) -> None:
+    def search_first(self, index: int, bound: int, budget: SearchBudget) -> None:
         """Search for the fewest moves before the minimum of loads that have a tolerance.
 
         The minima of the loads are between their bounds and the best known values. If the fewest
         moves are equal within the tolerances of both, the minima do not matter for the moves.
-        Unless this is the last attempt, there is no search if counted bounds differ already, or if
-        the search needs prices, which are better for lower loads.
         """
         pool = self.pool
-        best = (index, pool.value(pool.levels[index]))
-        if self._searched_at == best:
-            return
         strict, loose = pool.limits(), pool.limits()
         moves = next(level for level in pool.levels[index:] if isinstance(level, Movement))
         for level in takewhile(lambda one: one is not moves, pool.levels[index:]):
@@ -296,14 +287,7 @@ class FewestMovesProofs:
                 return
             loose.append((level, level.tolerance.limit(level_value(pool.problem, level, known))))
             strict.append((level, lowest))
-        search = self.within(moves, loose)
-        is_early = search.bound != level_bound(pool.problem, moves, strict) or (
-            search.prices_first and not search.is_proven
-        )
-        if not is_last and is_early:
-            return
-        self._searched_at = best
-        within, proven = budget.part(search.first_share), {}
+        within, proven = budget.part(self.within(moves, loose).first_share), {}
         for is_loose in (True, False):
             search = self.within(moves, loose if is_loose else strict)
             search.preferred = strict if is_loose else None
