@@ -94,8 +94,6 @@ from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
 _LOADS_AFTER_MOVES_WORK = 1.0
 """Work of CP-SAT for the loads after the moves, where it rarely proves the minimum."""
-_FIRST_BALANCING_WORK = 0.1
-"""Work to lower the loads before the first search for the fewest moves."""
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -471,15 +469,6 @@ SEARCHES: tuple[Search, ...] = (
         lambda task: repair_overloads(task.pool, task.level, task.bound, task.budget),
         Origin.EXCHANGE,
         "the only fast search with hosts, speeds, racks and constraints",
-    ),
-    Search(
-        "brief balancing",
-        lambda task: task.lowers_loads_freely and may_balance(task.pool),
-        lambda task: balance_loads(
-            task.pool, task.imbalance_level, task.budget.until(_FIRST_BALANCING_WORK)
-        ),
-        Origin.COUNTING,
-        "lower loads help only if the fewest moves depend on the minimum",
     ),
     Search(
         "balancing",
