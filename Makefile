@@ -142,7 +142,7 @@ site: $(VENV)/.docs ## Build the documentation site in out/site
 # ---- Checks -----------------------------------------------------------------
 
 .PHONY: test
-test: setup ## Run the tests of every kind in at most five minutes, on WORKERS=2 processes
+test: setup ## Run the tests of every kind in at most four minutes, on WORKERS=2 processes
 	$(BIN)/python -m pytest $(PARALLEL)
 
 .PHONY: test-all
