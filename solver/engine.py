@@ -424,7 +424,7 @@ BOUNDS: tuple[Row[LevelTask, ProvenBound], ...] = (
         "earlier searches for moves",
         lambda task: isinstance(task.level, Movement) and bool(task.move_proofs.searches),
         lambda task: task.move_proofs.within(task.movement_level, task.pool.limits()).proven,
-        "bounds within higher limits, also those proven before the loads, are valid within lower",
+        "bounds within higher limits, also those proven before the loads, hold within lower ones",
     ),
 )
 """Bounds of one level before its searches; the greatest one is used."""

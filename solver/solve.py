@@ -223,7 +223,8 @@ def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBoun
     """Return a bound within the tolerances of the best known values.
 
     If moves are proven before loads, the searches use lower limits, within the tolerances of the
-    bounds. Their bounds can be too high within the tolerances of the minima.
+    bounds. Their bounds can be too high within the tolerances of the minima, so that CP-SAT, the
+    last search, runs again within the tolerances of the best known values.
     """
     pool, reached = task.pool, task.pool.reached
     within = [

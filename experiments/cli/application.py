@@ -431,6 +431,7 @@ def _run(arguments: list[str] | None) -> Any:
         try:
             return app(arguments)
         finally:
+            # Otherwise, an error of the last write appears when Python exits, and is not handled.
             sys.stdout.flush()
     except Exception as error:
         from kassay.reference.model.errors import KassayError

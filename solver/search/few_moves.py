@@ -347,7 +347,7 @@ _WORK, _WORK_OF_MODEL = 0.5, 0.01
 
 @dataclass
 class NeighbourhoodSearch:
-    """Large neighbourhood search for few moves within a maximum load."""
+    """Large neighbourhood search for few moves within a maximum load and constraints."""
 
     problem: Problem
     max_load: int

@@ -448,9 +448,8 @@ class MovementSearch:
         """
         soon = self.budget.part(_INITIAL_SHARE).for_first_result(_WORK_FOR_FEW_MOVES / 2)
         start = search.initial_solution(keep_owned(self.pool.problem), soon.counted(_MOVE_STEP))
-        if start is None or not self.pool.add(start):
-            return self.pool.incumbent(self.level)
-        if search.cost(start) > self.pool.value(self.level):
+        is_valid = start is not None and self.pool.add(start)
+        if start is None or not is_valid or search.cost(start) > self.pool.value(self.level):
             return self.pool.incumbent(self.level)
         return start
 
