@@ -1,4 +1,4 @@
-"""Tests of docs/extending.md: its changes are applied to a copy of the packages and run."""
+"""Tests of docs/extending.md: its examples are applied to a copy of the packages and run."""
 
 import json
 import os
@@ -55,9 +55,10 @@ def apply_diff(diff: str, root: Path) -> None:
 
 
 def changes(title: str) -> dict[str, str]:
-    """Return the diffs of a section by file."""
-    diffs = re.findall(r"^```diff\n(.*?)^```", section(title), re.MULTILINE | re.DOTALL)
-    return {re.search(r"^\+\+\+ b/(.+)$", diff, re.MULTILINE)[1]: diff for diff in diffs}
+    """Return the changes of the example that a section links, by file."""
+    example = re.search(r"\]\(\.\./(examples/extending/\w+\.diff)\)", section(title))[1]
+    diffs = re.split(r"^(?=--- )", (ROOT / example).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.search(r"^\+\+\+ b/(.+)$", diff, re.MULTILINE)[1]: diff for diff in diffs[1:]}
 
 
 def apply_section(title: str, root: Path, *, left_out: str | None = None) -> None:
