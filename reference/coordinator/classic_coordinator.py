@@ -5,7 +5,7 @@ org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 """
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from kassay.reference.coordinator.classic_group import (
@@ -96,11 +96,32 @@ class ClassicCoordinator:
         if len(self.group.members) > config.max_size:
             self._prepare_rebalance()
 
-    def adopt(self, record: GroupMetadata) -> None:
-        """Take over the members and assignments of a stable group."""
+    def adopt(self, record: GroupMetadata, *, has_user_data: bool = False) -> None:
+        """Take over the members and assignments of a stable group.
+
+        ``has_user_data`` states whether its assignments contain data of the assignor.
+        """
         self._restore(record)
+        self.group.has_user_data = has_user_data
         self.log.append("group", record)
         self._start_sessions()
+
+    def downgrade(self, members: Iterable[tuple[JoinRequest, Partitions]], epoch: int) -> None:
+        """Take over the members of a group of the consumer protocol, and start a rebalance.
+
+        Each member has its last JoinGroup request and its partitions. Generations continue from
+        the epoch of the group.
+        """
+        group = self.group
+        group.generation = epoch
+        for request, assignment in members:
+            member = ClassicMember(request.member_id, request)
+            member.assignment = assignment
+            group.add(member, None)
+        group.protocol = group.select_protocol()
+        group.state = STABLE
+        self._start_sessions()
+        self._prepare_rebalance()
 
     def _start_sessions(self) -> None:
         for member in self.group.members.values():
@@ -134,6 +155,7 @@ class ClassicCoordinator:
                 return
             member.sync_reply = reply
             if group.leader == member.id:
+                group.has_user_data = request.has_user_data
                 self._store_assignment(request.assignments or {})
 
     def _store_assignment(self, assignments: Mapping[str, Partitions]) -> None:

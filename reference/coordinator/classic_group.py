@@ -102,6 +102,7 @@ class ClassicGroup:
     """State of one classic group, which only `ClassicCoordinator` changes.
 
     ``on_state_change`` is called with the time in milliseconds and the new state.
+    ``has_user_data`` states whether the assignments contain data of the assignor.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class ClassicGroup:
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
+        self.has_user_data = False
         self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}
         self.pending_joins: dict[str, None] = {}

@@ -5,7 +5,8 @@ reconciles with it separately: it revokes partitions first, then gets released o
 
 A rolling upgrade converts a classic group to a group of the consumer protocol when its first
 member of the consumer protocol joins. The other members keep sending requests of the classic
-protocol until they are upgraded.
+protocol until they are upgraded. A downgrade converts the group back when its last member of the
+consumer protocol leaves.
 
 Upstream: ConsumerGroup.fromClassicGroup and the ``consumerGroup...`` and
 ``classicGroup...ToConsumerGroup`` methods of
@@ -35,6 +36,7 @@ from kassay.reference.coordinator.runtime import (
     cancel_timer,
 )
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol.group_messages import (
@@ -56,6 +58,10 @@ JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 Assignor = Callable[[Group], Assignment]
 
 
+class UpgradeRefusedError(KassayError):
+    """Error: a classic group cannot be converted to a group of the consumer protocol."""
+
+
 class Heartbeat(NamedTuple):
     """ConsumerGroupHeartbeat request. A field is None if its value is unchanged."""
 
@@ -67,6 +73,8 @@ class Heartbeat(NamedTuple):
     instance_id: str | None = None
     client: str = "consumer"
     rack: str | None = None
+    assignor: str | None = None
+    joined: JoinRequest | None = None  # the request that a member of the classic protocol sent
 
 
 class HeartbeatResponse(NamedTuple):
@@ -80,7 +88,8 @@ class HeartbeatResponse(NamedTuple):
 class ConsumerCoordinator:
     """Coordinator of one group, which handles heartbeats and timeouts, and writes the log.
 
-    The group is loaded from the log; sessions and revocation timeouts restart.
+    The group is loaded from the log; sessions and revocation timeouts restart. ``downgrade`` is
+    called when the last member of the consumer protocol has left a group of classic members.
     """
 
     def __init__(
@@ -92,8 +101,10 @@ class ConsumerCoordinator:
         log: Log | None = None,
         *,
         config: CoordinatorConfig = DEFAULTS,
+        downgrade: Callable[[ConsumerGroup], None] | None = None,
     ) -> None:
         self.log = Log() if log is None else log
+        self._downgrade = downgrade
         self.group = ConsumerGroup(group_id, topics, self.log)
         self.offsets = self.group.offsets
         self._clock = clock
@@ -130,14 +141,21 @@ class ConsumerCoordinator:
         """Handle a heartbeat, with which a member joins, leaves or acknowledges an assignment."""
         if request.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
+        if self._changes_nothing(request):
+            self.restart_session(request.member_id)
+            return HeartbeatResponse(NO_ERROR, request.epoch)
         previous = self._find_member(request)
         if isinstance(previous, ErrorCode):
             return HeartbeatResponse(previous)
         member = _updated(previous, request)
         changed = member.subscription != previous.subscription
+        preferred = "" if request.assignor is None else self.group.preferred_assignor()
         if member != previous or member.id not in self.group.members:
             self.group.put_member(member)
-        if changed or (
+        changes_assignor = (
+            member.assignor != previous.assignor and self.group.preferred_assignor() != preferred
+        )
+        if (changed or changes_assignor) or (
             self._topics_changed and self.group.hash_metadata() != self.group.metadata_hash
         ):
             self.group.bump_epoch()
@@ -149,6 +167,24 @@ class ConsumerCoordinator:
         if request.epoch == JOIN_EPOCH or is_full or reconciled.assigned != previous.assigned:
             return HeartbeatResponse(NO_ERROR, reconciled.epoch, reconciled.assigned)
         return HeartbeatResponse(NO_ERROR, reconciled.epoch)
+
+    def _changes_nothing(self, request: Heartbeat) -> bool:
+        """Return whether a heartbeat only restarts the session, as most heartbeats do."""
+        group = self.group
+        if request.owned is not None or request.subscription is not None or self._topics_changed:
+            return False
+        member = group.members.get(request.member_id)
+        return (
+            member is not None
+            and member.joined is None
+            and request.epoch == member.epoch == group.target_epoch == group.epoch
+            and member.state is MemberState.STABLE
+            and request.instance_id in (None, member.instance_id)
+            and request.client in (None, member.client)
+            and request.rack in (None, member.rack)
+            and request.assignor is None
+            and request.rebalance_timeout is None
+        )
 
     def _find_member(self, request: Heartbeat) -> ConsumerMember | ErrorCode:
         """Return the member that sent a heartbeat, a new member for a join, or an error code."""
@@ -167,7 +203,9 @@ class ConsumerCoordinator:
         """Give a new member id to a static member that has left and joins again."""
         if request.epoch != JOIN_EPOCH:
             return ErrorCode.FENCED_INSTANCE_ID
-        if replaced.epoch != STATIC_LEAVE_EPOCH:
+        # Since 4.4, only if both members use the consumer protocol.
+        is_checked = replaced.joined is None and request.joined is None
+        if is_checked and replaced.epoch != STATIC_LEAVE_EPOCH:
             return ErrorCode.UNRELEASED_INSTANCE_ID
         self._cancel_timers(replaced.id)
         return self.group.replace_static_member(replaced, request.member_id)
@@ -256,9 +294,18 @@ class ConsumerCoordinator:
     def fence(self, member_id: str) -> None:
         """Remove a member from the group, and increase the group epoch."""
         if member_id in self.group.members:
+            is_last = self.group.members[member_id].joined is None
             self._cancel_timers(member_id)
             self.group.remove(member_id)
-            self.group.bump_epoch()
+            if not (is_last and self.downgrade_if_classic()):
+                self.group.bump_epoch()
+
+    def downgrade_if_classic(self) -> bool:
+        """Convert the group if all its members use the classic protocol, and return whether."""
+        if self._downgrade is None or not self.group.uses_classic_protocol:
+            return False
+        self._downgrade(self.group)
+        return True
 
     def _cancel_timers(self, member_id: str) -> None:
         cancel_timer(self._sessions, member_id)
@@ -278,12 +325,16 @@ def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
         "rack": request.rack,
         "subscription": None if subscription is None else tuple(sorted(subscription)),
         "rebalance_timeout": request.rebalance_timeout,
+        "assignor": request.assignor,
+        "joined": request.joined,
     }
     changes: dict[str, Any] = {
         name: value
         for name, value in given.items()
         if value is not None and value != getattr(member, name)
     }
+    if request.joined is None and member.joined is not None:
+        changes["joined"] = None  # The member joins again with the consumer protocol.
     return replace(member, **changes) if changes else member
 
 
@@ -314,12 +365,16 @@ class ClassicMembers:
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
         """Handle a JoinGroup request. The broker, not a leader, computes the assignment."""
-        member = self._coordinator.group.members.get(request.member_id)
         if request.member_id == UNKNOWN_MEMBER:
-            new_id = self._new_id(request.client)
+            new_id = self._new_id(request.instance_id or request.client)
             self._pending.add(new_id)
-            reply(JoinResponse(ErrorCode.MEMBER_ID_REQUIRED, new_id))
-            return
+            if request.instance_id is None:
+                reply(JoinResponse(ErrorCode.MEMBER_ID_REQUIRED, new_id))
+                return
+            request = request._replace(member_id=new_id)
+        group = self._coordinator.group
+        was_classic = group.uses_classic_protocol
+        member = group.members.get(request.member_id)
         if member is None and request.member_id not in self._pending:
             reply(JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER))
             return
@@ -335,9 +390,13 @@ class ClassicMembers:
                 request.instance_id,
                 request.client,
                 protocol.metadata.rack,
+                joined=request,
             )
         )
         reply(JoinResponse(response.code, request.member_id, response.epoch, protocol.name))
+        if not was_classic:
+            # A static member of the classic protocol may replace the last other member.
+            self._coordinator.downgrade_if_classic()
 
     def sync(self, request: SyncRequest, reply: SyncReply) -> None:
         """Handle a SyncGroup request. The response has the current assignment of the member."""
@@ -385,7 +444,14 @@ class ClassicMembers:
 
 
 def converted_members(group: ClassicGroup) -> list[ConsumerMember]:
-    """Convert the members of a classic group. Their epoch is the generation of the group."""
+    """Convert the members of a classic group. Their epoch is the generation of the group.
+
+    Raise UpgradeRefusedError if data of the assignor would be lost.
+    """
+    if group.members and group.has_user_data:
+        raise UpgradeRefusedError(
+            f"the assignments of {group.protocol!r} contain data that the conversion would lose"
+        )
     members = []
     for member in group.members.values():
         subscription = member.metadata(group.protocol)
@@ -400,6 +466,14 @@ def converted_members(group: ClassicGroup) -> list[ConsumerMember]:
                 epoch=group.generation,
                 previous_epoch=group.generation,
                 assigned=frozenset(member.assignment),
+                joined=JoinRequest(
+                    member.id,
+                    member.offers,
+                    member.client,
+                    member.instance_id,
+                    member.session_timeout,
+                    member.rebalance_timeout,
+                ),
             )
         )
     return members

@@ -7,14 +7,17 @@ ConsumerGroup, group-coordinator 4.x.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 from kassay.reference.coordinator.runtime import Log
+from kassay.reference.java_collections import first_in_map
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import (
+    JoinRequest,
     OffsetCommit,
     PartitionsByTopicId,
     current_assignment,
@@ -27,6 +30,8 @@ from kassay.reference.protocol.group_messages import (
 from kassay.reference.protocol.record_codec import Fields, decode
 from kassay.reference.protocol.record_schemas import RecordType
 
+DEFAULT_ASSIGNOR = "uniform"
+"""First assignor of ``group.consumer.assignors``."""
 PartitionSet = frozenset[TopicPartition]
 NONE: PartitionSet = frozenset()
 
@@ -51,6 +56,8 @@ class ConsumerMember:
     instance_id: str | None = None
     client: str = "consumer"
     rack: str | None = None
+    assignor: str | None = None  # assignor of the broker that the member requests
+    joined: JoinRequest | None = None  # last JoinGroup request of a member of the classic protocol
     rebalance_timeout: int = 300_000  # maximum time to revoke partitions, in ms
     epoch: int = 0
     previous_epoch: int = 0  # the member is still in it if a response was lost
@@ -180,6 +187,22 @@ class ConsumerGroup:
             member_id = self.static_members.get(instance_id, "")
         return self.members.get(member_id)
 
+    @property
+    def uses_classic_protocol(self) -> bool:
+        """Return whether the group has members, and all of them use the classic protocol."""
+        members = self.members.values()
+        return bool(members) and all(one.joined is not None for one in members)
+
+    def preferred_assignor(self) -> str:
+        """Return the assignor that most members request, or the default of the broker.
+
+        Of several, it is the first in the order of a Java map.
+        """
+        votes = Counter(one.assignor for one in self.members.values() if one.assignor is not None)
+        most = max(votes.values(), default=0)
+        names = [name for name, count in votes.items() if count == most]
+        return first_in_map(names, largest_size=len(votes)) or DEFAULT_ASSIGNOR
+
     def target_of(self, member_id: str) -> PartitionSet:
         """Return the target assignment of a member as a set."""
         target = self.target.get(member_id, NO_PARTITIONS)
@@ -235,6 +258,7 @@ class ConsumerGroup:
             client_id=member.client,
             subscription=member.subscription,
             rebalance_timeout=member.rebalance_timeout,
+            assignor=member.assignor,
         )
         self._log.append(("member", member.id), record)
 
@@ -359,6 +383,7 @@ class ConsumerGroup:
                             client=fields["client_id"],
                             subscription=tuple(fields["topics"]),
                             rebalance_timeout=fields["rebalance_timeout"],
+                            assignor=fields["assignor"],
                         )
                     )
                 case RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:

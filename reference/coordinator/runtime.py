@@ -116,6 +116,11 @@ class Log:
         self._records: dict[object, LogRecord | Callable[[], LogRecord]] = {}
         self.writes = 0
 
+    def emptied(self) -> "Log":
+        """Delete all records, and return the log."""
+        self._records.clear()
+        return self
+
     def append(self, identity: object, record: LogRecord | Callable[[], LogRecord]) -> None:
         """Append a record to the log.
 

@@ -140,6 +140,7 @@ class ErrorCode(StrEnum):
     COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE"
     FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
     FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
+    GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
     GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
     ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
     INCONSISTENT_GROUP_PROTOCOL = "INCONSISTENT_GROUP_PROTOCOL"
@@ -200,13 +201,17 @@ class JoinResponse(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """SyncGroup request. Only the leader's request contains assignments."""
+    """SyncGroup request. Only the leader's request contains assignments.
+
+    ``has_user_data`` states whether the assignments contain data of the assignor.
+    """
 
     member_id: str
     generation: int
     assignments: Mapping[str, Partitions] | None = None
     instance_id: str | None = None
     protocol: str | None = None
+    has_user_data: bool = False
 
 
 class SyncResponse(NamedTuple):
@@ -388,6 +393,7 @@ def member_metadata(
     client_id: str,
     subscription: Iterable[str],
     rebalance_timeout: int,
+    assignor: str | None = None,
 ) -> ConsumerRecord:
     """Return the record with a member's identity and subscription."""
     fields = {
@@ -398,7 +404,7 @@ def member_metadata(
         "topics": list(subscription),
         "regex": "",
         "rebalance_timeout": rebalance_timeout,
-        "assignor": None,
+        "assignor": assignor,
     }
     return ConsumerRecord(RecordType.CONSUMER_GROUP_MEMBER_METADATA, group, member_id, fields)
 

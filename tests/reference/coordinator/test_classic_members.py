@@ -8,6 +8,8 @@ from kassay.reference.coordinator.consumer_coordinator import (
     ClassicMembers,
     ConsumerCoordinator,
     Heartbeat,
+    UpgradeRefusedError,
+    converted_members,
 )
 from kassay.reference.coordinator.consumer_group import ConsumerMember
 from kassay.reference.coordinator.runtime import Clock
@@ -19,6 +21,7 @@ from kassay.reference.protocol.group_messages import (
     SupportedProtocol,
     SyncRequest,
 )
+from tests.reference.coordinator.driver import Driver
 
 T = [TopicPartition("t", number) for number in range(4)]
 
@@ -107,3 +110,80 @@ def test_requests_with_an_unknown_member_or_generation_fail(members):
 def test_a_member_that_leaves_increases_the_epoch(coordinator, members):
     members.leave("a")
     assert (str(coordinator.group.state), coordinator.group.epoch) == ("Empty", 8)
+
+
+def consumer(coordinator, member_id, *, assignor=None, instance_id=None, epoch=0):
+    owned = frozenset() if epoch == 0 else None
+    return coordinator.heartbeat(
+        Heartbeat(
+            member_id,
+            epoch,
+            ("t",) if epoch == 0 else None,
+            owned,
+            1_000 if epoch == 0 else None,
+            instance_id,
+            assignor=assignor,
+        )
+    )
+
+
+def test_a_static_classic_member_is_replaced_without_having_left():
+    created = ConsumerCoordinator("g", Clock(), halves, [Topic(name="t", partitions=4)])
+    request = JoinRequest("a", (SupportedProtocol("range", ConsumerSubscription(("t",))),))
+    created.adopt(
+        [
+            ConsumerMember(
+                id="a",
+                subscription=("t",),
+                instance_id="i",
+                epoch=7,
+                previous_epoch=7,
+                assigned=frozenset(T),
+                joined=request,
+            )
+        ],
+        epoch=7,
+    )
+    answer = consumer(created, "new", instance_id="i")
+    assert (str(answer.code), answer.epoch, answer.assigned) == ("NONE", 7, frozenset(T))
+    # Between two members of the consumer protocol, the first one must have left.
+    assert str(consumer(created, "newer", instance_id="i").code) == "UNRELEASED_INSTANCE_ID"
+
+
+def test_most_members_select_the_assignor_of_the_broker(coordinator):
+    group = coordinator.group
+    assert group.preferred_assignor() == "uniform"
+    for member_id, preferred in (("b", "range"), ("c", "range")):
+        consumer(coordinator, member_id, assignor="range")
+        assert group.preferred_assignor() == preferred
+    consumer(coordinator, "d", assignor="uniform")
+    assert group.preferred_assignor() == "range"
+    epoch = group.epoch
+    consumer(coordinator, "e", assignor="uniform")
+    assert group.preferred_assignor() == "uniform"  # the first of two in the order of a Java map
+    assert group.epoch == epoch + 1
+
+
+def test_the_last_member_of_the_consumer_protocol_downgrades_the_group():
+    converted = []
+    created = ConsumerCoordinator(
+        "g", Clock(), halves, [Topic(name="t", partitions=4)], downgrade=converted.append
+    )
+    classic = ClassicMembers(created, numbered_member_ids())
+    consumer(created, "modern")
+    new = join(classic, "", [])
+    join(classic, new.member_id, [])
+    assert not converted
+    epoch = created.group.epoch
+    consumer(created, "modern", epoch=-1)
+    assert converted == [created.group]
+    assert (list(created.group.members), created.group.epoch) == ([new.member_id], epoch)
+
+
+def test_assignments_with_data_of_the_assignor_are_not_converted():
+    driver = Driver()
+    driver.run_until_stable("c0", "c1")
+    assert len(converted_members(driver.group)) == 2
+    driver.group.has_user_data = True
+    with pytest.raises(UpgradeRefusedError, match="would lose"):
+        converted_members(driver.group)
