@@ -18,8 +18,8 @@ from benchmarks.timing import Timing, run_alone
 from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import log_normal
 from kassay.experiments.comparison.compare import compare
+from kassay.experiments.planning.forecast import optimum_record
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.predictions import predict
 from kassay.experiments.planning.survey import survey_group
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
@@ -27,7 +27,7 @@ from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
-from kassay.solver.sizing import Resizing, load_by_member_count, member_loss, members_needed
+from kassay.solver.sizing import Resizing, load_by_member_count, members_needed
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 
@@ -73,14 +73,13 @@ FUNCTIONS: dict[str, _Call] = {
     "plan": lambda group, limits: plan(group, limits=limits),
     "compare": lambda group, limits: compare(group, "range", limits=limits),
     "survey": lambda group, limits: survey_group(group, limits=limits),
-    "predict": lambda group, limits: predict(group, limits=limits),
+    "optimum_record": lambda group, limits: optimum_record("", group, limits=limits),
     "load_by_member_count": lambda group, limits: load_by_member_count(
         Resizing.of(group), range(1, 2 * len(group.members)), limits=limits
     ),
     "members_needed": lambda group, limits: members_needed(
         Resizing.of(group), makespan=_target(group), limits=limits
     ),
-    "member_loss": lambda group, limits: member_loss(group, limits=limits),
     "frontier": lambda group, limits: frontier(group, limits=limits),
     "optimal_trajectory": lambda group, limits: optimal_trajectory(_stream(group), limits=limits),
 }

@@ -34,15 +34,7 @@ from kassay.solver.objective import (
     Tolerance,
     TopicSpread,
 )
-from kassay.solver.sizing import (
-    MemberLoss,
-    MemberLosses,
-    Resizing,
-    Sizing,
-    load_by_member_count,
-    member_loss,
-    members_needed,
-)
+from kassay.solver.sizing import Resizing, Sizing, load_by_member_count, members_needed
 from kassay.solver.solution import LevelValue, Method, Solution, Status
 from kassay.solver.solve import solve
 
@@ -65,8 +57,6 @@ __all__ = [
     "MaxMoves",
     "MaxPartitions",
     "Measure",
-    "MemberLoss",
-    "MemberLosses",
     "MembersPerPartition",
     "MembersUsed",
     "Method",
@@ -96,7 +86,6 @@ __all__ = [
     "frontier",
     "improving_chain",
     "load_by_member_count",
-    "member_loss",
     "members_needed",
     "solve",
 ]

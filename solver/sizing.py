@@ -1,31 +1,29 @@
-"""Capacity planning: members needed, loss of a member, and the lower limit of the maximum load."""
+"""Capacity planning: members needed, and the lower limit of the maximum load."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice
 from math import lcm
 
-import numpy as np
-
-from kassay.reference.model.assignment import NO_OWNER, Assignment, current_partitions, rejoin
+from kassay.reference.model.assignment import Assignment, current_partitions, rejoin
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic, WeightSource
-from kassay.reference.model.group_remarks import require_group, require_single_copies
+from kassay.reference.model.group import Group, Member, Topic, WeightSource
+from kassay.reference.model.group_remarks import require_single_copies
+from kassay.reference.model.member_names import by_ordinal, next_names
 from kassay.reference.model.metrics import LoadUnits, Measure, loads
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Tolerance
-from kassay.solver.problem import Placement, Problem, build_problem, exact_column
-from kassay.solver.solution import LevelValue, Status, value_and_bound
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import LevelValue, Status
 from kassay.solver.solve import solve
 
 Progress = Callable[[str], None]
 """Function that is called with the name of each step when the step starts."""
 _SHARE = 8
 """Divisor of the work left, which gives the limit of the next decision on a number of members."""
-_SPLIT_WORK = 2.0
-"""Maximum work to solve the group with split partitions."""
 _NOUNS = {WeightSource.RATE: "traffic", WeightSource.LAG: "lag", WeightSource.SIZE: "data"}
 
 
@@ -67,15 +65,26 @@ class Resizing:
         return cls(group, added, lcm(*speeds), max(speeds))
 
     def resized(self, number: int) -> Group:
-        """Add members, or remove the last members, to reach a number of members."""
+        """Add members, or remove those with the highest ordinals, to reach a number of members.
+
+        Added members continue the ordinals of the names, or have the ids new-1, new-2, ...
+        Members without ordinals of their own leave in the reverse order of the group.
+        """
         taken = {member.id for member in self.group.members}
-        members = list(self.group.members[:number])
-        count = 0
-        while len(members) < number:
-            count += 1
-            name = f"new-{count}"
-            if name not in taken:
-                members.append(replace(self.added, id=name))
+        names = {
+            member.instance_id or member.client.id or member.id: member
+            for member in self.group.members
+        }
+        ordered = by_ordinal(names) if len(names) == len(taken) else None
+        kept = {names[name].id for name in ordered[:number]} if ordered else None
+        members = [
+            member
+            for index, member in enumerate(self.group.members)
+            if (index < number if kept is None else member.id in kept)
+        ]
+        added = max(0, number - len(members))
+        free = (name for name in next_names(names, added + len(taken)) if name not in taken)
+        members += (replace(self.added, id=name) for name in islice(free, added))
         return replace(self.group, members=tuple(members))
 
     def without_owners(self) -> "Resizing":
@@ -112,12 +121,32 @@ class Resizing:
         )
 
 
+def grown_topic(topic: Topic, count: int) -> Topic:
+    """Add partitions to a topic. They get no racks, and the mean weight, rounded up."""
+    if count < topic.partitions:
+        raise InputError(
+            f"topic {topic.name!r} has {topic.partitions} partitions; "
+            f"Kafka cannot reduce them to {count}"
+        )
+    added = count - topic.partitions
+    weights, racks = topic.weights, topic.racks
+    if weights is not None:
+        mean = -(-topic.total_weight // max(1, topic.partitions))
+        weights = (*weights, *[mean] * added)
+    if racks is not None:
+        racks = (*racks, *[() for _ in range(added)])
+    return replace(topic, partitions=count, weights=weights, racks=racks)
+
+
 def with_valid_ownership(group: Group) -> Group:
     """Keep only the valid claims of each member.
 
-    Otherwise, the removal of a member could make a claim of another member valid.
+    Otherwise, the removal of a member could make a claim of another member valid. A group with
+    valid claims stays as it is.
     """
     owned = {member: Partitions.of(tps) for member, tps in current_partitions(group).items()}
+    if all(len(one.owned) == len(owned.get(one.id, ())) for one in group.members):
+        return group
     return rejoin(group, owned, generation=0)
 
 
@@ -330,159 +359,6 @@ def _is_enough(resizing: Resizing, number: int, target: int, budget: SearchBudge
     return False if makespan.bound > target else None
 
 
-@dataclass(frozen=True, slots=True)
-class MemberLoss:
-    """Effect of losing one member: minimum makespan of the others, and unserved partitions.
-
-    If speeds differ, the makespan is the maximum relative load in the whole group. Unserved are
-    partitions without subscribers among the other members.
-    """
-
-    member: str
-    makespan: LevelValue
-    unserved: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemberLosses:
-    """Effects of losing each member that consumes a topic, in group order.
-
-    If the search was stopped, only the losses before the stop.
-    """
-
-    losses: tuple[MemberLoss, ...]
-
-    @property
-    def worst(self) -> MemberLoss | None:
-        """Return the loss that leads to the highest makespan, or None if there is no loss."""
-        return max(self.losses, key=lambda loss: loss.makespan.value, default=None)
-
-    @property
-    def makespan(self) -> LevelValue:
-        """Makespan after the worst loss, or 0 if there are no losses."""
-        return LevelValue(
-            "makespan",
-            max((loss.makespan.value for loss in self.losses), default=0),
-            max((loss.makespan.bound for loss in self.losses), default=0),
-        )
-
-
-def member_loss(
-    group: Group,
-    assignment: Assignment | None = None,
-    *,
-    limits: SearchLimits | float = SearchLimits(),
-    seed: int = 0,
-) -> MemberLosses:
-    """Find the minimum makespan after the loss of each member.
-
-    Only partitions of the lost member are reassigned. Capacities are ignored.
-
-    Parameters
-    ----------
-    assignment
-        The assignment before the loss. By default the current ownership; partitions without
-        an owner are then reassigned with those of the lost member.
-    limits, seed
-        As in `solve`. The limit applies to all members together. If the search is stopped,
-        further members have no result.
-
-    Raises
-    ------
-    UsageError
-        If the assignment is not valid for the group, or partitions can have several members.
-
-    Examples
-    --------
-    >>> members = tuple(Member(id=name, subscription=("t",)) for name in "abc")
-    >>> group = Group(topics=(Topic(name="t", partitions=6),), members=members)
-    >>> assignment = Assignment({n: [("t", 2 * i), ("t", 2 * i + 1)] for i, n in enumerate("abc")})
-    >>> member_loss(group, assignment).makespan.value
-    3
-    """
-    require_group(group)
-    require_single_copies(group)
-    budget = SearchBudget.start(SearchLimits.of(limits), seed)
-    problem = build_problem(group)
-    placement = problem.owner if assignment is None else problem.valid_placement(assignment)
-    losses = []
-    for lost in range(problem.member_count):
-        if budget.limits.is_stopped:
-            break
-        name = group.members[problem.members[lost]].id
-        if not budget.has_work:
-            losses.append(_without_search(problem, placement, lost))
-            continue
-        rest, unserved = _after_loss(problem, placement, lost)
-        within = budget.part(1 / (problem.member_count - lost)).rest()
-        solution = solve(rest, levels=(Imbalance(Measure.MAKESPAN),), limits=within, seed=seed)
-        # Members that neither keep nor can take a partition are no participants of the rest.
-        speeds = [rest.members[index].speed for index in rest.participant_indices]
-        factor = lcm(*problem.member_units.speeds) // lcm(*speeds)
-        losses.append(MemberLoss(name, _scaled(solution.imbalance, factor), unserved))
-    return MemberLosses(tuple(losses))
-
-
-def _without_search(problem: Problem, placement: Placement, lost: int) -> MemberLoss:
-    """Return the makespan of longest processing time first, with a bound by counting."""
-    speeds, factors = problem.member_units.speeds, problem.member_units.factors
-    most = max(problem.total, 1) * max(factors)
-    weight = exact_column(problem.weight, most)
-    factor = exact_column(np.array(factors, dtype=object), most)
-    is_free = (placement == lost) | (placement == NO_OWNER)
-    loads = np.zeros(problem.member_count, dtype=weight.dtype)
-    np.add.at(loads, placement[~is_free], weight[~is_free])
-    bound, unserved = max((loads * factor).tolist()), 0
-    for partition in sorted(np.flatnonzero(is_free).tolist(), key=lambda at: -weight[at]):
-        consumers = problem.consumer_sets[problem.consumer_set[partition]]
-        others = consumers[consumers != lost]
-        if not len(others):
-            unserved += 1
-            continue
-        relative = (loads[others] + weight[partition]) * factor[others]
-        loads[others[np.argmin(relative)]] += weight[partition]
-        bound = max(bound, int(weight[partition] * factor[others].min()))
-    speed = max(sum(speeds) - speeds[lost], 1)
-    mean = -(-sum(loads.tolist()) * lcm(*speeds) // speed)
-    makespan = LevelValue("makespan", max((loads * factor).tolist()), max(bound, mean))
-    return MemberLoss(problem.member_id(lost), makespan, unserved)
-
-
-def _after_loss(problem: Problem, placement: Placement, lost: int) -> tuple[Group, int]:
-    """Return the group without the lost member, and the number of unserved partitions.
-
-    The partitions that a member keeps are a topic of its own. In weighted groups it has one
-    partition with the whole load, unless that exceeds the maximum weight.
-    """
-    weight = problem.weight
-    stays = placement.copy()
-    stays[stays == lost] = NO_OWNER
-    topics: list[Topic] = []
-    subscriptions: list[list[str]] = []
-    for member in range(problem.member_count):
-        kept = tuple(weight[stays == member].tolist())
-        if problem.group.is_weighted and sum(kept) <= MAX_WEIGHT:
-            kept = (sum(kept),)
-        topics.append(Topic(name=f"kept-{member}", partitions=len(kept), weights=kept))
-        subscriptions.append([f"kept-{member}"] if member != lost else [])
-    unserved = 0
-    for index, consumers in enumerate(problem.consumer_sets):
-        others = consumers[consumers != lost].tolist()
-        free = np.flatnonzero((problem.consumer_set == index) & (stays == NO_OWNER))
-        if not others:
-            unserved += len(free)
-            continue
-        name, weights = f"free-{index}", tuple(weight[free].tolist())
-        topics.append(Topic(name=name, partitions=len(free), weights=weights))
-        for member in others:
-            subscriptions[member].append(name)
-    members = tuple(
-        Member(id=str(member), subscription=tuple(names), speed=problem.member_units.speeds[member])
-        for member, names in enumerate(subscriptions)
-    )
-    return Group(topics=tuple(topics), members=members), unserved
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitingPartition:
     """Heaviest partition of a group, if no assignment has a lower maximum load than its weight.
@@ -493,8 +369,6 @@ class LimitingPartition:
         Number of further partitions with the same weight.
     total, members
         Total weight of all partitions, and number of members that share it.
-    after_split
-        Lowest maximum load if each partition of this weight is split in two of equal weight.
     """
 
     topic: str
@@ -504,7 +378,6 @@ class LimitingPartition:
     total: int
     members: int
     weight_source: WeightSource | None
-    after_split: LevelValue
 
     def __str__(self) -> str:
         """Describe the lower limit of the maximum load, and the remedies, in one text."""
@@ -512,16 +385,13 @@ class LimitingPartition:
         ratio = float(Fraction(self.weight * self.members, self.total))
         carry = "carries" if self.equal == 1 else "carry"
         further = f" ({self.equal:,} more {carry} as much)" if self.equal else ""
-        split = self.after_split
         them, their = ("them", "their") if self.equal else ("it", "its")
         member = "faster members" if self.equal else "a faster member"
-        most = "" if split.gap == 0 else f"at most {split.value:,}, with the lower bound "
         return (
             f"partition {self.topic}-{self.partition} alone carries {self.weight:,}, "
             f"{self.weight / self.total:.0%} of the {noun or 'total weight'} and {ratio:.1f} times "
             f"the mean load{further}: no assignment has a lower maximum. Split "
-            f"{their} keys, or give {them} {member}. With {their} keys split in two parts of equal "
-            f"{noun or 'weight'}, the lowest maximum load is {most}{split.bound:,}."
+            f"{their} keys, or give {them} {member}."
         )
 
     def record(self) -> dict[str, object]:
@@ -530,14 +400,11 @@ class LimitingPartition:
             "topic": self.topic,
             "partition": self.partition,
             "weight": self.weight,
-            "makespan_after_split": value_and_bound(self.after_split),
             "reason": str(self),
         }
 
 
-def limiting_partition(
-    group: Group, *, limits: SearchLimits = SearchLimits(), seed: int = 0
-) -> LimitingPartition | None:
+def limiting_partition(group: Group) -> LimitingPartition | None:
     """Return the partition whose weight is the lower bound on the maximum load.
 
     Return None if weights are equal, if speeds differ, or if another reason determines the bound,
@@ -558,14 +425,6 @@ def limiting_partition(
     if makespan_bound(problem) != heaviest or heaviest * problem.member_count <= total:
         return None
     found = [at for at, weight in enumerate(problem.weight.tolist()) if weight == heaviest]
-    solution = solve(
-        _split(group, heaviest),
-        levels=(Imbalance(Measure.MAKESPAN),),
-        limits=replace(limits, work=min(limits.work, _SPLIT_WORK)),
-        seed=seed,
-    )
-    if solution.assignment is None:
-        return None
     return LimitingPartition(
         topic=group.topics[problem.topic[found[0]]].name,
         partition=int(problem.number[found[0]]),
@@ -574,20 +433,4 @@ def limiting_partition(
         total=total,
         members=problem.member_count,
         weight_source=group.weight_source,
-        after_split=solution.imbalance,
     )
-
-
-def _split(group: Group, heaviest: int) -> Group:
-    """Return the group without owners, with all heaviest partitions split in two."""
-    topics = []
-    for topic in group.topics:
-        weights = [topic.weight(number) for number in range(topic.partitions)]
-        halves = [weight // 2 for weight in weights if weight == heaviest]
-        kept = [weight - weight // 2 if weight == heaviest else weight for weight in weights]
-        topics.append(
-            Topic(
-                name=topic.name, partitions=topic.partitions + len(halves), weights=(*kept, *halves)
-            )
-        )
-    return rejoin(replace(group, topics=tuple(topics)), Assignment({}))

@@ -1,6 +1,6 @@
 """Current owners of partitions, assignments, and their validity and movement."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import repeat
@@ -157,18 +157,6 @@ def rejoin(
         for member in group.members
     )
     return replace(group, members=members, status=replace(group.status, state=None))
-
-
-def rejoin_each(
-    groups: Sequence[Group], assignments: Sequence[Mapping[str, Partitions]]
-) -> list[Group]:
-    """Return the group at each rebalance, with the owners that the previous assignment leaves.
-
-    The first group keeps its owners. There is one group per assignment.
-    """
-    later = zip(groups[1:], assignments, strict=False)
-    followers = (rejoin(group, past) for group, past in later)
-    return [*groups[:1], *followers][: len(assignments)]
 
 
 def _claims(group: Group, rows: PartitionColumns, reason: str) -> Iterator[Claim]:

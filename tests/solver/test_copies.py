@@ -20,7 +20,7 @@ from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.frontier import frontier
 from kassay.solver.network.improving_chains import explain
 from kassay.solver.objective import Imbalance
-from kassay.solver.sizing import Resizing, member_loss
+from kassay.solver.sizing import Resizing
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 from tests.tiers import short_and_long
@@ -167,7 +167,6 @@ def test_a_repeated_copy_and_a_missing_copy_are_violations() -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        member_loss,
         Resizing.of,
         lambda group: optimal_trajectory([group]),
         frontier,

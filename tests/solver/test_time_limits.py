@@ -18,7 +18,7 @@ from benchmarks.timed_groups import mixed_group
 from benchmarks.weighted_groups import log_normal, weighted_group
 from kassay.reference import Group, Member, Topic, violations
 from kassay.reference.model.errors import UsageError
-from kassay.solver import Imbalance, MaxMoves, Movement, Pinned, member_loss, solve
+from kassay.solver import Imbalance, MaxMoves, Movement, Pinned, solve
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.search.knapsack_subproblems import MemberExchange
@@ -98,19 +98,6 @@ def test_the_solver_stops_at_the_limit(case, measure, limit):
     solution = solve(group, levels=levels, limits=SearchLimits(time=limit))
     assert time.process_time() - start < limit + SLACK
     assert list(violations(group, solution.assignment)) == []
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_losses_of_members_without_time_left_have_bounds_and_no_search(seed, monkeypatch):
-    rng = random.Random(seed)
-    weights = [rng.randint(1, 100) for _ in range(12)]
-    group = weighted_group(weights, [rng.randrange(-1, 4) for _ in weights], 4)
-    searched = member_loss(group).losses
-    monkeypatch.setattr("kassay.solver.sizing.solve", None)
-    counted = member_loss(group, limits=0).losses
-    for quick, exact in zip(counted, searched, strict=True):
-        assert (quick.member, quick.unserved) == (exact.member, exact.unserved)
-        assert 0 < quick.makespan.bound <= exact.makespan.value <= quick.makespan.value
 
 
 def test_the_greedy_rule_for_constraints_needs_time_or_the_lack_of_a_placement(monkeypatch):
