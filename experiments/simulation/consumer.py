@@ -64,7 +64,10 @@ class Consumer(ABC):
     def start(self) -> None:
         """Start the consumer process."""
         self._start_process()
-        self._join_group()
+        if self._settings.start_up:
+            self._schedule(self._join_group, self._settings.start_up)
+        else:
+            self._join_group()
         self._start_polls()
 
     def continue_membership(self, member_id: str, owned: Partitions, generation: int) -> None:
@@ -93,7 +96,8 @@ class Consumer(ABC):
         """Close the consumer: commit, and leave the group unless the member is static."""
         if self.is_up:
             self._commit()
-            self._leave_group()
+            if self.plan.leaves:
+                self._leave_group()
             self._end()
 
     def crash(self) -> None:

@@ -6,9 +6,10 @@ The simulated broker runs the group coordinator, and can crash and restart.
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kassay.experiments.implementations.runner import count_withheld_partitions
-from kassay.experiments.simulation.policies import POLICIES, MixedLibraries, Policy
+from kassay.experiments.simulation.policies import POLICIES, MixedLibraries, Policy, policy_named
 from kassay.experiments.simulation.script import Script, TopicPlan, libraries_of
 from kassay.experiments.simulation.simulation_result import (
     OwnershipIntervals,
@@ -24,9 +25,10 @@ from kassay.reference.coordinator.consumer_coordinator import (
     ConsumerCoordinator,
     Heartbeat,
     HeartbeatResponse,
+    UpgradeRefusedError,
     converted_members,
 )
-from kassay.reference.coordinator.consumer_group import ConsumerMember
+from kassay.reference.coordinator.consumer_group import ConsumerGroup, ConsumerMember
 from kassay.reference.coordinator.runtime import Clock, Log
 from kassay.reference.model.assignment import Assignment, LivelockError
 from kassay.reference.model.errors import UpstreamError
@@ -49,22 +51,35 @@ from kassay.reference.protocol.group_messages import (
     SyncResponse,
 )
 
+_SERVER_PREFIX = "server-"
+"""Prefix of kassay's names of assignors of the broker whose name is that of a client assignor."""
 Coordinator = ClassicCoordinator | ConsumerCoordinator
-Conversion = Callable[[ClassicCoordinator, Log], tuple[ConsumerCoordinator, ClassicMembers]]
+Upgrade = Callable[[ClassicCoordinator, Log], ConsumerCoordinator]
 """Function that converts a classic group to a group of the consumer protocol."""
+Downgrade = Callable[[ConsumerGroup, Log], ClassicCoordinator]
+"""Function that converts a group of the consumer protocol to a classic group."""
 
 
 class Broker:
     """Simulated broker that coordinates one group.
 
     ``load`` creates the coordinator from the log, at the first start and after a crash.
-    ``convert`` converts a classic group when its first member of the consumer protocol joins.
+    ``upgrade`` converts a classic group when its first member of the consumer protocol joins, and
+    ``downgrade`` converts it back when the last one leaves. ``new_id`` creates member ids.
     """
 
-    def __init__(self, load: Callable[[Log], Coordinator], convert: Conversion) -> None:
+    def __init__(
+        self,
+        load: Callable[[Log], Coordinator],
+        upgrade: Upgrade,
+        downgrade: Downgrade,
+        new_id: Callable[[str], str],
+    ) -> None:
         self.log = Log()
         self._load = load
-        self._convert = convert
+        self._upgrade = upgrade
+        self._downgrade = downgrade
+        self._new_id = new_id
         self._classic_members: ClassicMembers | None = None
         self.classic: ClassicCoordinator | None = None
         self.consumer: ConsumerCoordinator | None = None
@@ -78,7 +93,18 @@ class Broker:
         if isinstance(coordinator, ClassicCoordinator):
             self.classic = coordinator
         else:
-            self.consumer = coordinator
+            self._start_consumer_protocol(coordinator)
+
+    def _start_consumer_protocol(self, coordinator: ConsumerCoordinator) -> None:
+        self.consumer = coordinator
+        self._classic_members = ClassicMembers(coordinator, self._new_id)
+
+    def downgrade(self, group: ConsumerGroup) -> None:
+        """Convert a group of the consumer protocol that has only classic members."""
+        old, self.consumer, self._classic_members = self.consumer, None, None
+        if old is not None:
+            old.unload()
+        self.classic = self._downgrade(group, self.log)
 
     @property
     def _coordinator(self) -> Coordinator | None:
@@ -103,16 +129,19 @@ class Broker:
         *,
         generation: int,
         protocol: str,
+        has_user_data: bool = False,
     ) -> None:
         """Take over the members of a stable group, all of the classic or the consumer protocol.
 
         ``protocol`` is the assignor that a classic group has selected. Its first member leads.
+        ``has_user_data`` states whether its assignments contain data of the assignor.
         """
         if self.classic is not None and classic:
             leader, group_id = classic[0].member_id, self.classic.group.id
             kind, members = CONSUMERS, tuple(classic)
             self.classic.adopt(
-                GroupMetadata(group_id, kind, generation, protocol, leader, 0, members)
+                GroupMetadata(group_id, kind, generation, protocol, leader, 0, members),
+                has_user_data=has_user_data,
             )
         elif self.consumer is not None:
             self.consumer.adopt(modern, epoch=generation)
@@ -175,8 +204,13 @@ class Broker:
     def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
         """Handle a ConsumerGroupHeartbeat request. Convert the group if it is a classic group."""
         if self.classic is not None:
-            old, self.classic = self.classic, None
-            self.consumer, self._classic_members = self._convert(old, self.log)
+            old = self.classic
+            try:
+                upgraded = self._upgrade(old, self.log)
+            except UpgradeRefusedError:
+                return HeartbeatResponse(ErrorCode.GROUP_ID_NOT_FOUND)
+            self.classic = None
+            self._start_consumer_protocol(upgraded)
             old.unload()
         if self.consumer is None:
             return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
@@ -261,10 +295,21 @@ class SimulationOptions:
 
     keep_intervals: bool = False  # record ownership intervals, which drawing a timeline needs
     new_id: Callable[[str], str] | None = None  # creates a member id from a client id
-    # Assignor of the broker after members of a classic group change to the consumer protocol.
-    server_policy: Policy | None = None
+    # Creates the ids of members of the consumer protocol; None for the function of other members.
+    new_consumer_id: Callable[[str], str] | None = None
     # Receives the rebalances instead of the result, for long runs.
     record: Callable[[SimulatedRebalance], None] | None = None
+
+
+def request_of_policy(name: str) -> str:
+    """Return Kafka's name of an assignor of the broker."""
+    return name.removeprefix(_SERVER_PREFIX)
+
+
+def policy_of_request(requested: str) -> str:
+    """Return kassay's name of an assignor of the broker."""
+    prefixed = f"{_SERVER_PREFIX}{requested}"
+    return prefixed if prefixed in POLICIES else requested
 
 
 class Environment:
@@ -275,7 +320,6 @@ class Environment:
 
     def __init__(self, script: Script, policy: Policy, options: SimulationOptions) -> None:
         self.policy = policy
-        self._server_policy = options.server_policy or policy
         self.settings = script.settings
         self.broker_config = script.broker
         self.clock = Clock()
@@ -284,25 +328,32 @@ class Environment:
         self.result = SimulationResult(script=script.name, policy=policy.name, until=script.until)
         self._random = random.Random(script.seed).random  # noqa: S311 - not for security
         self._new_id = options.new_id or numbered_member_ids()
+        self._new_consumer_id = options.new_consumer_id or self._new_id
         self._record = options.record or self.result.rebalances.append
         self._last: SimulatedRebalance | None = None
         self.client_ids: dict[str, str] = {}  # by member id
         self.user_data: dict[str, StickyUserData] = {}
         """Last assignment of each member, which the next rebalance uses as owned partitions."""
+        self.ignored_data: dict[str, StickyUserData] = {}
+        """Last assignments before a downgrade."""
         libraries = libraries_of(script)
         self._libraries = MixedLibraries(libraries, policy) if libraries else None
-        self.broker = Broker(self._load_coordinator, self._convert)
+        self.broker = Broker(
+            self._load_coordinator, self._upgrade, self._downgrade, self.new_member_id
+        )
         self.offsets = PartitionOffsets(self.broker.committed)
 
     def _load_coordinator(self, log: Log) -> Coordinator:
-        clock, config = self.clock, self.broker_config
         if self.policy.protocol is RebalanceProtocol.CONSUMER:
             return self._new_consumer_coordinator(log)
+        return self._new_classic_coordinator(log)
+
+    def _new_classic_coordinator(self, log: Log) -> ClassicCoordinator:
         return ClassicCoordinator(
             "group",
-            clock,
+            self.clock,
             log,
-            config=config,
+            config=self.broker_config,
             new_id=self.new_member_id,
             on_state_change=self._on_state_change,
         )
@@ -315,25 +366,51 @@ class Environment:
             self.topics.values(),
             log,
             config=self.broker_config,
+            downgrade=self._on_downgrade,
         )
 
-    def _convert(
-        self, classic: ClassicCoordinator, log: Log
-    ) -> tuple[ConsumerCoordinator, ClassicMembers]:
+    def _upgrade(self, classic: ClassicCoordinator, log: Log) -> ConsumerCoordinator:
         group = classic.group
+        try:
+            members = converted_members(group)
+        except UpgradeRefusedError as error:
+            self.add_note("group", f"refuses the consumer protocol: {error}")
+            raise
         self.add_note("group", f"changes to the consumer protocol in epoch {group.generation}")
         coordinator = self._new_consumer_coordinator(log)
-        if group.members:
-            coordinator.adopt(converted_members(group), epoch=group.generation)
-        return coordinator, ClassicMembers(coordinator, self.new_member_id)
+        if members:
+            coordinator.adopt(members, epoch=group.generation)
+        else:
+            coordinator.group.epoch = max(coordinator.group.epoch, group.generation)
+        return coordinator
+
+    def _on_downgrade(self, group: ConsumerGroup) -> None:
+        self.broker.downgrade(group)
+
+    def _downgrade(self, group: ConsumerGroup, log: Log) -> ClassicCoordinator:
+        self.add_note("group", f"changes to the classic protocol in epoch {group.epoch}")
+        # The first classic rebalance after a downgrade ignores what sticky members report as
+        # their last assignment: three of three groups on a broker of release 4.4.0.
+        self.ignored_data = dict(self.user_data)
+        # The records of the old group are no longer valid.
+        coordinator = self._new_classic_coordinator(log.emptied())
+        coordinator.downgrade(
+            [
+                (one.joined._replace(member_id=one.id), Partitions.of(sorted(one.assigned)))
+                for one in group.members.values()
+                if one.joined is not None
+            ],
+            group.epoch,
+        )
+        return coordinator
 
     def add_note(self, source: str, text: str) -> None:
         """Add a note to the simulation's timeline."""
         self.result.notes.append(TimelineNote(self.clock.now, source, text))
 
-    def new_member_id(self, client: str) -> str:
+    def new_member_id(self, client: str, *, is_classic: bool = True) -> str:
         """Create a member id that is unique in the simulation."""
-        member_id = self._new_id(client)
+        member_id = self._new_id(client) if is_classic else self._new_consumer_id(client)
         self.client_ids[member_id] = client
         return member_id
 
@@ -344,6 +421,11 @@ class Environment:
         """
         settings = self.settings
         return settings.latency + (self.random_delay(settings.jitter) if settings.jitter else 0)
+
+    @cached_property
+    def heartbeat_phase(self) -> int:
+        """Return the time to the first heartbeats of an existing group, in milliseconds."""
+        return self.random_delay(self.settings.heartbeat)
 
     def random_delay(self, maximum: int) -> int:
         """Draw a uniformly distributed random delay from 0 to ``maximum`` milliseconds."""
@@ -366,7 +448,7 @@ class Environment:
     def policy_of(self, assignor: str | None) -> Policy:
         """Return the policy with the assignor that a classic group has selected."""
         own = assignor in (None, self.policy.name)
-        return self.policy if own or assignor is None else POLICIES[assignor]
+        return self.policy if own or assignor is None else policy_named(assignor)
 
     def policy_of_leader(self, leader: str, generation: int, assignor: str | None) -> Policy:
         """Return the policy with which a member assigns the partitions of a generation."""
@@ -421,6 +503,8 @@ class Environment:
             if data is None and policy.name != "sticky":
                 data = self.user_data.get(joined.member_id)
             owned, generation = NO_PARTITIONS, NO_GENERATION
+            if data is self.ignored_data.get(joined.member_id):
+                data = None
             if data is not None and data.partitions is not None:
                 owned, generation = data.partitions, data.generation
         return Member(
@@ -439,7 +523,11 @@ class Environment:
 
     def _assign_on_broker(self, group: Group) -> Assignment:
         generation = self.broker.generation
-        result = self.assign(group, generation, self._server_policy)
+        policy = self.policy
+        if self.broker.consumer is not None:
+            requested = self.broker.consumer.group.preferred_assignor()
+            policy = self.policy_of(policy_of_request(requested))
+        result = self.assign(group, generation, policy)
         if isinstance(result, Assignment):
             self._mark_stable(generation)
             return result

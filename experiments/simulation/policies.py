@@ -13,6 +13,7 @@ from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
     Library,
     LibraryAssignor,
+    is_custom_assignor,
     is_library_assignor,
     libraries,
     parse_library_assignor,
@@ -81,29 +82,33 @@ class _TimeLimitLivelockError(LivelockError):
 
 
 def policy_named(name: str) -> Policy:
-    """Return a policy of `POLICIES`, or the policy of an assignor of an installed library.
+    """Return a policy of `POLICIES`, of an assignor of an installed library, or a custom assignor.
 
-    Raise InputError if the policy is unknown, or the library is not installed.
+    Custom assignors use the eager protocol. Raise InputError if the policy is unknown, or the
+    library is not installed.
     """
     if name in POLICIES:
         return POLICIES[name]
-    if not is_library_assignor(name):
+    protocol = RebalanceProtocol.EAGER
+    if is_library_assignor(name):
+        assignor = parse_library_assignor(name)
+        driver_command(assignor)
+        name, protocol = str(assignor), assignor.assignor.protocol
+    elif not is_custom_assignor(name):
         raise InputError(
             f"unknown policy {name!r}; choose from {', '.join(POLICIES)}, "
-            "LIBRARY[@VERSION]:ASSIGNOR"
+            "LIBRARY[@VERSION]:ASSIGNOR, python:MODULE:FUNCTION, cmd:COMMAND"
         )
-    assignor = parse_library_assignor(name)
-    driver_command(assignor)
 
     def assign(group: Group) -> Assignment:
-        result = run(group, str(assignor))
+        result = run(group, name)
         if result.livelock is not None:
             raise _TimeLimitLivelockError(str(result.livelock))
         if result.assignment is None:
             raise UpstreamError(None, str(result.failed))
         return result.assignment
 
-    return Policy(str(assignor), assignor.assignor.protocol, assign)
+    return Policy(name, protocol, assign)
 
 
 def _policies(protocol: RebalanceProtocol, optimal: Assignor) -> list[Policy]:

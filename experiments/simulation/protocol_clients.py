@@ -8,7 +8,7 @@ from enum import Enum, auto
 from functools import partial
 
 from kassay.experiments.simulation.consumer import RETRIABLE, Consumer
-from kassay.experiments.simulation.environment import Environment
+from kassay.experiments.simulation.environment import Environment, request_of_policy
 from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.coordinator.consumer_coordinator import (
@@ -84,7 +84,11 @@ class ClassicProtocolClient(Consumer):
         self._selected = self._assignors[0]
         self.user_data = StickyUserData(self.owned, generation)
         self.environment.user_data[self.member_id] = self.user_data
-        self._heartbeat_timer.start(self.environment.random_delay(self._settings.heartbeat))
+        # Members that joined one rebalance send heartbeats at almost the same time.
+        phase = self.environment.heartbeat_phase + self.environment.random_delay(
+            min(self._settings.spread, self._settings.heartbeat)
+        )
+        self._heartbeat_timer.start(phase % self._settings.heartbeat)
 
     def member_metadata(self) -> MemberMetadata:
         """Return the metadata that the coordinator stores about this member."""
@@ -197,7 +201,14 @@ class ClassicProtocolClient(Consumer):
 
     def _send_sync(self, assignments: dict[str, Partitions] | None) -> None:
         self._must_reach_coordinator = False
-        request = SyncRequest(self.member_id, self.generation, assignments, self.instance_id)
+        has_data = self.plan.sends_user_data and self._selected == "cooperative-sticky"
+        request = SyncRequest(
+            self.member_id,
+            self.generation,
+            assignments,
+            self.instance_id,
+            has_user_data=has_data and assignments is not None,
+        )
         self._broker.sync(request, self._response_to(self._on_sync))
 
     def _on_sync(self, response: SyncResponse) -> None:
@@ -312,21 +323,29 @@ _RESTART_DELAY = 1_000
 
 
 class ConsumerProtocolClient(Consumer):
-    """Simulated consumer of the consumer protocol, which applies assignments immediately."""
+    """Simulated consumer of the consumer protocol."""
+
+    _starts = 0
 
     def __init__(self, environment: Environment, plan: MemberPlan) -> None:
         super().__init__(environment, plan)
+        self._assignor = request_of_policy(
+            plan.assignors[0] if plan.assignors else environment.policy.name
+        )
         self._retry_timer = self._timer(self._send_full)
 
     def _reset(self) -> None:
         self.generation = JOIN_EPOCH
         self._pending: frozenset[TopicPartition] | None = None
         self._has_left = False
+        self._starts += 1
 
     def _continue_membership(self, generation: int) -> None:
         self.generation = generation
         interval = self.environment.broker_config.heartbeat_interval
-        self._heartbeat_timer.start(self.environment.random_delay(interval))
+        phase = self.environment.heartbeat_phase * interval // self._settings.heartbeat
+        phase += self.environment.random_delay(min(self._settings.spread, interval))
+        self._heartbeat_timer.start(phase % interval)
 
     def member(self) -> ConsumerMember:
         """Return the reconciled member that the coordinator stores."""
@@ -337,13 +356,14 @@ class ConsumerProtocolClient(Consumer):
             client=self.name,
             rack=self.plan.rack,
             rebalance_timeout=self._settings.max_poll,
+            assignor=self._assignor,
             epoch=self.generation,
             previous_epoch=self.generation,
             assigned=frozenset(self.owned),
         )
 
     def _join_group(self) -> None:
-        self.member_id = self.environment.new_member_id(self.name)
+        self.member_id = self.environment.new_member_id(self.name, is_classic=False)
         self._send_full()
 
     # ---- Heartbeats -----------------------------------------------------------------
@@ -368,6 +388,7 @@ class ConsumerProtocolClient(Consumer):
             self.instance_id,
             self.name,
             self.plan.rack,
+            None if subscription is None else self._assignor,
         )
         self._schedule_heartbeat()
         response = self._broker.consumer_heartbeat(heartbeat)
@@ -385,8 +406,12 @@ class ConsumerProtocolClient(Consumer):
                 self._pending = response.assigned
             if not self.is_suspended:
                 self._must_reach_coordinator = False
-                self._reconcile()
                 self._resume()
+                if self._pending is not None and self._settings.reconcile:
+                    delay = self.environment.random_delay(self._settings.reconcile)
+                    self._clock.after(delay, partial(self._reconcile_later, self._starts))
+                else:
+                    self._reconcile()
         elif code in RETRIABLE:
             self._heartbeat_timer.cancel()
             self._retry_timer.start(self._settings.backoff)
@@ -405,6 +430,10 @@ class ConsumerProtocolClient(Consumer):
         self._release(self.owned)
         self._resume()
         self._send_full()
+
+    def _reconcile_later(self, start: int) -> None:
+        if start == self._starts and self.is_up and not self.is_suspended:
+            self._reconcile()
 
     def _reconcile(self) -> None:
         """Revoke and acquire partitions to match the received assignment, then acknowledge it."""

@@ -66,6 +66,9 @@ class MemberPlan:
     start_at: int = 0  # time of its first start
     assignors: tuple[str, ...] = ()  # supported assignors in order; empty for that of the policy
     library: str | None = None  # client library, LIBRARY[@VERSION]; None for that of the policy
+    # Whether its assignments of cooperative-sticky contain data, as those of librdkafka.
+    sends_user_data: bool = False
+    leaves: bool = True  # whether it leaves the group when it is closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,11 @@ class Settings:
     drift: int = 100  # maximum delay of a heartbeat: the wake-up interval of its thread
     poll: int = 500  # time between two polls; a consumer joins a rebalance at its next poll
     commit: int = 5_000  # auto.commit.interval.ms
-    metadata: int = 300_000  # time until leader or broker detects that a topic has grown
+    metadata: int = 300_000  # time until the leader detects that a topic has grown
+    reconcile: int = 0  # maximum time until a member of the consumer protocol revokes or acquires
+    start_up: int = 0  # time from the start of a process to its first request
+    # Maximum difference between the heartbeat times of the members of an existing group.
+    spread: int = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

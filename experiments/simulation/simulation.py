@@ -40,20 +40,15 @@ class InitialGroup:
 class SegmentCost:
     """Cost of a part of a simulation.
 
-    ``unowned_ms`` are partition-milliseconds without a consumer.
+    ``rebalances`` are the generations or epochs of the group, ``unowned_ms`` the
+    partition-milliseconds without a consumer, and ``stopped_ms`` the milliseconds during which no
+    member consumes any partition.
     """
 
-    rebalances: int
-    moves: int
-    unowned_ms: int
-
-    def record(self) -> dict[str, object]:
-        """Return the cost as a JSON object."""
-        return {
-            "rebalances": self.rebalances,
-            "moves": self.moves,
-            "partition_seconds_without_owner": round(self.unowned_ms / 1000, 1),
-        }
+    rebalances: float
+    moves: float
+    unowned_ms: float
+    stopped_ms: float
 
 
 class Simulation:
@@ -108,12 +103,15 @@ class Simulation:
 
     def run_segment(self, end: int) -> SegmentCost:
         """Run the script to the time ``end``, and return the cost since the last segment."""
-        start, before = self.clock.now, self._totals()
+        before, epoch = self._totals(), self.broker.generation
+        stopped = self.environment.ownership.stopped_ms
         self.clock.run(end)
         after = self._totals()
-        rebalances = [one for one in self.environment.result.rebalances if one.at > start]
         return SegmentCost(
-            rebalances=len(rebalances), moves=after[0] - before[0], unowned_ms=after[1] - before[1]
+            rebalances=self.broker.generation - epoch,
+            moves=after[0] - before[0],
+            unowned_ms=after[1] - before[1],
+            stopped_ms=self.environment.ownership.stopped_ms - stopped,
         )
 
     def _totals(self) -> tuple[int, int, int, int]:
@@ -138,9 +136,19 @@ class Simulation:
                 classic.append(consumer.member_metadata())
             elif isinstance(consumer, ConsumerProtocolClient):
                 modern.append(consumer.member())
+        leader = next(iter(self.consumers.values()), None)
+        if isinstance(leader, ClassicProtocolClient):
+            leader.assigned_counts = self.environment.partition_counts()
         self.environment.ownership.set_members(self.consumers)
         policy = self.environment.policy
-        self.broker.adopt(classic, modern, generation=initial.generation, protocol=policy.name)
+        self.broker.adopt(
+            classic,
+            modern,
+            generation=initial.generation,
+            protocol=policy.name,
+            has_user_data=policy.name == "cooperative-sticky"
+            and any(plan.sends_user_data for plan in self.script.members),
+        )
 
     # ---- Events ---------------------------------------------------------------------
 
@@ -168,6 +176,8 @@ class Simulation:
             add_note(event.topic, f"grows to {event.partitions} partitions")
             plan = self._topic_plans[event.topic]
             self.environment.add_topic(replace(plan, partitions=event.partitions))
+            # The broker knows its own topics; a leader asks for them from time to time.
+            self.broker.update_topics(self.environment.topics.values())
             self.clock.after(self.script.settings.metadata, self._refresh_metadata)
         elif event.action is Action.JOIN and event.new_member is not None:
             add_note(event.member, "joins")
@@ -186,7 +196,6 @@ class Simulation:
         self.environment.add_note("broker", f"has taken over, group {self.broker.state}")
 
     def _refresh_metadata(self) -> None:
-        self.broker.update_topics(self.environment.topics.values())
         for consumer in self.consumers.values():
             if isinstance(consumer, ClassicProtocolClient) and consumer.is_up:
                 consumer.refresh_metadata()

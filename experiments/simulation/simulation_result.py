@@ -43,15 +43,19 @@ class _Topic:
     rate: int
     owner: list[int] = field(default_factory=list)
     last: list[int] = field(default_factory=list)
+    released_at: list[int] = field(default_factory=list)
+    lost_ms: list[int] = field(default_factory=list)
     unowned: int = 0
     _unowned_ms: int = 0
     _unowned_messages: int = 0
 
-    def grow(self, partitions: int, last: int) -> int:
+    def grow(self, partitions: int, last: int, now: int) -> int:
         """Add unowned partitions up to a total count, and return the number of added partitions."""
         added = partitions - len(self.owner)
         self.owner += [NO_OWNER] * added
         self.last += [last] * added
+        self.released_at += [now] * added
+        self.lost_ms += [0] * added
         return added
 
     def change_unowned(self, change: int, now: int) -> None:
@@ -82,6 +86,9 @@ class OwnershipIntervals:
         self._absent: set[int] = set()
         self._now = 0
         self._open: dict[TopicPartition, tuple[str, int]] = {}
+        self._consumed = 0
+        self._stopped_at: int | None = None
+        self._stopped_ms = 0
 
     def add_topic(self, name: str, partitions: int, *, rate: int, now: int) -> None:
         """Add a topic, or add partitions to an existing topic."""
@@ -89,9 +96,9 @@ class OwnershipIntervals:
         topic = self._topics.get(name)
         if topic is None:
             topic = self._topics[name] = _Topic(name, rate)
-            topic.grow(partitions, NEVER_OWNED)
+            topic.grow(partitions, NEVER_OWNED, now)
         else:
-            topic.change_unowned(topic.grow(partitions, NO_OWNER), now)
+            topic.change_unowned(topic.grow(partitions, NO_OWNER, now), now)
 
     def acquire(self, member: str, partitions: Partitions, now: int) -> None:
         """Record that a member starts to consume partitions.
@@ -100,8 +107,12 @@ class OwnershipIntervals:
         """
         new_owner, absent = self._number(member), self._absent
         self._now = now
+        if not self._consumed and self._stopped_at is not None:
+            self._stopped_ms += now - self._stopped_at
+        self._consumed += len(partitions)
         for topic, numbers in self._columns(partitions):
             owner, last, never_owned = topic.owner, topic.last, 0
+            lost, released_at = topic.lost_ms, topic.released_at
             for number in numbers:
                 if owner[number] != NO_OWNER:
                     raise OverlapError(
@@ -110,6 +121,8 @@ class OwnershipIntervals:
                     )
                 owner[number] = new_owner
                 previous = last[number]
+                if previous != NEVER_OWNED:
+                    lost[number] += now - released_at[number]
                 if previous != new_owner:
                     last[number] = new_owner
                     if previous == NEVER_OWNED:
@@ -123,10 +136,14 @@ class OwnershipIntervals:
     def release(self, partitions: Partitions, now: int) -> None:
         """Record that the current consumers of partitions stop consuming them."""
         self._now = now
+        self._consumed -= len(partitions)
+        if not self._consumed:
+            self._stopped_at = now
         for topic, numbers in self._columns(partitions):
-            owner = topic.owner
+            owner, released_at = topic.owner, topic.released_at
             for number in numbers:
                 owner[number] = NO_OWNER
+                released_at[number] = now
             topic.change_unowned(len(numbers), now)
         if self.intervals is not None:
             self._end(partitions, now)
@@ -156,6 +173,28 @@ class OwnershipIntervals:
     def unowned_ms(self) -> int:
         """Return the total time without a consumer, in partition-milliseconds."""
         return sum(topic.unowned_ms(self._now) for topic in self._topics.values())
+
+    @property
+    def stopped_ms(self) -> int:
+        """Return the time during which no partition has a consumer, in milliseconds.
+
+        The time before the first consumer is not counted.
+        """
+        if self._consumed or self._stopped_at is None:
+            return self._stopped_ms
+        return self._stopped_ms + self._now - self._stopped_at
+
+    def unowned_ms_by_partition(self) -> dict[str, list[int]]:
+        """Return the time of each partition without a consumer in ms, by topic and number."""
+        return {
+            name: [
+                lost + (self._now - at if owner == NO_OWNER and last != NEVER_OWNED else 0)
+                for lost, at, owner, last in zip(
+                    one.lost_ms, one.released_at, one.owner, one.last, strict=True
+                )
+            ]
+            for name, one in self._topics.items()
+        }
 
     @property
     def unowned_messages(self) -> int:

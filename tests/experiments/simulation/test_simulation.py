@@ -37,12 +37,6 @@ def test_built_in_scripts_end_stable_and_fully_consumed(scenario: str, policy: s
     assert result.lag < 60 * 1_500
 
 
-def test_restart_of_a_static_member_causes_no_rebalance() -> None:
-    result = simulate(load_script("rolling-restart-static"), POLICIES["sticky"])
-    assert len(result.completed) == 1
-    assert result.moves == 0
-
-
 def test_partitions_of_a_crashed_member_are_unowned_until_the_session_timeout() -> None:
     script = _script(scripts.ScriptEvent(at=60_000, action=scripts.Action.CRASH, member="c1"))
     result = simulate(script, POLICIES["cooperative-sticky"])
