@@ -1,0 +1,1 @@
+"""Prediction of events of a group: configurations, events, and distributions over samples."""

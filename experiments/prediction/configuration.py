@@ -1,0 +1,170 @@
+"""Configuration of the members of a group and of its broker, and the steps of a change."""
+
+import re
+from dataclasses import dataclass, field, replace
+
+from kassay.experiments.simulation.policies import POLICIES, Policy, policy_named
+from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group
+
+_BATCHING_SINCE = (4, 3)
+"""First release of the broker with ``consumer.assignment.interval.ms`` (KIP-1263)."""
+_RELEASE = re.compile(r"(\d+)\.(\d+)(\.\d+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Delays of the consumers in milliseconds, from idle to busy ones.
+
+    Each sample is a group between the two values. The defaults enclose the times of groups on
+    idle and on saturated machines.
+
+    Parameters
+    ----------
+    latency
+        Time from a request to its response.
+    poll
+        Maximum time until a consumer calls ``poll``, with which it joins a rebalance and revokes
+        partitions. State the time of processing of the records of one poll here.
+    drift
+        Maximum delay of a heartbeat.
+    spread
+        Maximum difference between the heartbeat times of the members at the start. Members that
+        joined one rebalance send heartbeats at the same time; drift separates them over hours.
+    start_up
+        Time from the start of a process to its first request.
+    """
+
+    latency: tuple[int, int] = (2, 10)
+    poll: tuple[int, int] = (10, 1_200)
+    drift: tuple[int, int] = (5, 100)
+    spread: tuple[int, int] = (5, 3_000)
+    start_up: tuple[int, int] = (200, 500)
+
+    def __post_init__(self) -> None:
+        for name in ("latency", "poll", "drift", "spread", "start_up"):
+            idle, busy = getattr(self, name)
+            if not 0 <= idle <= busy:
+                raise UsageError(f"{name} must be two times from 0, got {idle} and {busy} ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Configuration of all members of a group, and of its broker. Times are in seconds.
+
+    Parameters
+    ----------
+    assignor
+        Name of a port, or of an assignor of an installed library, such as
+        ``librdkafka:cooperative-sticky``. An assignor of the broker means the consumer protocol.
+    listed
+        All assignors that the members list, in order; by default ``assignor`` alone.
+    is_static
+        Whether members have a ``group.instance.id``; None keeps that of each member.
+    session_timeout
+        ``session.timeout.ms`` and ``group.consumer.session.timeout.ms``.
+    broker
+        Release of the broker. Since 4.3, it computes assignments of the consumer protocol at most
+        once per ``assignment_interval``.
+    leaves_on_close
+        Whether members leave the group when they are closed. Static members never do.
+    sends_user_data
+        Whether assignments of cooperative-sticky contain data of the assignor, with which the
+        broker refuses a change to the consumer protocol. None: if the library is librdkafka.
+    """
+
+    assignor: str
+    listed: tuple[str, ...] = ()
+    is_static: bool | None = None
+    session_timeout: float = 45.0
+    heartbeat_interval: float = 3.0
+    consumer_heartbeat_interval: float = 5.0
+    max_poll_interval: float = 300.0
+    metadata_max_age: float = 300.0
+    broker: str = "4.4"
+    assignment_interval: float = 1.0
+    leaves_on_close: bool = True
+    sends_user_data: bool | None = None
+    timing: Timing = field(default_factory=Timing)
+
+    def __post_init__(self) -> None:
+        if not _RELEASE.fullmatch(self.broker):
+            raise UsageError(f"broker must be a release such as 4.4 or 4.3.1, got {self.broker!r}")
+        for name in ("session_timeout", "heartbeat_interval", "consumer_heartbeat_interval"):
+            if getattr(self, name) <= 0:
+                raise UsageError(f"{name} must be above 0 seconds, got {getattr(self, name):g}")
+        for name in ("max_poll_interval", "metadata_max_age", "assignment_interval"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} must be at least 0 seconds, got {getattr(self, name):g}")
+
+    @classmethod
+    def of(cls, group: Group, assignor: str | None = None) -> "Configuration":
+        """Return the current configuration of a group, as far as its source shows it.
+
+        ``assignor`` is used if the source does not show the assignor. Raise InputError without one.
+        """
+        name = group.status.registered_assignor or assignor
+        if name is None:
+            raise InputError(
+                f"group {group.id!r}: the source does not show the assignor; give its name"
+            )
+        if name not in POLICIES and ":" not in name:
+            known = ", ".join(one for one in POLICIES if one in ASSIGNORS)
+            raise InputError(
+                f"group {group.id!r}: kassay cannot simulate the assignor {name!r}, only {known}"
+            )
+        return cls(assignor=name)
+
+    @property
+    def policy(self) -> Policy:
+        """Return the assignor and its rebalance protocol."""
+        return policy_named(self.assignor)
+
+    @property
+    def is_consumer_protocol(self) -> bool:
+        """Return whether the members use the consumer protocol."""
+        return self.policy.protocol is RebalanceProtocol.CONSUMER
+
+    @property
+    def assignors(self) -> tuple[str, ...]:
+        """Return the assignors that the members list."""
+        return self.listed or (self.assignor,)
+
+    @property
+    def batching_ms(self) -> int:
+        """Return the minimum time between two assignments of the broker, in milliseconds."""
+        major, minor = self.broker.split(".")[:2]
+        is_batching = (int(major), int(minor)) >= _BATCHING_SINCE
+        return round(1000 * self.assignment_interval) if is_batching else 0
+
+    def steps_to(self, target: str, *, is_static: bool | None = None) -> "list[Configuration]":
+        """Return the configurations after each rolling restart of a change to an assignor."""
+        own = None if self.assignor == target else self.assignor
+        return [
+            replace(self, assignor=names[0], listed=names, is_static=is_static)
+            for names in rolling_restarts(own, target)
+        ]
+
+
+def rolling_restarts(own: str | None, target: str) -> tuple[tuple[str, ...], ...]:
+    """Return the assignors that all members list after each rolling restart of a change.
+
+    A change of the protocol takes one restart. An eager assignor takes one restart that puts it
+    before the own assignor. A cooperative assignor takes a second restart, because members that
+    also list an eager assignor use the eager protocol.
+
+    Examples
+    --------
+    >>> rolling_restarts("range", "sticky")
+    (('sticky', 'range'),)
+    >>> rolling_restarts("range", "cooperative-sticky")
+    (('cooperative-sticky', 'range'), ('cooperative-sticky',))
+    """
+    modern = RebalanceProtocol.CONSUMER
+    protocols = {name: port.protocol for name, port in ASSIGNORS.items()}
+    own_protocol, protocol = protocols.get(own or ""), protocols.get(target)
+    if own == target or modern in (protocol, own_protocol):
+        return ((target,),)
+    first = (target,) if own is None else (target, own)
+    return (first, (target,)) if protocol is RebalanceProtocol.COOPERATIVE else (first,)

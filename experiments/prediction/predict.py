@@ -1,0 +1,377 @@
+"""Predict what a group does at events, as distributions over simulated samples."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from kassay.experiments.prediction.configuration import Configuration
+from kassay.experiments.prediction.events import Event, RollingRestart, ScaleTo
+from kassay.experiments.prediction.members import planned_members
+from kassay.experiments.prediction.sample import SETTLE_MS, Sample, simulate_sample
+from kassay.experiments.simulation.simulation import SegmentCost
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.topic_partitions import TopicPartition
+
+_LOW, _HIGH = 5, 95
+"""Percentiles of the interval."""
+_MOST_SAMPLES, _FEWEST_SAMPLES = 40, 2
+_WORK = 650_000
+"""Work of a prediction: heartbeats, and partitions at rebalances. It takes about 3 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Mean and 90 % interval of a value over the samples."""
+
+    mean: float
+    low: float
+    high: float
+    values: tuple[float, ...] = field(default=(), repr=False, compare=False)
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Distribution":
+        """Return the distribution of values of samples.
+
+        Examples
+        --------
+        >>> Distribution.of([4, 4, 4])
+        Distribution(mean=4.0, low=4.0, high=4.0)
+        """
+        low, high = np.percentile(values, (_LOW, _HIGH))
+        return cls(float(np.mean(values)), float(low), float(high), tuple(values))
+
+    def is_above(self, other: "Distribution", *, factor: float = 1.0) -> bool:
+        """Return whether the value is higher than another one, times a factor, in most samples.
+
+        Most samples are three of four.
+
+        Samples with the same number have the same conditions, such as busy consumers.
+        """
+        higher = sum(a > factor * b for a, b in zip(self.values, other.values, strict=True))
+        return 4 * higher >= 3 * len(self.values)
+
+    def __str__(self) -> str:
+        """Return the mean, and the interval if the samples differ.
+
+        Examples
+        --------
+        >>> print(Distribution.of([4, 4]), Distribution.of(range(11)))
+        4 5 (0.5 to 9.5)
+        """
+        return interval_text(self.record(), " to ")
+
+    def contains(self, value: float) -> bool:
+        """Return whether a value is in the interval."""
+        return self.low <= value <= self.high
+
+    def record(self) -> dict[str, float]:
+        """Return the distribution as a JSON object, rounded to a tenth."""
+        parts = {"mean": self.mean, "low": self.low, "high": self.high}
+        return {name: round(value, 1) for name, value in parts.items()}
+
+
+def interval_text(value: Mapping[str, float], to: str = "–") -> str:
+    """Return a JSON object of a distribution as text, with ``to`` between the limits."""
+    mean, low, high = (f"{value[key]:.1f}".removesuffix(".0") for key in ("mean", "low", "high"))
+    return mean if low == high else f"{mean} ({low}{to}{high})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventCost:
+    """Cost of one event, or of several, until the group has settled.
+
+    Parameters
+    ----------
+    rebalances
+        Generations, or epochs under the consumer protocol.
+    moves
+        Partitions that go from one member to another member.
+    unowned_seconds
+        Sum over the partitions of the seconds without an owner.
+    stopped_seconds
+        Seconds in which the whole group stands still: no member consumes any partition.
+    """
+
+    rebalances: Distribution
+    moves: Distribution
+    unowned_seconds: Distribution
+    stopped_seconds: Distribution
+
+    @classmethod
+    def of(cls, costs: Sequence[SegmentCost]) -> "EventCost":
+        """Return the cost over the samples."""
+        return cls(
+            rebalances=Distribution.of([one.rebalances for one in costs]),
+            moves=Distribution.of([one.moves for one in costs]),
+            unowned_seconds=Distribution.of([one.unowned_ms / 1000 for one in costs]),
+            stopped_seconds=Distribution.of([one.stopped_ms / 1000 for one in costs]),
+        )
+
+    def record(self) -> dict[str, object]:
+        """Return the cost as a JSON object."""
+        return {one.name: getattr(self, one.name).record() for one in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPrediction:
+    """Cost of one event, and the loads after it.
+
+    Parameters
+    ----------
+    loads
+        Load of each member that is in the group after the event in at least one sample, in the
+        unit of the weights.
+    maximum_load
+        Maximum load, in the unit of the fastest member.
+    members
+        Number of members.
+    """
+
+    event: str
+    cost: EventCost
+    loads: Mapping[str, Distribution] = field(repr=False)
+    sorted_loads: tuple[Distribution, ...] = field(repr=False)
+    maximum_load: Distribution
+    members: Distribution
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """Prediction of events of a group. The result is the same for a seed and number of samples."""
+
+    id: str | None
+    configuration: Configuration
+    seed: int
+    events: tuple[EventPrediction, ...]
+    courses: tuple[Sample, ...] = field(repr=False)
+
+    @property
+    def samples(self) -> int:
+        """Return the number of simulated samples."""
+        return len(self.courses)
+
+    @cached_property
+    def total(self) -> EventCost:
+        """Return the cost of all events together."""
+        return self.cost_of([1] * len(self.events))
+
+    @cached_property
+    def _finals(self) -> Counter[tuple[tuple[str, tuple[TopicPartition, ...]], ...]]:
+        return Counter(
+            tuple((name, tuple(sorted(tps))) for name, tps in sorted(one.assignments[-1].items()))
+            for one in self.courses
+        )
+
+    @property
+    def final(self) -> Assignment:
+        """Return the most frequent assignment after the last event, by the names of members."""
+        return Assignment(dict(self._finals.most_common(1)[0][0]))
+
+    @property
+    def final_share(self) -> float:
+        """Return the share of the samples that end with the most frequent assignment."""
+        return self._finals.most_common(1)[0][1] / self.samples
+
+    @cached_property
+    def stopped_members(self) -> dict[str, int]:
+        """Return the reasons for which members end, with the number of samples."""
+        return dict(Counter(note for one in self.courses for note in set(one.notes)))
+
+    def cost_of(self, times: Sequence[float]) -> EventCost:
+        """Return the cost of all events together, if each happens a number of times."""
+        return EventCost.of([_sum(one.costs, times) for one in self.courses])
+
+    @cached_property
+    def unowned_seconds(self) -> dict[TopicPartition, Distribution]:
+        """Return the seconds without an owner of each partition, over all events."""
+        first = self.courses[0].unowned_ms
+        return {
+            TopicPartition(topic, number): Distribution.of(
+                [one.unowned_ms[topic][number] / 1000 for one in self.courses]
+            )
+            for topic, values in first.items()
+            for number in range(len(values))
+        }
+
+
+def predict(
+    group: Group,
+    configuration: Configuration | str | None = None,
+    events: Sequence[Event] | Event | None = None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Prediction:
+    """Predict what a group does at events, by simulated samples of coordinator and consumers.
+
+    Samples differ in the ids of joining members, in the times of heartbeats and polls, from idle
+    to busy consumers, in start-up times, and in orders that the source does not show.
+
+    Parameters
+    ----------
+    configuration
+        Current configuration, or the name of the current assignor. By default as the source of
+        the group shows it.
+    events
+        Events in order of time; by default one rolling restart.
+    samples
+        Number of samples, at least 1. By default 40 for small groups and fewer for large ones.
+    seed
+        Seed of the samples.
+
+    Raises
+    ------
+    InputError
+        If the group has no members, its assignor is not known, or an event names a member or
+        topic that does not exist.
+    UsageError
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member, Topic
+    >>> topic = Topic(name="t", partitions=6)
+    >>> members = tuple(
+    ...     Member(id=f"pod-{n}", subscription=("t",), owned=(("t", 2 * n), ("t", 2 * n + 1)))
+    ...     for n in range(3)
+    ... )
+    >>> found = predict(Group(topics=(topic,), members=members), "range", Leave(members=("pod-2",)))
+    >>> found.total.rebalances.mean, found.total.moves.mean, found.events[0].maximum_load.mean
+    (1.0, 1.0, 3.0)
+    """
+    if not group.members:
+        raise InputError(f"group {group.id!r} has no members")
+    if not isinstance(configuration, Configuration):
+        configuration = Configuration.of(group, configuration)
+    if events is None:
+        events = RollingRestart()
+    planned = (events,) if isinstance(events, Event) else tuple(events)
+    if not planned:
+        raise UsageError("events must have at least one event")
+    if samples is None:
+        samples = sample_count(group, configuration, planned)
+    if samples < 1:
+        raise UsageError(f"samples must be at least 1, got {samples}")
+    found = tuple(_samples(group, configuration, planned, samples, seed))
+    return _summary(group, configuration, planned, found, seed)
+
+
+def _samples(
+    group: Group, configuration: Configuration, events: Sequence[Event], count: int, seed: int
+) -> Iterator[Sample]:
+    """Simulate samples. Their consumers are evenly spread from idle to busy."""
+    order = list(range(count))
+    random.Random(seed).shuffle(order)  # noqa: S311 - not for security
+    for number, rank in enumerate(order):
+        found = simulate_sample(
+            group, configuration, events, busy=(rank + 0.5) / count, seed=seed * 1_000_003 + number
+        )
+        # The rebalances of one sample are enough, and those of all need much memory.
+        yield replace(found, rebalances=()) if number else found
+
+
+def sample_count(group: Group, configuration: Configuration, events: Sequence[Event]) -> int:
+    """Return the number of samples for a group: 40 for small groups, fewer for large ones."""
+    members, partitions = len(group.members), group.partition_count
+    rebalances, seconds = 0, 0.0
+    for event in events:
+        steps = 2
+        if isinstance(event, RollingRestart):
+            batches = -(-members // max(1, event.at_once))
+            steps = 2 * batches
+            seconds += batches * (event.downtime + event.pause)
+        seconds += configuration.session_timeout + SETTLE_MS / 1000
+        rebalances += steps
+    interval = configuration.heartbeat_interval
+    work = rebalances * (partitions + 20 * members) + 4 * members * seconds / interval
+    return max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, round(_WORK / max(1.0, work))))
+
+
+def partition_weight(group: Group, topic: str, number: int) -> int:
+    """Return the weight of a partition; a new one has the mean of its topic or group."""
+    if not group.is_weighted:
+        return 1
+    known = group.topic_table().get(topic)
+    if known is None:
+        total = sum(one.total_weight for one in group.topics)
+        return round(Fraction(total, group.partition_count or 1)) or 1
+    if number < known.partitions:
+        return known.weight(number)
+    return -(-known.total_weight // max(1, known.partitions))
+
+
+def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
+    if not group.is_weighted:
+        return assignment.counts()
+    return {
+        name: sum(partition_weight(group, tp.topic, tp.partition) for tp in partitions)
+        for name, partitions in assignment.items()
+    }
+
+
+def _speeds(group: Group, events: Sequence[Event]) -> Callable[[str], int]:
+    """Return a function of the speed of a member; added members can have that of another one."""
+    plans, _ = planned_members(group)
+    known = {plan.id: one.speed for plan, one in zip(plans, group.members, strict=True)}
+    models = [event.like for event in events if isinstance(event, ScaleTo) and event.like]
+    added = known.get(models[0], 1) if models else group.members[0].speed
+    return lambda name: known.get(name, added)
+
+
+def _summary(
+    group: Group,
+    configuration: Configuration,
+    events: Sequence[Event],
+    samples: tuple[Sample, ...],
+    seed: int,
+) -> Prediction:
+    speed = _speeds(group, events)
+
+    def maximum(loads: Mapping[str, int]) -> float:
+        """Return the maximum load in the unit of the fastest member."""
+        fastest = max(map(speed, loads), default=1)
+        return max((load * fastest / speed(name) for name, load in loads.items()), default=0)
+
+    predicted = []
+    for number, event in enumerate(events):
+        found = [_loads(group, one.assignments[number]) for one in samples]
+        names = dict.fromkeys(name for one in found for name in one)
+        count = max(map(len, found))
+        ranked = [sorted(one.values(), reverse=True) + [0] * (count - len(one)) for one in found]
+        predicted.append(
+            EventPrediction(
+                event=str(event),
+                cost=EventCost.of([one.costs[number] for one in samples]),
+                loads={
+                    name: Distribution.of([one.get(name, 0) for one in found]) for name in names
+                },
+                sorted_loads=tuple(Distribution.of(column) for column in zip(*ranked, strict=True)),
+                maximum_load=Distribution.of(list(map(maximum, found))),
+                members=Distribution.of([len(one) for one in found]),
+            )
+        )
+    return Prediction(
+        id=group.id,
+        configuration=configuration,
+        seed=seed,
+        events=tuple(predicted),
+        courses=samples,
+    )
+
+
+def _sum(costs: Sequence[SegmentCost], times: Sequence[float]) -> SegmentCost:
+    return SegmentCost(
+        **{
+            one.name: sum(
+                number * getattr(cost, one.name) for number, cost in zip(times, costs, strict=True)
+            )
+            for one in fields(SegmentCost)
+        }
+    )

@@ -1,0 +1,407 @@
+"""One simulated course of the events of a group: its script, and its simulation."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kassay.experiments.prediction.configuration import Configuration
+from kassay.experiments.prediction.events import (
+    Crash,
+    Event,
+    Leave,
+    NewPartitions,
+    NewTopic,
+    Order,
+    Rebalance,
+    Restart,
+    Return,
+    RollingRestart,
+    ScaleTo,
+    Scripted,
+    Subscribe,
+)
+from kassay.experiments.prediction.members import RandomIds, client_ids, planned_members
+from kassay.experiments.simulation.environment import SimulationOptions
+from kassay.experiments.simulation.script import (
+    Action,
+    MemberPlan,
+    Script,
+    ScriptEvent,
+    Settings,
+    TopicPlan,
+)
+from kassay.experiments.simulation.simulation import SegmentCost, Simulation
+from kassay.reference.coordinator.runtime import CoordinatorConfig
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.member_names import by_ordinal, next_names
+
+_START = 30_000
+"""Time of the first event in ms: the members have sent heartbeats by then."""
+SETTLE_MS = 75_000
+"""Time in ms that a group needs to settle in addition to the session timeout."""
+MemberIds = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One simulated course: cost and assignment of each event, and what else happened.
+
+    ``rebalances`` has the group at each run of an assignor.
+    """
+
+    costs: tuple[SegmentCost, ...]
+    assignments: tuple[Assignment, ...]
+    unowned_ms: Mapping[str, Sequence[int]]
+    notes: tuple[str, ...]
+    rebalances: tuple[Group, ...] = ()
+
+
+def simulate_sample(
+    group: Group,
+    configuration: Configuration,
+    events: Sequence[Event],
+    *,
+    busy: float = 0.5,
+    seed: int = 0,
+    new_id: MemberIds | None = None,
+) -> Sample:
+    """Simulate one course of events.
+
+    ``busy`` is 0 for idle and 1 for busy consumers. ``new_id`` creates the id of a joining member
+    from its name; by default, ids are random.
+    """
+    draw = random.Random(seed)  # noqa: S311 - not for security
+    return _Course(group, configuration, events, draw).run(busy, new_id)
+
+
+class _Course:
+    """Script of one sample, built event by event, and its simulation."""
+
+    def __init__(
+        self,
+        group: Group,
+        configuration: Configuration,
+        events: Sequence[Event],
+        draw: random.Random,
+    ) -> None:
+        self.group, self.configuration, self.draw = group, configuration, draw
+        plans, self.initial = planned_members(group)
+        self.plans = {
+            plan.id: self._configured(plan, configuration, keep_static=True) for plan in plans
+        }
+        self.present = dict.fromkeys(self.plans)
+        self.known_topics = {topic.name: topic.partitions for topic in group.topics}
+        self.topics = tuple(
+            TopicPlan(name=one.name, partitions=one.partitions, id=one.id) for one in group.topics
+        )
+        self.initial_plans = tuple(self.plans.values())
+        self.settle = round(1000 * configuration.session_timeout) + SETTLE_MS
+        self.script_events: list[ScriptEvent] = []
+        self.starts: list[int] = []
+        self.metadata = round(1000 * configuration.metadata_max_age)
+        # These are drawn before all events: further events do not change the costs of earlier ones.
+        self.script_seed, self.refreshed = draw.getrandbits(32), draw.randint(0, self.metadata)
+        self.ids = RandomIds(
+            random.Random(draw.getrandbits(64)),  # noqa: S311 - not for security
+            client_ids(group),
+        )
+        at = _START
+        for event in events:
+            at = at + self._jitter() if event.at is None else _START + round(1000 * event.at)
+            if self.starts and at < self.starts[-1]:
+                raise UsageError(
+                    f"events must be in order of time, got {event.at:g} s after the event before"
+                    if event.at is not None
+                    else "events must be in order of time"
+                )
+            self.starts.append(at)
+            at = self._add(event, at)
+        self.end = at
+
+    def _configured(
+        self, plan: MemberPlan, configuration: Configuration, *, keep_static: bool = False
+    ) -> MemberPlan:
+        static = configuration.is_static
+        data = configuration.sends_user_data
+        return replace(
+            plan,
+            assignors=configuration.assignors,
+            static=plan.static if keep_static or static is None else static,
+            sends_user_data=plan.sends_user_data if data is None else data,
+            leaves=configuration.leaves_on_close,
+        )
+
+    def _simulation(self, busy: float, new_id: MemberIds | None) -> Simulation:
+        configuration = self.configuration
+        timing = configuration.timing
+        # Most machines are idle most of the time.
+        square, cube = busy**3, busy**4
+
+        def between(times: tuple[int, int], share: float) -> int:
+            return round(times[0] + share * (times[1] - times[0]))
+
+        start_up = between(timing.start_up, busy)
+        session = round(1000 * configuration.session_timeout)
+        script = Script(
+            name="prediction",
+            topics=self.topics,
+            members=self.initial_plans,
+            events=tuple(self.script_events),
+            until=self.end,
+            seed=self.script_seed,
+            settings=Settings(
+                session=session,
+                heartbeat=round(1000 * configuration.heartbeat_interval),
+                max_poll=round(1000 * configuration.max_poll_interval),
+                latency=between(timing.latency, cube),
+                drift=between(timing.drift, square),
+                poll=between(timing.poll, cube),
+                reconcile=between(timing.poll, cube),
+                spread=between(timing.spread, square),
+                start_up=start_up,
+                metadata=self.refreshed,
+            ),
+            broker=CoordinatorConfig(
+                session_timeout=session,
+                heartbeat_interval=round(1000 * configuration.consumer_heartbeat_interval),
+                assignment_interval=configuration.batching_ms,
+            ),
+        )
+        options = SimulationOptions(
+            new_id=new_id or self.ids.classic, new_consumer_id=new_id or self.ids.consumer
+        )
+        return Simulation(script, configuration.policy, options, initial_group=self.initial)
+
+    # ---- Events -----------------------------------------------------------------------
+
+    def _add(self, event: Event, at: int) -> int:
+        """Add an event at a time, and return the time at which the group has settled."""
+        match event:
+            case RollingRestart():
+                at = self._rolling_restart(event, at)
+            case Restart():
+                for name in self._members(event.members):
+                    self._restart(name, at, round(1000 * event.downtime))
+                at += round(1000 * event.downtime)
+            case ScaleTo():
+                self._scale(event, at)
+            case Leave():
+                self._end(event.members, Action.LEAVE, at)
+            case Crash():
+                self._end(event.members, Action.CRASH, at)
+            case Return():
+                for name in self._members(event.members, absent=True):
+                    self._restart(name, at, 0)
+                    self.present[name] = None
+            case Scripted():
+                return self._scripted(event, at)
+            case _:
+                return self._add_other(event, at)
+        return at + self.settle
+
+    def _add_other(self, event: Event, at: int) -> int:
+        match event:
+            case NewPartitions():
+                self._grow(event.topic, event.partitions, at)
+                return at + self.metadata + self.settle
+            case NewTopic():
+                self._new_topic(event, at)
+            case Rebalance():
+                # The coordinator rebalances a stable group if its leader joins again.
+                leader = next(iter(self.present))
+                self._subscribe((leader,), self.plans[leader].topics, at)
+            case Subscribe():
+                self._subscribe(self._members(event.members), event.topics, at)
+            case _:
+                raise UsageError(f"unknown event {type(event).__name__}")
+        return at + self.settle
+
+    def _end(self, names: Sequence[str], action: Action, at: int) -> None:
+        for name in self._members(names):
+            self.script_events.append(ScriptEvent(at=at, action=action, member=name))
+            self.present.pop(name)
+
+    def _members(self, names: Sequence[str], *, absent: bool = False) -> Sequence[str]:
+        for name in names:
+            if name not in self.plans:
+                known = ", ".join(list(self.plans)[:10])
+                raise InputError(
+                    f"group {self.group.id!r} has no member {name!r}; the first members: {known}"
+                )
+            if absent == (name in self.present):
+                state = "is in the group already" if absent else "has left the group"
+                raise InputError(f"group {self.group.id!r}: member {name!r} {state}")
+        return names
+
+    def _restart(self, name: str, at: int, downtime: int) -> None:
+        plan = self.plans[name]
+        self.script_events.append(
+            ScriptEvent(
+                at=at, action=Action.RESTART, member=name, duration=downtime, new_member=plan
+            )
+        )
+
+    def _rolling_restart(self, event: RollingRestart, at: int) -> int:
+        if event.at_once < 1:
+            raise UsageError(f"at_once must be at least 1, got {event.at_once}")
+        downtime, pause = round(1000 * event.downtime), round(1000 * event.pause)
+        if downtime < 0 or pause < 0:
+            raise UsageError(
+                "downtime and pause must be at least 0 seconds, "
+                f"got {event.downtime:g} and {event.pause:g}"
+            )
+        if event.to is not None:
+            to = event.to
+            self.plans = {name: self._configured(plan, to) for name, plan in self.plans.items()}
+        names = self._ordered(event.order)
+        for first in range(0, len(names), event.at_once):
+            for name in names[first : first + event.at_once]:
+                self._restart(name, at, downtime)
+            # Restarts are not synchronous with heartbeats.
+            at += downtime + pause + self._jitter()
+        return at
+
+    def _jitter(self) -> int:
+        """Draw a part of the longest heartbeat interval, in milliseconds."""
+        configuration = self.configuration
+        longest = max(configuration.heartbeat_interval, configuration.consumer_heartbeat_interval)
+        return self.draw.randrange(round(1000 * longest))
+
+    def _ordered(self, order: Order) -> list[str]:
+        """Return the present members in the order in which they restart."""
+        names = list(self.present)
+        sorted_names = by_ordinal(names)
+        if sorted_names is None and len(set(client_ids(self.group).values())) == len(names):
+            sorted_names = sorted(names)
+        if order is Order.RANDOM or sorted_names is None:
+            self.draw.shuffle(names)
+            return names
+        return sorted_names if order is Order.NAMES else sorted_names[::-1]
+
+    def _scale(self, event: ScaleTo, at: int) -> None:
+        if event.members < 1:
+            raise UsageError(f"members must be at least 1, got {event.members}")
+        names = list(self.present)
+        for name in self._leaving(names, len(names) - event.members):
+            self.script_events.append(ScriptEvent(at=at, action=Action.LEAVE, member=name))
+            self.present.pop(name)
+        if event.members <= len(names):
+            return
+        model = self.plans[event.like or names[0]] if names or event.like else None
+        if event.like is not None:
+            self._members((event.like,))
+        topics = sorted({topic for name in names for topic in self.plans[name].topics})
+        is_static = bool(names) and all(self.plans[name].static for name in names)
+        for name in next_names(self.plans, event.members - len(names)):
+            plan = MemberPlan(
+                id=name,
+                topics=model.topics if event.like and model else tuple(topics),
+                static=is_static,
+                rack=model.rack if event.like and model else None,
+            )
+            plan = self.plans[name] = self._configured(plan, self._current(), keep_static=True)
+            self.script_events.append(
+                ScriptEvent(at=at, action=Action.JOIN, member=name, new_member=plan)
+            )
+            self.present[name] = None
+
+    def _current(self) -> Configuration:
+        """Return the configuration of the members at this point of the script."""
+        plan = next(iter(self.plans.values()))
+        return replace(self.configuration, assignor=plan.assignors[0], listed=plan.assignors)
+
+    def _leaving(self, names: Sequence[str], count: int) -> Sequence[str]:
+        """Return the members that leave: those with the highest ordinals, else random ones."""
+        if count <= 0:
+            return ()
+        sorted_names = by_ordinal(names)
+        if sorted_names is None:
+            return self.draw.sample(list(names), count)
+        return sorted_names[-count:]
+
+    def _grow(self, topic: str, partitions: int, at: int) -> None:
+        known = self.known_topics.get(topic)
+        if known is None:
+            raise InputError(f"group {self.group.id!r} has no topic {topic!r}")
+        if partitions < known:
+            raise InputError(
+                f"topic {topic!r} has {known} partitions; Kafka cannot reduce them to {partitions}"
+            )
+        self.known_topics[topic] = partitions
+        self.script_events.append(
+            ScriptEvent(at=at, action=Action.GROW, topic=topic, partitions=partitions)
+        )
+
+    def _new_topic(self, event: NewTopic, at: int) -> None:
+        if event.topic in self.known_topics:
+            raise InputError(f"group {self.group.id!r} has the topic {event.topic!r} already")
+        self.known_topics[event.topic] = event.partitions
+        self.topics += (TopicPlan(name=event.topic, partitions=event.partitions),)
+        for name in self._members(event.members) or list(self.present):
+            self._subscribe((name,), (*self.plans[name].topics, event.topic), at)
+
+    def _subscribe(self, names: Sequence[str], topics: Sequence[str], at: int) -> None:
+        for topic in topics:
+            if topic not in self.known_topics:
+                raise InputError(f"group {self.group.id!r} has no topic {topic!r}")
+        for name in names:
+            self.plans[name] = replace(self.plans[name], topics=tuple(topics))
+            self.script_events.append(
+                ScriptEvent(at=at, action=Action.SUBSCRIBE, member=name, topics=tuple(topics))
+            )
+
+    def _scripted(self, event: Scripted, at: int) -> int:
+        """Add events of a script, and return the time at which the last one has settled."""
+        last = at
+        for topic in event.topics:
+            if topic.name not in self.known_topics:
+                self.known_topics[topic.name] = topic.partitions
+                self.topics += (topic,)
+        for one in event.events:
+            moved = replace(one, at=at)
+            if one.new_member is not None:
+                plan = self._configured(one.new_member, self._current(), keep_static=True)
+                self.plans[plan.id] = plan
+                moved = replace(moved, new_member=plan)
+            elif one.action is Action.RESTART:
+                moved = replace(moved, new_member=self.plans[one.member])
+            elif one.action is Action.GROW:
+                self.known_topics[one.topic] = one.partitions
+                last += self.metadata
+            self.script_events.append(moved)
+            last = max(last, at + one.duration)
+        return last + self.settle
+
+    # ---- Run ----------------------------------------------------------------------------
+
+    def run(self, busy: float, new_id: MemberIds | None) -> Sample:
+        """Run the simulation, and return the sample."""
+        simulation = self._simulation(busy, new_id)
+        ownership = simulation.environment.ownership
+        simulation.clock.run(self.starts[0] - 1)
+        ownership.close(simulation.clock.now)
+        before = ownership.unowned_ms_by_partition()
+        costs, assignments = [], []
+        for end in (*self.starts[1:], self.end):
+            costs.append(simulation.run_segment(end - 1))
+            assignments.append(
+                Assignment(
+                    {name: one.owned for name, one in simulation.consumers.items() if one.is_up}
+                )
+            )
+        result = simulation.environment.result
+        return Sample(
+            tuple(costs),
+            tuple(assignments),
+            {
+                topic: [
+                    ms - (before[topic][n] if n < len(before.get(topic, ())) else 0)
+                    for n, ms in enumerate(values)
+                ]
+                for topic, values in ownership.unowned_ms_by_partition().items()
+            },
+            tuple(one.text for one in result.notes if "stops with" in one.text),
+            tuple(one.group for one in result.rebalances),
+        )
