@@ -1,0 +1,343 @@
+"""Group with its current and planned assignment, as the tests of causes see it."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from kassay.experiments.comparison.compare import keep_owners
+from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.planning.actions import AssignorOutcome
+from kassay.experiments.planning.identify_assignor import (
+    IdentifiedAssignor,
+    Implementation,
+    identify_assignor,
+    kafka_name,
+)
+from kassay.experiments.planning.plan_verdict import count_of, unowned_partitions
+from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.group import Group, Member, Protocol
+from kassay.reference.model.metrics import Measure, loads, measures
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Level, default_measure
+from kassay.solver.sizing import LimitingPartition
+from kassay.solver.solve import solve
+
+_MAX_PARTITIONS = 10_000
+"""Number of partitions above which no assignor runs for a cause: a run then takes seconds."""
+_ALIASES = {"RoundRobinAssigner": "roundrobin"}
+"""Ports that divide the partitions as the assignors of other libraries do, by their names."""
+RANGES = ("range", "server-range")
+CIRCULAR = (*RANGES, "roundrobin")
+"""Assignors that ignore owned partitions; their results do not depend on the current owners."""
+
+
+class CauseKind(StrEnum):
+    """Kind of cause of an imbalance."""
+
+    FAILED_ASSIGNOR = "failed-assignor"
+    LIBRARY_CLAIMS = "library-claims"
+    INCOMPLETE_REBALANCE = "incomplete-rebalance"
+    PENDING_REBALANCE = "pending-rebalance"
+    HEAVY_PARTITION = "heavy-partition"
+    LIMITED_MEMBERS = "limited-members"
+    SURPLUS_MEMBERS = "surplus-members"
+    WEIGHTS_IGNORED = "weights-ignored"
+    RACKS = "racks"
+    RANGE_REMAINDERS = "range-remainders"
+    MIXED_SUBSCRIPTIONS = "mixed-subscriptions"
+    STATIC_MEMBERS = "static-members"
+    CONTRADICTION = "contradiction"
+    LOCAL_OPTIMUM = "local-optimum"
+    TOPICS_IGNORED = "topics-ignored"
+
+
+_REMEDIES = {
+    CauseKind.FAILED_ASSIGNOR: "use another assignor, or another release of the client library",
+    CauseKind.LIBRARY_CLAIMS: "use one client library for all members, or the consumer protocol",
+    CauseKind.INCOMPLETE_REBALANCE: "wait until the group is stable, then plan it again",
+    CauseKind.PENDING_REBALANCE: "trigger a rebalance: restart one member that is not static",
+    CauseKind.HEAVY_PARTITION: "split the keys of the partition, or give it a faster member",
+    CauseKind.LIMITED_MEMBERS: "check the pattern, the ACL and the subscription of these members",
+    CauseKind.SURPLUS_MEMBERS: "remove the idle members, or add partitions",
+    CauseKind.WEIGHTS_IGNORED: "use an assignor that knows weights, or static assignment",
+    CauseKind.RACKS: "give each rack members in proportion to its partitions",
+    CauseKind.RANGE_REMAINDERS: "use an assignor that balances the sum over all topics",
+    CauseKind.MIXED_SUBSCRIPTIONS: "use another assignor, or equal subscriptions",
+    CauseKind.STATIC_MEMBERS: "remove one static member from the group with an admin client, "
+    "which causes a rebalance",
+    CauseKind.CONTRADICTION: "check the subscriptions (pattern, ACL); if they are equal, trigger a "
+    "rebalance",
+    CauseKind.LOCAL_OPTIMUM: "carry out the moves with static assignment or an own assignor",
+    CauseKind.TOPICS_IGNORED: "use an assignor that divides each topic, such as range",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Cause of the imbalance of a group: its kind, and one sentence about the group."""
+
+    kind: CauseKind
+    text: str
+
+    @property
+    def remedy(self) -> str:
+        """Return the advice if no action is better."""
+        return _REMEDIES[self.kind]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def record(self) -> dict[str, str]:
+        """Return the cause as a JSON object."""
+        return {"kind": str(self.kind), "text": self.text}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Group with its current and planned assignment, and what the tests derive from them."""
+
+    group: Group
+    planned: Assignment
+    levels: tuple[Level, ...]
+    limiting: LimitingPartition | None
+    outcomes: tuple[AssignorOutcome, ...]
+    limits: SearchLimits
+
+    @cached_property
+    def current(self) -> Assignment:
+        """Return the current assignment. Partitions without an owner are placed."""
+        return keep_owners(self.group)
+
+    @cached_property
+    def measure(self) -> Measure:
+        """Return the measure in which the gap is compared."""
+        return default_measure(self.group)
+
+    def value(self, assignment: Assignment) -> int:
+        """Return the imbalance of an assignment."""
+        return measures(self.group, assignment)[self.measure]
+
+    @cached_property
+    def unowned(self) -> int:
+        """Return the number of consumed partitions without an owner."""
+        return sum(map(len, unowned_partitions(self.group).values()))
+
+    @cached_property
+    def ideal(self) -> int:
+        """Return the imbalance if each member could have each partition, and weights were fluid.
+
+        If speeds differ, this is the imbalance of the plan.
+        """
+        if not self.group.has_equal_speeds:
+            return self.value(self.planned)
+        total, members = sum(loads(self.group, self.planned).values()), len(self.group.members)
+        if self.measure is Measure.MAKESPAN:
+            return -(-total // members)
+        weight = self.group.common_weight or 1
+        low, rest = divmod(total // weight, members)
+        return weight**2 * (low**2 * (members - rest) + (low + 1) ** 2 * rest)
+
+    @cached_property
+    def counted(self) -> Group:
+        """Return the group as assignors see it: without weights, speeds and capacities."""
+        return replace(
+            self.group,
+            topics=tuple(replace(topic, weights=None) for topic in self.group.topics),
+            members=tuple(replace(one, speed=1, capacity=None) for one in self.group.members),
+        )
+
+    @property
+    def is_weighted(self) -> bool:
+        """Return whether the plan uses weights or speeds that assignors ignore."""
+        return self.group.is_weighted or not self.group.has_equal_speeds
+
+    def squares(self, assignment: Assignment) -> int:
+        """Return the sum of the squared numbers of partitions of the members."""
+        return measures(self.counted, assignment)[Measure.SUM_OF_SQUARES]
+
+    @cached_property
+    def balanced(self) -> Assignment | None:
+        """Return an assignment with the most even counts, and the fewest moves to it."""
+        return solve(self.counted, limits=self.limits).assignment
+
+    @cached_property
+    def has_even_counts(self) -> bool:
+        """Return whether no assignment has more even counts."""
+        best = self.balanced
+        return best is None or self.squares(best) >= self.squares(self.current)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Return the current number of partitions of each member with a consumed topic."""
+        return loads(self.counted, self.current)
+
+    @cached_property
+    def topics(self) -> dict[str, tuple[Member, ...]]:
+        """Return the subscribers of each consumed topic."""
+        members = self.group.members
+        return {
+            topic: tuple(members[index] for index in found)
+            for topic, found in self.group.subscribers().items()
+            if found
+        }
+
+    @cached_property
+    def has_equal_subscriptions(self) -> bool:
+        """Return whether each member consumes each topic."""
+        return all(len(found) == len(self.group.members) for found in self.topics.values())
+
+    @cached_property
+    def own(self) -> IdentifiedAssignor:
+        """Return the assignor that the group runs, as far as known."""
+        return identify_assignor(self.group)
+
+    @cached_property
+    def port(self) -> str | None:
+        """Return the port of the group's assignor, or of the one that gives the same assignment."""
+        if self.own.name is not None:
+            return _ALIASES.get(self.own.name, self.own.port)
+        broker = self.group.status.protocol is Protocol.CONSUMER
+        names = ("server-range",) if broker else ("range", "roundrobin")
+        return next((name for name in names if self._has_result_of(name)), None)
+
+    def _has_result_of(self, name: str) -> bool:
+        """Return whether the current assignment is exactly the result of an assignor."""
+        result = self.run(name)
+        return result is not None and all(
+            set(result.get(one.id, ())) == set(self.current.get(one.id, ()))
+            for one in self.group.members
+        )
+
+    def run(self, name: str) -> Assignment | None:
+        """Return the stable result of a port for the group, or None without a result."""
+        return None if self.is_large else run_until_stable(self.group, name).assignment
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether a run of an assignor takes too long for a cause."""
+        return self.group.partition_count > _MAX_PARTITIONS or self.limits.is_stopped
+
+    @cached_property
+    def own_result(self) -> Assignment | None:
+        """Return the result of the group's assignor at a rebalance; None if it is not known.
+
+        kassay's ports of sticky assignors are not those of other client libraries.
+        """
+        is_other = self.own.implementation is Implementation.OTHER
+        if self.port is None or (is_other and self.port not in CIRCULAR):
+            return None
+        return self.run(self.port)
+
+    def explains(self, assignment: Assignment | None) -> bool:
+        """Return whether an assignment has more even counts, and closes at least half of the gap.
+
+        Without an avoidable gap of the loads, only the counts decide.
+        """
+        if assignment is None or self.squares(assignment) >= self.squares(self.current):
+            return False
+        now = self.value(self.current)
+        return 2 * (now - self.value(assignment)) >= now - self.value(self.planned)
+
+    @cached_property
+    def rebalance_helps(self) -> bool:
+        """Return whether a rebalance by the group's assignor closes at least half of the gap."""
+        return self.explains(self.own_result)
+
+    @cached_property
+    def has_own_shape(self) -> bool:
+        """Return whether the current loads are those of a rebalance by the group's assignor."""
+        result = self.own_result
+        if result is None:
+            return False
+        shape = loads(self.counted, result)
+        return sorted(shape.values()) == sorted(self.counts.values())
+
+    @property
+    def name(self) -> str:
+        """Return the name of the group's assignor as Kafka's tools print it."""
+        return kafka_name(self.own.name or self.port or "")
+
+    def extremes(self) -> str:
+        """Describe the members with the most and the fewest partitions."""
+        high = max(self.counts, key=lambda one: self.counts[one])
+        low = min(self.counts, key=lambda one: self.counts[one])
+        return f"{high} has {count_of(self.counts[high], 'partition')} and {low} has " + (
+            f"{self.counts[low]:,}" if self.counts[low] else "none"
+        )
+
+
+def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, int]]:
+    """Return the number of partitions of each consumed topic per subscriber."""
+    held = {
+        (member, partitions.topics[code]): count
+        for member, partitions in assignment.items()
+        for code, count in enumerate(np.bincount(partitions.codes).tolist())
+        if count
+    }
+    return {
+        topic: {id: held.get((id, topic), 0) for id in (group.members[at].id for at in found)}
+        for topic, found in group.subscribers().items()
+        if found
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicShare:
+    """Member with the most partitions of a topic, compared with equal numbers.
+
+    ``even`` is the number of partitions per subscriber, rounded up. ``others`` is the number of
+    further uneven topics.
+    """
+
+    topic: str
+    member: str
+    count: int
+    partitions: int
+    even: int
+    others: int = 0
+
+    @property
+    def is_uneven(self) -> bool:
+        """Return whether the member has at least half more partitions than equal numbers."""
+        return 2 * self.count >= 3 * self.even and self.count > self.even
+
+    def __str__(self) -> str:
+        verb = "is" if self.count == 1 else "are"
+        return (
+            f"{self.count:,} of {count_of(self.partitions, 'partition')} of {self.topic} {verb} on "
+            f"{self.member}"
+        )
+
+
+def worst_share(group: Group, assignment: Assignment) -> TopicShare | None:
+    """Return the most uneven topic of an assignment, or None if each topic is nearly even.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Topic
+    >>> members = tuple(Member(id=id, subscription=("t", "u")) for id in ("a", "b"))
+    >>> group = Group(topics=(Topic("t", 2), Topic("u", 2)), members=members)
+    >>> print(
+    ...     worst_share(group, Assignment({"a": [("t", 0), ("t", 1)], "b": [("u", 0), ("u", 1)]}))
+    ... )
+    2 of 2 partitions of t are on a
+    """
+    found = []
+    for topic, counts in topic_counts(group, assignment).items():
+        member = max(counts, key=lambda one: counts[one])
+        partitions = group.topic_table()[topic].partitions
+        share = TopicShare(
+            topic=topic,
+            member=member,
+            count=counts[member],
+            partitions=partitions,
+            even=-(-partitions // len(counts)),
+        )
+        if share.is_uneven:
+            found.append(share)
+    if not found:
+        return None
+    worst = max(found, key=lambda one: (one.count - one.even, one.count / one.even))
+    return replace(worst, others=len(found) - 1)
