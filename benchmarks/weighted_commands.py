@@ -56,7 +56,9 @@ COMMANDS = {
     ),
     "forecast": _Command(
         lambda _: ("--members", "+0..+2"),
-        lambda record: all(one["status"] == "optimal" for one in record["forecasts"][1:]),
+        lambda record: all(
+            one["status"] == "optimal" for one in record["forecasts"] if "status" in one
+        ),
     ),
     "compare": _Command(lambda _: ("--assignor", "range"), _is_compared),
     "survey": _Command(

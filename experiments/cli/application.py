@@ -20,7 +20,7 @@ from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_click_param
 from typer.models import ParameterInfo, ParamMeta
 
@@ -209,18 +209,41 @@ def _param(
     return param, convert or (lambda value: value)
 
 
+def _help_all() -> Any:
+    """Return the option that shows the help with the options that few users need."""
+
+    def show(ctx: Any, _param: object, is_given: bool) -> None:
+        if is_given and not ctx.resilient_parsing:
+            for one in ctx.command.params:
+                one.hidden = False
+            typer.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+
+    return TyperOption(
+        param_decls=["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show this message with the options that few users need, and exit.",
+    )
+
+
 class ComposedCommand(TyperCommand):
     """Command with the options of all dataclasses that are parameters of a function.
 
     The default of a parameter is an instance with defaults for this command. A class variable
-    ``panel`` of a dataclass is the heading of its options in the help.
+    ``panel`` of a dataclass is the heading of its options in the help. The class variable ``rare``
+    has the names of options of the command that only ``--help-all`` shows.
     """
 
     def __init__(self, name: str, run: Callable[..., None]) -> None:
         self.run = run
         self.groups: dict[str, tuple[Any, dict[str, Callable[[Any], object]]]] = {}
         params = []
-        for parameter in inspect.signature(run).parameters.values():
+        parameters = inspect.signature(run).parameters.values()
+        rare = {name for one in parameters for name in getattr(one.annotation, "rare", ())}
+        for parameter in parameters:
             group = parameter.annotation
             defaults = {one.name: one.default for one in fields(group)}
             if parameter.default is not parameter.empty:
@@ -228,9 +251,12 @@ class ComposedCommand(TyperCommand):
             converters = {}
             for one in fields(group):
                 param, convert = _param(one, defaults[one.name], getattr(group, "panel", None))
+                param.hidden = one.name in rare
                 params.append(param)
                 converters[one.name] = convert
             self.groups[parameter.name] = group, converters
+        if rare:
+            params.append(_help_all())
         super().__init__(name, params=params, help=inspect.getdoc(run), rich_markup_mode="markdown")
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -64,8 +64,8 @@ def _parse_tolerance(text: str) -> Tolerance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectiveOptions:
-    """Command-line options for the levels of the objective, and for constraints."""
+class ImbalanceOptions:
+    """Command-line options for the imbalance of the objective."""
 
     imbalance: Measure | None = option(
         None,
@@ -81,6 +81,28 @@ class ObjectiveOptions:
         metavar="SHARE",
         show_default="2% if weights differ, except with leximax; otherwise 0",
     )
+
+    def levels(self, group: Group) -> tuple[Level, ...]:
+        """Return the levels of the objective, which are minimised in order.
+
+        Levels of loads without their own tolerance have the option's, or `default_tolerance`.
+        """
+        tolerance = default_tolerance(group, self.imbalance)
+        if self.tolerance is not None:
+            tolerance = Tolerance(relative=self.tolerance)
+        measure = self.imbalance or default_measure(group)
+        further = self._further(measure, tolerance)
+        return ordered_levels(group, measure=measure, tolerance=tolerance, further=further)
+
+    def _further(self, _measure: Measure, _tolerance: Tolerance) -> list[Level]:
+        """Return the levels that options add to imbalance and movement, in order."""
+        return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveOptions(ImbalanceOptions):
+    """Command-line options for the levels of the objective, and for constraints."""
+
     level: list[str] | None = option(
         None,
         f"Level to minimise: {', '.join(_LEVEL_NAMES)}. Repeatable; the levels are "
@@ -117,17 +139,9 @@ class ObjectiveOptions:
         """Return whether no option sets a level or a constraint."""
         return self == ObjectiveOptions()
 
-    def levels(self, group: Group) -> tuple[Level, ...]:
-        """Return the levels of the objective, which are minimised in order.
-
-        Levels of loads without their own tolerance have the option's, or `default_tolerance`.
-        """
-        tolerance = default_tolerance(group, self.imbalance)
-        if self.tolerance is not None:
-            tolerance = Tolerance(relative=self.tolerance)
-        measure = self.imbalance or default_measure(group)
+    def _further(self, measure: Measure, tolerance: Tolerance) -> list[Level]:
         further: list[Level] = []
-        for name, text in self._further().items():
+        for name, text in self._given_levels().items():
             own = EXACT if text is None else _parse_tolerance(text)
             balance = tolerance if text is None else own
             match name:
@@ -143,9 +157,9 @@ class ObjectiveOptions:
                     further.append(Colocation(self._colocated(), own))
                 case _:
                     further.append(FURTHER_LEVELS[name](own))
-        return ordered_levels(group, measure=measure, tolerance=tolerance, further=further)
+        return further
 
-    def _further(self) -> dict[str, str | None]:
+    def _given_levels(self) -> dict[str, str | None]:
         """Return the names of the given levels in order, with the texts of their tolerances."""
         levels: dict[str, str | None] = {}
         for text in self.level or ():
@@ -159,7 +173,7 @@ class ObjectiveOptions:
     def constraints(self, group: Group) -> tuple[Constraint, ...]:
         """Return the constraints that the options set, without the capacities of members."""
         constraints: list[Constraint] = []
-        if Colocation.name not in self._further():
+        if Colocation.name not in self._given_levels():
             constraints += map(Colocated, self._colocated())
         if self.max_moves is not None:
             constraints.append(MaxMoves(self.max_moves))

@@ -13,13 +13,10 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.planning.planned_events import (
-    EventForecast,
-    forecast_events,
-    planned_rebalances,
-)
-from kassay.experiments.planning.predictions import planned_members
-from kassay.experiments.simulation.script import TopicPlan, parse_planned_events
+from kassay.experiments.prediction.configuration import Configuration
+from kassay.experiments.prediction.events import Event, Leave, Return
+from kassay.experiments.prediction.members import planned_members
+from kassay.experiments.prediction.sample import simulate_sample
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
@@ -41,7 +38,6 @@ CASES: Mapping[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {
     "sticky, mixed subscriptions": ("sticky", MIXED),
     "uniform, mixed subscriptions": ("uniform", MIXED),
 }
-EVENTS = "events: [{at: 0s, do: restart, member: 'pod-*', for: 10s, every: 60s}]"
 SETTINGS = {
     "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "2000",
@@ -50,12 +46,12 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Forecast of a rolling restart, and the partitions that the consumers had.
+    """Prediction of a rolling restart, and the partitions that the consumers had.
 
-    The partitions are per rebalance and client.
+    The partitions are per event and client, the moves per event.
     """
 
-    forecast: EventForecast
+    moves: list[float]
     predicted: list[dict[str, list[str]]]
     observed: list[dict[str, list[str]]]
     certain: int
@@ -64,11 +60,6 @@ class Comparison:
     Kafka's hash maps order two members whose ids share a bin by their insertion, which no client
     sees.
     """
-
-    @property
-    def moves(self) -> tuple[list[int], list[int]]:
-        """Predicted and observed moves per rebalance."""
-        return _moves(self.predicted), _moves(self.observed)
 
 
 def observe(
@@ -119,28 +110,28 @@ def compared(assignor: str, recorded: Mapping[str, Any]) -> Comparison:
             known = ids.setdefault(client, deque())
             if member["id"] not in (*known, *group.member_table()):
                 known.append(member["id"])
-    plans = planned_members(group)[0]
-    topics = [TopicPlan(name=topic.name, partitions=topic.partitions) for topic in group.topics]
-    script = parse_planned_events(EVENTS, "events", topics=topics, members=plans)
-    rebalances = planned_rebalances(group, script, new_id=lambda client: ids[client].popleft())
-    names = dict.fromkeys(["range", "sticky", "cooperative-sticky", "uniform", assignor])
-    forecast = forecast_events(rebalances, assignors=tuple(names))
-    course = next(one for one in forecast.courses if one.name == assignor)
+    events: list[Event] = []
+    for plan in planned_members(group)[0]:
+        events += [Leave(members=(plan.id,)), Return(members=(plan.id,))]
+    configuration = replace(Configuration.of(group, assignor), assignment_interval=0)
+    sample = simulate_sample(
+        group, configuration, events, busy=0.2, new_id=lambda client: ids[client].popleft()
+    )
     predicted = [
-        {one.clients[name]: _names(partitions) for name, partitions in assignment.items()}
-        for one, assignment in zip(rebalances, course.assignments, strict=True)
+        {client: _names(partitions) for client, partitions in sorted(one.items())}
+        for one in sample.assignments
     ]
     observed = [{client: one["assigned"] for client, one in state.items()} for state in states]
-    orders = [[member.id for member in one.group.members] for one in rebalances]
+    orders = [[member.id for member in one.members] for one in sample.rebalances]
     certain = sum(1 for _ in takewhile(_is_certain, orders))
-    return Comparison(forecast, predicted, observed, certain)
+    return Comparison([one.moves for one in sample.costs], predicted, observed, certain)
 
 
 def _is_certain(ids: list[str]) -> bool:
     return string_order(ids) == string_order(ids[::-1])
 
 
-def _moves(states: list[dict[str, list[str]]]) -> list[int]:
+def moves_between_states(states: list[dict[str, list[str]]]) -> list[int]:
     """Count the moves from each state to the next one between members of both."""
     moves = []
     for before, after in pairwise(states):
@@ -159,7 +150,7 @@ def record(tries: int = 20) -> dict[str, object]:
                 case = f"{name} {number}"
                 seen = observe(running.bootstrap, admin, case, assignor, subscriptions)
                 found = compared(assignor, seen)
-                if found.certain == len(found.observed):
+                if found.certain >= len(found.observed):
                     documents[name] = seen
                     break
     return documents

@@ -13,7 +13,9 @@ from itertools import count
 
 import pytest
 
-from kassay.experiments.planning.predictions import Configuration, simulate_configuration
+from kassay.experiments.prediction.configuration import Configuration
+from kassay.experiments.prediction.events import RollingRestart
+from kassay.experiments.prediction.sample import simulate_sample
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
@@ -88,8 +90,7 @@ def _restart_all(live: RunningGroup, profile: Profile, ids: dict[str, deque[str]
     return cost
 
 
-def _observed(cost: SegmentCost | None) -> ObservedCost:
-    assert cost is not None
+def _observed(cost: SegmentCost) -> ObservedCost:
     return ObservedCost(cost.rebalances, cost.moves)
 
 
@@ -112,9 +113,10 @@ def test_a_rolling_restart_and_an_upgrade_cost_what_the_forecast_says(
         live.await_stable()
         group = _imported(running.bootstrap, live.name)
         real = _restart_all(live, profile, ids)
-        current = Configuration(name="current")
-        forecast = simulate_configuration(group, assignor, current, new_id=new_id)
-        expected = _observed(forecast.restart)
+        current = replace(Configuration.of(group, assignor), assignment_interval=0)
+        restart = RollingRestart()
+        [predicted] = simulate_sample(group, current, [restart], new_id=new_id).costs
+        expected = _observed(predicted)
         if assignor == "cooperative-sticky":
             # A member can miss the assignment of a round if another member joins the next round
             # earlier. The group then needs one round more, which depends on the machine.
@@ -125,10 +127,11 @@ def test_a_rolling_restart_and_an_upgrade_cost_what_the_forecast_says(
         group = _imported(running.bootstrap, live.name)
         upgraded = replace(profile, assignor="uniform")
         real, later_real = (_restart_all(live, upgraded, ids) for _ in range(2))
-        upgrade = Configuration(name="upgrade", steps=(("uniform",),))
-        forecast = simulate_configuration(group, assignor, upgrade, new_id=new_id)
-        assert real == _observed(forecast.change)
-        assert later_real == _observed(forecast.restart)
+        [upgrade] = current.steps_to("uniform")
+        events = [RollingRestart(to=upgrade), restart]
+        change, later_cost = simulate_sample(group, current, events, new_id=new_id).costs
+        assert real == _observed(change)
+        assert later_real == _observed(later_cost)
     finally:
         live.close()
 
@@ -146,11 +149,12 @@ def test_static_members_restart_without_a_rebalance_as_the_forecast_says(
         group = _imported(running.bootstrap, live.name)
         static = replace(profile, instance="as the client id")
         change, restart = (_restart_all(live, static, ids) for _ in range(2))
-        configuration = Configuration(name="static", steps=(("range",),), is_static=True)
-        forecast = simulate_configuration(
-            group, "range", configuration, new_id=lambda client: ids[client].popleft()
+        current = Configuration.of(group, "range")
+        events = [RollingRestart(to=replace(current, is_static=True)), RollingRestart()]
+        sample = simulate_sample(
+            group, current, events, new_id=lambda client: ids[client].popleft()
         )
-        assert change == _observed(forecast.change)
-        assert restart == _observed(forecast.restart) == ObservedCost(0, 0)
+        assert change == _observed(sample.costs[0])
+        assert restart == _observed(sample.costs[1]) == ObservedCost(0, 0)
     finally:
         live.close()

@@ -1,8 +1,9 @@
 import pytest
 
-from kassay.experiments.planning.predictions import changed_groups, grown_topic, predict
+from kassay.experiments.planning.forecast import optimum_record, parse_sizes
 from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.errors import UsageError
+from kassay.solver.sizing import grown_topic
 
 GROUP = Group(
     id="g",
@@ -17,21 +18,25 @@ GROUP = Group(
 )
 
 
+def changed_groups(**options) -> dict[str, Group]:
+    return {one.name: one.changed(GROUP) for one in parse_sizes(GROUP, **options)}
+
+
 def test_added_members_subscribe_to_all_consumed_topics():
-    [group] = changed_groups(GROUP, members="+2").values()
+    [group] = changed_groups(members="+2").values()
     members = group.members
     assert [member.id for member in members] == ["a", "b", "new-1", "new-2"]
     assert [member.subscription for member in members[2:]] == [("t", "u"), ("t", "u")]
 
 
 def test_added_members_can_copy_an_existing_member():
-    [group] = changed_groups(GROUP, members="+1", like="a").values()
+    [group] = changed_groups(members="+1", like="a").values()
     new = group.members[2]
     assert (new.subscription, new.capacity, new.rack, len(new.owned)) == (("t",), 9, "r", 0)
 
 
 def test_a_negative_count_removes_the_last_members():
-    [group] = changed_groups(GROUP, members="-1").values()
+    [group] = changed_groups(members="-1").values()
     assert [member.id for member in group.members] == ["a"]
 
 
@@ -44,18 +49,18 @@ def test_new_partitions_get_the_mean_weight():
 
 
 def test_member_counts_are_absolute_relative_or_ranges():
-    assert [*changed_groups(GROUP, members="3")] == ["3 members"]
-    assert [*changed_groups(GROUP, members="+1,-1")] == ["members +1", "members -1"]
+    assert [*changed_groups(members="3")] == ["3 members"]
+    assert [*changed_groups(members="+1,-1")] == ["members +1", "members -1"]
     names = ["2 members", "5 members", "8 members"]
-    assert [*changed_groups(GROUP, members="2..8:3")] == names
-    assert [*changed_groups(GROUP, members="+0..+1")] == ["members +0", "members +1"]
+    assert [*changed_groups(members="2..8:3")] == names
+    assert [*changed_groups(members="+0..+1")] == ["members +0", "members +1"]
 
 
 def test_all_changes_apply_together():
-    [(name, group)] = changed_groups(GROUP, partitions=["u=6"], members="+2", like="b").items()
-    record = predict(group, before=GROUP).record(name)
+    [(name, group)] = changed_groups(partitions=["u=6"], members="+2", like="b").items()
+    record = optimum_record(name, group, before=GROUP)
     assert record["configuration"] == "u 6 partitions, members +2"
-    assert (record["members"], record["partitions"]) == (4, 9)
+    assert (record["members"], group.partition_count) == (4, 9)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +78,13 @@ def test_all_changes_apply_together():
 )
 def test_invalid_options_are_quoted_in_the_error(options, message):
     with pytest.raises(UsageError, match=message):
-        changed_groups(GROUP, **options)
+        changed_groups(**options)
 
 
 def test_impossible_changes_are_errors_of_the_group():
     with pytest.raises(InputError, match="has 3 partitions; Kafka cannot reduce them to 2"):
-        changed_groups(GROUP, partitions=["t=2"])
+        changed_groups(partitions=["t=2"])
     with pytest.raises(InputError, match="no topic 'v'"):
-        changed_groups(GROUP, partitions=["v=2"])
+        changed_groups(partitions=["v=2"])
     with pytest.raises(InputError, match="cannot remove 3 members"):
-        changed_groups(GROUP, members="-3")
+        changed_groups(members="-3")

@@ -1,0 +1,689 @@
+"""Forecasts of a group: changes, events, a later rolling restart, the optimum, and a decision."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+from kassay.experiments.comparison.compare import keep_owners
+from kassay.experiments.planning.identify_assignor import (
+    DEFAULT_LIST,
+    IdentifiedAssignor,
+    identify_assignor,
+    lists_default_assignors,
+)
+from kassay.experiments.planning.plan_verdict import count_of, makespan_of
+from kassay.experiments.prediction.configuration import Configuration
+from kassay.experiments.prediction.events import (
+    Event,
+    NewPartitions,
+    RollingRestart,
+    ScaleTo,
+    Scripted,
+)
+from kassay.experiments.prediction.members import planned_members
+from kassay.experiments.prediction.predict import (
+    Distribution,
+    EventCost,
+    EventPrediction,
+    Prediction,
+    partition_weight,
+    predict,
+    sample_count,
+)
+from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.script import (
+    Action,
+    Script,
+    ScriptEvent,
+    Settings,
+    TopicPlan,
+    parse_planned_events,
+)
+from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.documents.input_files import read_text
+from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import Measure, measures, member_units, participants
+from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import Level, default_levels, default_tolerance
+from kassay.solver.sizing import Resizing, grown_topic, with_valid_ownership
+from kassay.solver.solution import Status, value_and_bound
+from kassay.solver.solve import solve
+from kassay.solver.trajectory.trajectory import default_trajectory_levels, optimal_trajectory
+
+DEFAULT_CHANGES = ("sticky", "cooperative-sticky", "uniform")
+"""Assignors to change to if none is given, as far as the client libraries offer them."""
+HORIZON_WEEKS = 4
+"""Weeks after a change in which its cost must pay off."""
+OPTIMUM = "optimum"
+"""Name of the optimum of the group without changes."""
+_LOAD_MARGIN = 0.02
+"""Share of the maximum load that is no meaningful difference, as the tolerance of plans."""
+_NUMBERS = re.compile(r"([+-]?)(\d{1,9})(?:\.\.\1(\d{1,9})(?::(\d{1,9}))?)?")
+"""Number of members with an optional sign, or a range of numbers with the same sign."""
+_MAX_MEMBERS = 10_000
+_FULL_SAMPLES = 8
+"""Number of forecasts of a command that have all samples; more forecasts share their work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Other numbers of members and partitions of a group; ``members`` is None if they stay."""
+
+    name: str
+    members: int | None = None
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    like: str | None = None
+    allow_lag: bool = False
+
+    def events(self, group: Group) -> tuple[Event, ...]:
+        """Return the events that change the numbers. Partitions come before members."""
+        plans = zip(planned_members(group)[0], group.members, strict=True)
+        like = next((plan.id for plan, one in plans if one.id == self.like), None)
+        known = group.topic_table()
+        events: list[Event] = [
+            NewPartitions(topic=topic, partitions=count)
+            for topic, count in self.partitions.items()
+            if count != known[topic].partitions
+        ]
+        if self.members not in (None, len(group.members)):
+            events.append(ScaleTo(members=self.members or 0, like=like))
+        return tuple(events)
+
+    def changed(self, group: Group) -> Group:
+        """Return the group with these numbers, for its optimum."""
+        topics = (
+            grown_topic(one, self.partitions.get(one.name, one.partitions)) for one in group.topics
+        )
+        changed = replace(with_valid_ownership(group), topics=tuple(topics))
+        if self.members in (None, len(group.members)):
+            return changed
+        resizing = Resizing.of(changed, like=self.like, allow_lag=self.allow_lag)
+        return resizing.resized(self.members or 0)
+
+
+def parse_sizes(
+    group: Group,
+    *,
+    members: str | None = None,
+    partitions: Sequence[str] = (),
+    like: str | None = None,
+    allow_lag: bool = False,
+) -> list[Sizes]:
+    """Parse numbers of members and partitions; each number of members is one result.
+
+    Parameters
+    ----------
+    members
+        Numbers in the syntax of ``kassay forecast --members``.
+    partitions
+        New partition counts, each as ``TOPIC=COUNT``. They apply to each number of members.
+    like
+        Id of the member with the subscription, rack, capacity and speed of added members.
+    allow_lag
+        Accept weights that are lag.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import Member
+    >>> group = Group(topics=(), members=(Member(id="a", subscription=()),))
+    >>> [(one.name, one.members) for one in parse_sizes(group, members="+0..+2")]
+    [('members +0', 1), ('members +1', 2), ('members +2', 3)]
+    """
+    counts, names = dict[str, int](), list[str]()
+    for text in partitions:
+        topic, separator, count = text.rpartition("=")
+        if not separator or not topic or not count.isdecimal():
+            raise UsageError(f"--partitions must be TOPIC=COUNT, got {text!r}")
+        if topic not in group.topic_table():
+            raise InputError(f"group {group.id!r} has no topic {topic!r}")
+        counts[topic] = grown_topic(group.topic_table()[topic], int(count)).partitions
+        names.append(f"{topic} {count} partitions")
+    if members is None:
+        return [Sizes(name=", ".join(names), partitions=counts)] if names else []
+    found, current = [], len(group.members)
+    for part in members.split(","):
+        sign, numbers = _numbers_of_members(part)
+        for number in numbers:
+            total = current + int(f"{sign}{number}") if sign else number
+            if total < 1:
+                raise InputError(
+                    f"cannot remove {current - total} members from group {group.id!r}, "
+                    f"which has {current} members"
+                )
+            name = f"members {sign}{number}" if sign else f"{number} members"
+            found.append(
+                Sizes(
+                    name=", ".join([*names, name]),
+                    members=total,
+                    partitions=counts,
+                    like=like,
+                    allow_lag=allow_lag,
+                )
+            )
+    return found
+
+
+def _numbers_of_members(text: str) -> tuple[str, range]:
+    """Parse a number of members or a range, and return the sign and the numbers."""
+    match = _NUMBERS.fullmatch(text)
+    if match is not None:
+        first, last, step = int(match[2]), int(match[3] or match[2]), int(match[4] or 1)
+        if step and first <= last <= _MAX_MEMBERS:
+            return match[1], range(first, last + 1, step)
+    raise UsageError(
+        "--members must be a number, +N, -N or FIRST..LAST[:STEP], with FIRST at most LAST, STEP "
+        f"above 0 and numbers up to {_MAX_MEMBERS:,}, got {text!r}"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Change of a group: rolling restarts into other configurations, then other sizes.
+
+    Parameters
+    ----------
+    start
+        Configuration before the change.
+    steps
+        Configurations after each rolling restart; empty for the current configuration.
+    sizes
+        Numbers of members and partitions after the change, or None.
+    note
+        Behaviour of static members that depends on the release of the broker, or None.
+    """
+
+    name: str
+    start: Configuration
+    steps: tuple[Configuration, ...] = ()
+    sizes: Sizes | None = None
+    note: str | None = None
+
+    @property
+    def final(self) -> Configuration:
+        """Return the configuration after the change."""
+        return self.steps[-1] if self.steps else self.start
+
+    def events(self, group: Group, restart: RollingRestart) -> list[Event]:
+        """Return the events of the change. The times of rolling restarts are those of another."""
+        sizes = () if self.sizes is None else self.sizes.events(group)
+        return [*(replace(restart, to=step) for step in self.steps), *sizes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """Predicted cost of one change, if ``batch_size`` members restart at a time.
+
+    The last event of the prediction is a rolling restart after the change.
+    """
+
+    change: Change
+    batch_size: int
+    prediction: Prediction = field(repr=False)
+
+    @property
+    def cost(self) -> EventCost | None:
+        """Return the cost of the change, or None for the current configuration."""
+        return self.over(0) if len(self.prediction.events) > 1 else None
+
+    @property
+    def restart(self) -> EventPrediction:
+        """Return the later rolling restart, with the loads after it."""
+        return self.prediction.events[-1]
+
+    @property
+    def maximum_load(self) -> Distribution:
+        """Return the maximum load after other sizes, otherwise after the later restart."""
+        last = -1 if self.change.sizes is None or self.cost is None else -2
+        return self.prediction.events[last].maximum_load
+
+    def over(self, restarts: float) -> EventCost:
+        """Return the cost of the change and of a number of later rolling restarts together."""
+        return self.prediction.cost_of([1] * (len(self.prediction.events) - 1) + [restarts])
+
+    def record(self) -> dict[str, object]:
+        """Return the forecast as a JSON object."""
+        stopped = dict(self.prediction.stopped_members)
+        return {
+            "configuration": self.change.name,
+            "at_once": self.batch_size,
+            "rolling_restarts": len(self.change.steps),
+            "change": None if self.cost is None else self.cost.record(),
+            "restart": self.restart.cost.record(),
+            "maximum_load": self.maximum_load.record(),
+            "members": round(self.restart.members.mean),
+            "samples": self.prediction.samples,
+            **({"stopped_members": stopped} if stopped else {}),
+            **({} if self.change.note is None else {"note": self.change.note}),
+        }
+
+
+def forecast_changes(
+    group: Group,
+    current: Configuration,
+    *,
+    assignors: Sequence[str] | None = None,
+    sizes: Sequence[Sizes] = (),
+    batch_sizes: Sequence[int] = (1,),
+    restart: RollingRestart | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+) -> list[Forecast]:
+    """Predict changes of a group, and a later rolling restart after each.
+
+    Parameters
+    ----------
+    assignors
+        Assignors to change to. The default are sticky, cooperative-sticky and uniform, which is
+        the consumer protocol, as far as the client libraries of the members offer them. A group
+        of the consumer protocol stays in it by default. With ``sizes``, the default is the
+        current assignor.
+    sizes
+        Other numbers of members and partitions.
+    batch_sizes
+        Numbers of members that restart at the same time.
+    restart
+        Times of the rolling restarts; by default those of `RollingRestart`.
+    samples, seed
+        As in `predict`.
+
+    Raises
+    ------
+    InputError
+        If the group has no members.
+    UsageError
+        If an assignor is unknown.
+    """
+    changes = list(_changes(group, current, assignors, sizes))
+    courses = [
+        (size, change, [*change.events(group, later), later])
+        for size in batch_sizes
+        for later in [replace(restart or RollingRestart(), at_once=size)]
+        for change in changes
+    ]
+    if samples is None:
+        # Samples of different configurations are compared one by one.
+        samples = min(sample_count(group, current, events) for _, _, events in courses)
+        samples = max(2, samples * _FULL_SAMPLES // max(_FULL_SAMPLES, len(courses)))
+    return [
+        Forecast(
+            change=change,
+            batch_size=size,
+            prediction=predict(group, change.start, events, samples=samples, seed=seed),
+        )
+        for size, change, events in courses
+    ]
+
+
+def current_assignor(group: Group, current: str | None = None) -> str:
+    """Return the assignor that a group uses, or ``current`` if the source does not show it."""
+    if identify_assignor(group).name is None and current is None:
+        raise InputError(
+            f"group {group.id!r}: the source does not show the assignor; give --current NAME"
+        )
+    return Configuration.of(group, current).assignor
+
+
+def _changes(
+    group: Group, current: Configuration, assignors: Sequence[str] | None, sizes: Sequence[Sizes]
+) -> Iterator[Change]:
+    own = current.assignor
+    yield Change(name=f"{own}, current", start=current)
+    if sizes:
+        names = dict.fromkeys(assignors or [own])
+        targets = [_change_to(group, current, name) for name in names]
+        yield from (
+            replace(one, name=f"{one.name}, {size.name}", sizes=size)
+            for size in sizes
+            for one in targets
+        )
+        return
+    if any(member.instance_id is None for member in group.members):
+        static = (replace(current, is_static=True),)
+        yield Change(name=f"{own}, static members", start=current, steps=static)
+    identified = identify_assignor(group)
+    if assignors is None:
+        names_by_default = ("uniform",) if current.is_consumer_protocol else DEFAULT_CHANGES
+        assignors = [name for name in names_by_default if identified.offers(name)]
+    for name in assignors:
+        change = _change_to(group, current, name)
+        if change.steps:
+            yield change
+        if change.steps and _is_in_default_list(identified, own, name):
+            yield replace(
+                change,
+                name=f"{name}, from the default list",
+                start=replace(current, listed=DEFAULT_LIST),
+                steps=change.steps[1:],
+            )
+
+
+def _is_in_default_list(identified: IdentifiedAssignor, own: str, name: str) -> bool:
+    return name == DEFAULT_LIST[-1] and lists_default_assignors(identified, own)
+
+
+def _change_to(group: Group, current: Configuration, name: str) -> Change:
+    """Return the change to an assignor; without steps if the group uses it already."""
+    if name == current.assignor:
+        return Change(name=name, start=current)
+    if name not in ASSIGNORS or name not in POLICIES:
+        known = ", ".join(name for name in POLICIES if name in ASSIGNORS)
+        raise UsageError(f"unknown assignor {name!r}; choose from {known}")
+    steps = tuple(current.steps_to(name))
+    is_modern, label = steps[-1].is_consumer_protocol, name
+    if is_modern != current.is_consumer_protocol:
+        label = f"{name}, {'consumer' if is_modern else 'classic'} protocol"
+    note = _static_note(group, current, steps[-1])
+    return Change(name=label, start=current, steps=steps, note=note)
+
+
+def _static_note(group: Group, current: Configuration, final: Configuration) -> str | None:
+    """Describe the partitions of static members after a change, if releases of brokers differ."""
+    if not final.is_consumer_protocol or not any(one.instance_id for one in group.members):
+        return None
+    if current.is_consumer_protocol:
+        return "on brokers before 4.4.0, static members can keep their partitions (KAFKA-20434)"
+    return (
+        "static members keep their partitions until a member joins or leaves; brokers of other "
+        "releases than 4.4.0 can refuse them with UNRELEASED_INSTANCE_ID"
+    )
+
+
+# ---- Optimum ------------------------------------------------------------------------------
+
+
+def optimum_record(
+    name: str,
+    group: Group,
+    *,
+    before: Group | None = None,
+    levels: Sequence[Level] | None = None,
+    limits: SearchLimits = SearchLimits(),
+    seed: int = 0,
+) -> dict[str, object]:
+    """Return the optimal assignment of a changed group as a JSON object like those of forecasts.
+
+    ``before`` is the unchanged group. Loads are in the unit of the fastest member before the
+    changes, so that those of groups with different members are comparable.
+    """
+    before = group if before is None else before
+    chosen = default_levels(group) if levels is None else levels
+    solution = solve(group, levels=chosen, limits=limits, seed=seed)
+    makespan = makespan_of(group, solution)
+    scale = Fraction(_max_speed(before), _max_speed(group))
+    shown = [
+        member_units(group).shown(load, scale)
+        for load in ((makespan.bound, makespan.value) if makespan is not None else ())
+    ]
+    subscribers, known = group.subscribers(), before.subscribers()
+    return {
+        "configuration": name,
+        "change": None,
+        "restart": None,
+        "maximum_load": dict(zip(("mean", "low", "high"), (shown[1], *shown), strict=True))
+        if shown
+        else None,
+        "members": len(participants(group)),
+        "movement": value_and_bound(solution.movement) if shown else None,
+        "status": str(solution.status),
+        "levels": solution.values_by_level(),
+        "proof": solution.proof_by_level(),
+        "topics_without_subscribers": [
+            topic for topic, one in known.items() if one and not subscribers.get(topic)
+        ],
+    }
+
+
+def is_reached(optimum: Mapping[str, object]) -> bool:
+    """Return whether an optimum has an assignment."""
+    return optimum["status"] in (Status.OPTIMAL, Status.FEASIBLE)
+
+
+def current_load(group: Group) -> float:
+    """Return the current maximum load, in the unit of the fastest member."""
+    makespan = measures(group, keep_owners(group))[Measure.MAKESPAN]
+    return member_units(group).shown(makespan)
+
+
+def _max_speed(group: Group) -> int:
+    """Return the maximum speed of the members that subscribe to a topic with partitions."""
+    return max((group.members[index].speed for index in group.participant_indices), default=1)
+
+
+# ---- Events -------------------------------------------------------------------------------
+
+
+def load_planned_events(file: Path, group: Group) -> Script:
+    """Read planned events of a group from a YAML or JSON file. Members have their client ids."""
+    members, _ = planned_members(group)
+    topics = [TopicPlan(name=one.name, partitions=one.partitions) for one in group.topics]
+    return parse_planned_events(read_text(file), str(file), topics=topics, members=members)
+
+
+def predict_events(
+    group: Group,
+    script: Script,
+    configuration: Configuration,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Prediction:
+    """Predict the planned events of a group, see `predict`.
+
+    Events at the same time are one event. Settings in the script replace those of the
+    configuration.
+    """
+    given, default = script.settings, Settings()
+    names = {
+        "session": "session_timeout",
+        "heartbeat": "heartbeat_interval",
+        "max_poll": "max_poll_interval",
+        "metadata": "metadata_max_age",
+    }
+    times = {
+        own: getattr(given, name) / 1000
+        for name, own in names.items()
+        if getattr(given, name) != getattr(default, name)
+    }
+    topics = tuple(one for one in script.topics if one.name not in group.topic_table())
+    events = []
+    for at, found in groupby(sorted(script.events, key=attrgetter("at")), key=attrgetter("at")):
+        batch = tuple(found)
+        text = ", ".join(map(_description, batch))
+        events.append(Scripted(at=at / 1000, events=batch, topics=topics, text=text))
+    changed = replace(configuration, **times)
+    return predict(group, changed, events, samples=samples, seed=seed)
+
+
+def event_records(name: str, prediction: Prediction) -> Iterator[dict[str, object]]:
+    """Yield each predicted event as a JSON object like those of forecasts."""
+    for one in prediction.events:
+        yield {
+            "configuration": name,
+            "event": one.event,
+            "change": one.cost.record(),
+            "restart": None,
+            "maximum_load": one.maximum_load.record(),
+            "members": round(one.members.mean),
+            "loads": {member: load.record() for member, load in one.loads.items()},
+            "samples": prediction.samples,
+        }
+
+
+def hindsight_record(
+    group: Group, prediction: Prediction, *, limits: SearchLimits = SearchLimits()
+) -> dict[str, object] | None:
+    """Return the fewest moves over the rebalances of the first sample, as a JSON object.
+
+    Each rebalance has minimum imbalance, or is within the tolerance of the maximum load. Return
+    None if members differ in speed, because the speed of new members is not known.
+    """
+    groups = [_weighted(group, one) for one in prediction.courses[0].rebalances if one.members]
+    if not groups or not group.has_equal_speeds:
+        return None
+    tolerance = max(map(default_tolerance, groups), key=bool)
+    levels = default_trajectory_levels(groups, tolerance=tolerance)
+    found = optimal_trajectory(groups, levels=levels, limits=limits)
+    moves = {"mean": found.moves, "low": found.bound, "high": found.moves}
+    return {
+        "configuration": OPTIMUM,
+        "event": f"all events, {count_of(len(groups), 'rebalance')}",
+        "change": {"moves": moves},
+        "restart": None,
+        "maximum_load": None,
+        "proof": str(found.proof),
+    }
+
+
+def _weighted(group: Group, simulated: Group) -> Group:
+    """Return a simulated group with the weights of the group."""
+    if not group.is_weighted:
+        return simulated
+    topics = (
+        replace(
+            one, weights=tuple(partition_weight(group, one.name, n) for n in range(one.partitions))
+        )
+        for one in simulated.topics
+    )
+    return replace(simulated, topics=tuple(topics))
+
+
+def _description(event: ScriptEvent) -> str:
+    if event.action is Action.GROW:
+        return f"{event.topic} grows to {event.partitions} partitions"
+    topics = f" to {', '.join(event.topics)}" if event.topics else ""
+    return f"{event.member} {event.action}{topics}".strip()
+
+
+# ---- Decision -----------------------------------------------------------------------------
+
+
+class Criterion(StrEnum):
+    """Cost that decides between configurations with equal loads."""
+
+    UNOWNED = "unowned"
+    MOVES = "moves"
+    REBALANCES = "rebalances"
+
+    def of(self, cost: EventCost) -> Distribution:
+        """Return the value of a cost."""
+        name = "unowned_seconds" if self is Criterion.UNOWNED else str(self)
+        value: Distribution = getattr(cost, name)
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """Recommended configuration and batch size, and the reason."""
+
+    configuration: str
+    at_once: int
+    reason: str
+
+
+_UNOWNED = "partition-seconds without an owner"
+
+
+def recommend(
+    forecasts: Sequence[Forecast],
+    criterion: Criterion = Criterion.UNOWNED,
+    *,
+    restarts_per_week: float = 2.0,
+    load_now: float | None = None,
+    optimum: float | None = None,
+) -> Recommendation:
+    """Recommend a configuration and batch size.
+
+    Configurations remain if no other one has lower maximum loads in three of four samples. Of
+    these, those remain for which no other one has a lower cost, of the kind that the user
+    minimises: the cost of the change and of all rolling restarts in four weeks together. If the
+    current configuration remains, it is recommended, otherwise the one in which the whole group
+    stands still for the shortest time, then the one with the fewest restarts. A group of the
+    consumer protocol stays in it if the maximum loads are equal.
+
+    Parameters
+    ----------
+    forecasts
+        Those of `forecast_changes` without sizes; the first one is the current configuration.
+    load_now, optimum
+        Maximum load of the current assignment and of the optimum, for the reason.
+    """
+    times = restarts_per_week * HORIZON_WEEKS
+    current = forecasts[0]
+    complete = [one for one in forecasts if not one.prediction.stopped_members] or [current]
+    by_load = _best(complete, lambda one: one.restart.maximum_load, factor=1 + _LOAD_MARGIN)
+    if current.change.start.is_consumer_protocol:
+        modern = [one for one in by_load if one.change.final.is_consumer_protocol]
+        by_load = modern or by_load
+    by_cost = _best(by_load, lambda one: criterion.of(one.over(times)))
+    by_stop = _best(by_cost, lambda one: one.over(times).stopped_seconds)
+    best = min(by_stop, key=lambda one: len(one.change.steps))
+    if current in by_cost:
+        best = current
+    period = f"over {count_of(round(times), 'rolling restart')} in {HORIZON_WEEKS} weeks"
+    unit = _UNOWNED if criterion is Criterion.UNOWNED else str(criterion)
+    old, new = (criterion.of(one.over(times)) for one in (current, best))
+    before, after = current.restart.maximum_load, best.restart.maximum_load
+    if best is current:
+        parts = [f"the maximum load stays {after}"]
+        if load_now is not None and load_now > after.high:
+            parts = [f"after a rolling restart, the maximum load is {after}, not {load_now:g}"]
+        if optimum is not None and optimum < after.low:
+            parts[0] += f" (the optimum is {optimum:g})"
+        parts.append(
+            f"{period}, it has {new} {unit}, and no configuration without a higher maximum "
+            "load has fewer in three of four samples"
+        )
+    else:
+        loads = f"a maximum load of {after} instead of {before}"
+        is_lower = before.is_above(after, factor=1 + _LOAD_MARGIN)
+        parts = [loads if is_lower else f"{loads}, no meaningful difference"]
+        if str(after) == str(before):
+            parts = [f"the same maximum load, {after}"]
+        change = " and for the change" if best.change.steps else ""
+        equal = "" if old.is_above(new) or new.is_above(old) else ", no meaningful difference"
+        parts.append(f"{period}{change}, {new} instead of {old} {unit}{equal}")
+    parts += filter(None, (_behaviour(best),))
+    reason = "; ".join(parts)
+    if best.cost is not None:
+        cost = best.cost
+        reason += (
+            f". The change itself takes {count_of(len(best.change.steps), 'rolling restart')} with "
+            f"{cost.unowned_seconds} {_UNOWNED}, {cost.rebalances} rebalances and "
+            f"{cost.moves} moves"
+        )
+    if best.change.start.listed:
+        reason += f". Condition: the members list {' and '.join(best.change.start.listed)}"
+    if best.change.note is not None:
+        reason += f". Note: {best.change.note}"
+    return Recommendation(configuration=best.change.name, at_once=best.batch_size, reason=reason)
+
+
+def _best(
+    forecasts: Sequence[Forecast], value: Callable[[Forecast], Distribution], factor: float = 1.0
+) -> list[Forecast]:
+    """Return the forecasts with a value that is not above that of another one."""
+    values = [value(one) for one in forecasts]
+    found = [
+        one
+        for one, mine in zip(forecasts, values, strict=True)
+        if not any(mine.is_above(other, factor=factor) for other in values)
+    ]
+    return found or list(forecasts)
+
+
+def _behaviour(best: Forecast) -> str:
+    """Describe what the members do at a later rolling restart."""
+    cost = best.restart.cost
+    if best.change.final.is_static and not cost.rebalances.high:
+        return "static members return within the session timeout and keep their partitions"
+    if cost.stopped_seconds.low >= 0.05:  # It is shown with one digit.
+        return f"each rolling restart stops the whole group for {cost.stopped_seconds} s"
+    if not cost.stopped_seconds.high and cost.rebalances.low:
+        return "the group as a whole never stands still"
+    return ""
