@@ -32,7 +32,6 @@ def test_the_name_and_the_number_of_partitions_need_no_keyword():
         lambda limits: kassay.compare(SMALL, "sticky", limits=limits).proven,
         lambda limits: kassay.plan(SMALL, limits=limits).solution.is_optimal,
         lambda limits: kassay.scale(SMALL, maximum_load=5, limits=limits).needed.optimum.gap == 0,
-        lambda limits: kassay.member_loss(SMALL, limits=limits).makespan.gap == 0,
         lambda limits: not kassay.explain(SMALL, kassay.solve(SMALL).assignment, limits=limits),
     ],
 )

@@ -1,5 +1,7 @@
 """The kinds of groups: comparisons of assignors and of current states with the optimum."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,11 +77,13 @@ class KindState:
     """Current state of a group of another kind than consumers, with the minimum per measure.
 
     ``loads`` has the numbers of partitions, tasks or connectors per member, process or worker.
+    ``matrix`` has the numbers per topic, connector or subtopology, without standby tasks.
     """
 
     id: str | None
     kind: Kind
     loads: Mapping[str, Mapping[str, int]]
+    matrix: Mapping[str, Mapping[str, int]]
     comparison: group_kind.KindComparison
     condition: str | None
 
@@ -132,6 +136,7 @@ class KindState:
                 one.name: {"value": one.value, "minimum": one.minimum, "bound": one.bound}
                 for one in self.measures
             },
+            "matrix": self.matrix,
         }
 
     @property
@@ -148,7 +153,8 @@ def current_state(document: KindDocument, *, limits: SearchLimits) -> KindState:
     steps = current.answer.get("steps")
     places = steps[-1]["state"] if steps else current.answer[kind.places]
     loads = {place: _load(own) for place, own in places.items()}
-    return KindState(document.id, document.kind, loads, compared, document.condition)
+    matrix = {place: _per_topic(own) for place, own in places.items()}
+    return KindState(document.id, document.kind, loads, matrix, compared, document.condition)
 
 
 def _load(own: Any) -> dict[str, int]:
@@ -159,6 +165,16 @@ def _load(own: Any) -> dict[str, int]:
         key: len(entries) if isinstance(entries, list) else sum(map(len, entries.values()))
         for key, entries in own.items()
     }
+
+
+def _per_topic(own: Any) -> dict[str, int]:
+    """Return the numbers of partitions per topic, or of tasks per connector or subtopology."""
+    tasks = own if isinstance(own, list) else own.get("tasks", own.get("active", ()))
+    if isinstance(tasks, Mapping):
+        return {name: len(numbers) for name, numbers in tasks.items()}
+    # A task is a name such as archive-0 or 1_3, or a list of a topic and a number.
+    names = (re.split(r"[-_](?=\d+$)", one)[0] if isinstance(one, str) else one[0] for one in tasks)
+    return dict(Counter(names))
 
 
 def _minimum(measure: group_kind.KindMeasure) -> str:
@@ -180,6 +196,12 @@ class PageTable:
         return write_csv(self.columns, self.rows)
 
 
+def _page_table(numbers: Mapping[str, Mapping[str, int]]) -> PageTable:
+    columns = tuple(dict.fromkeys(name for row in numbers.values() for name in row))
+    rows = [(place, *(row.get(name, 0) for name in columns)) for place, row in numbers.items()]
+    return PageTable(("name", *columns), rows)
+
+
 def render_state_page(
     state: KindState,
     *,
@@ -191,10 +213,6 @@ def render_state_page(
 
     ``assumption`` describes the simulated events. Equal states give equal bytes.
     """
-    columns = tuple(dict.fromkeys(name for load in state.loads.values() for name in load))
-    loads = [
-        (place, *(load.get(name, 0) for name in columns)) for place, load in state.loads.items()
-    ]
     measures = [
         (one.name.replace("_", " "), one.value, one.minimum, one.bound) for one in state.measures
     ]
@@ -203,7 +221,9 @@ def render_state_page(
         state=state,
         kind=KINDS[state.kind].title,
         measures=measures,
-        loads=PageTable(("name", *columns), loads),
+        loads=_page_table(state.loads),
+        topics=KINDS[state.kind].topics,
+        matrix=_page_table(state.matrix),
         events=events,
         recommendation=recommendation,
         assumption=assumption,

@@ -1,8 +1,9 @@
 """Metrics of assignments, results of assignors, and manual actions that balance a group."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from kassay.experiments.comparison.compare import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
@@ -14,10 +15,14 @@ from kassay.experiments.planning.identify_assignor import (
     identify_assignor,
     kafka_name,
     lists_default_assignors,
-    rolling_restarts,
     runs_in_client,
 )
 from kassay.experiments.planning.plan_verdict import count_of
+from kassay.experiments.prediction.configuration import Configuration, rolling_restarts
+from kassay.experiments.prediction.events import Event, Rebalance, Restart, RollingRestart
+from kassay.experiments.prediction.members import planned_members
+from kassay.experiments.prediction.predict import predict, sample_count
+from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group, Protocol
@@ -30,108 +35,15 @@ from kassay.reference.model.metrics import (
     measures,
     member_units,
     off_rack,
-    replica_racks,
 )
-from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import violated
-from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import EXACT, CrossRack, HostImbalance, Imbalance, Level, Tolerance
+from kassay.solver.objective import CrossRack, HostImbalance, Level, TopicSpread
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution
-from kassay.solver.solve import solve
 
 _SECONDARY_WORK = 5.0
 """Maximum work of a search for the minimum of one secondary value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RackLocality:
-    """Numbers of partitions that members consume across racks: current, planned, minimum.
-
-    ``racks`` has the members, the partitions with a replica and the consumed partitions per rack,
-    as in ``plan.json``. The rack of members without a rack has the name None. ``minimum`` is the
-    minimum at the imbalance of the plan or less with any movement. It is None if the search did not
-    reach this imbalance in time, or if the measure is leximax and the imbalance of the plan is not
-    proven to be minimal.
-    """
-
-    racks: tuple[dict[str, object], ...]
-    current: int
-    planned: int
-    minimum: LevelValue | None
-
-
-def compare_racks(
-    group: Group,
-    current: Assignment,
-    planned: Solution,
-    *,
-    optimum: LevelValue,
-    constraints: Sequence[Constraint],
-    limits: SearchLimits,
-    seed: int,
-) -> RackLocality | None:
-    """Compare the rack locality of the current and the planned assignment with the minimum.
-
-    ``optimum`` is the minimum imbalance under the constraints. Return None for a group without
-    racks.
-    """
-    if not has_racks(group) or planned.assignment is None:
-        return None
-    members = Counter(member.rack for member in group.members)
-    partitions: Counter[str | None] = Counter(
-        rack for racks in replica_racks(group).values() for rack in racks
-    )
-    before, after = (
-        Counter(one.rack for one in group.members for _ in assignment.get(one.id, ()))
-        for assignment in (current, planned.assignment)
-    )
-    return RackLocality(
-        racks=tuple(
-            {
-                "rack": name,
-                "members": members[name],
-                "partitions": partitions[name],
-                "consumed": {"current": before[name], "planned": after[name]},
-            }
-            for name in sorted({*members, *partitions}, key=lambda name: (name is None, name or ""))
-        ),
-        current=off_rack(group, current),
-        planned=off_rack(group, planned.assignment),
-        minimum=_minimum_cross_rack(
-            group, planned, optimum, constraints=constraints, limits=limits, seed=seed
-        ),
-    )
-
-
-def _minimum_cross_rack(
-    group: Group,
-    planned: Solution,
-    optimum: LevelValue,
-    *,
-    constraints: Sequence[Constraint],
-    limits: SearchLimits,
-    seed: int,
-) -> LevelValue | None:
-    allowed = planned.imbalance
-    measure = Measure(allowed.name)
-    is_minimum = optimum.gap == 0 and optimum.value == allowed.value
-    if measure is Measure.LEXIMAX and not is_minimum:
-        return None  # leximax takes no upper limit
-    tolerance = EXACT if is_minimum else Tolerance(up_to=allowed.value)
-    solution = solve(
-        group,
-        levels=(Imbalance(measure, tolerance), CrossRack()),
-        constraints=constraints,
-        initial_assignment=planned.assignment,
-        limits=replace(limits, work=min(limits.work, _SECONDARY_WORK)),
-        seed=seed,
-    )
-    # The second level is valid only at the imbalance of the plan.
-    if solution.assignment is None or solution.imbalance.value > allowed.value:
-        return None
-    return solution.level(CrossRack.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,13 +52,14 @@ class AssignmentMetrics:
 
     ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of partitions
     whose member is in a rack without a replica, None for a group without racks. ``host_makespan``
-    is the maximum relative load of the hosts.
+    is the maximum relative load of the hosts. ``topic_spread`` is the value of the level.
     """
 
     loads: dict[str, int]
     measures: dict[str, int]
     cross_rack: int | None
     host_makespan: int
+    topic_spread: int
 
     @property
     def makespan(self) -> int:
@@ -182,6 +95,11 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
         measures={str(name): value for name, value in measures(group, assignment).items()},
         cross_rack=off_rack(group, assignment) if has_racks(group) else None,
         host_makespan=max(hosts.relative_loads(host_loads), default=0),
+        topic_spread=sum(
+            int((np.bincount(partitions.codes) ** 2).sum())
+            for partitions in assignment.values()
+            if len(partitions)
+        ),
     )
 
 
@@ -201,7 +119,7 @@ def rebalance(group: Group, assignor: str, *, rules: Sequence[Constraint] = ()) 
         outcome,
         metrics=assignment_metrics(group, assignment),
         movement=movement(group, assignment),
-        is_permitted=_is_permitted(group, assignment, rules),
+        is_permitted=is_permitted(group, assignment, rules),
     )
 
 
@@ -229,7 +147,7 @@ def assignor_outcomes(
         yield outcome
 
 
-def _is_permitted(group: Group, assignment: Assignment, rules: Sequence[Constraint]) -> bool:
+def is_permitted(group: Group, assignment: Assignment, rules: Sequence[Constraint]) -> bool:
     """Return whether an assignment of all partitions meets constraints."""
     if not rules:
         return True
@@ -249,31 +167,40 @@ def _minimum_movement(
     return fewest_moves_within(group, imbalance, optimum=optimum, limits=brief)
 
 
-_FEW_MOVES = frozenset(
-    name
-    for name, port in ASSIGNORS.items()
-    if port.goal is Goal.BALANCE_AND_FEW_MOVES and port.release is Release.NEWEST
-)
-_RESTARTED = 3
-"""Number of members whose restart is evaluated: those with the highest loads."""
+_SAMPLES_OF_CHANGES = 3
+"""Samples of a change of the assignor: its loads and moves hardly differ between samples."""
+_RESTART_SAMPLES = 3
+"""Number of simulations per member. They differ in the new member id, which breaks ties."""
+_RESTARTED_MEMBERS = 3
+"""Number of members with the highest loads whose restart is simulated."""
+_MAX_RESTART_PARTITIONS = 5_000
+"""Number of partitions above which no restart is simulated: each simulation takes seconds then."""
+_MAX_RESTART_MEMBERS = 500
 _EXCESS = 20
 """An action is effective if its maximum load exceeds the planned maximum by at most 1/20."""
 _UNEVEN = 6
 """More partitions are recommended if the maximum load exceeds the mean by more than 1/6."""
 
 
+_Result = tuple[AssignmentMetrics, int | None, int | None]
+"""Loads after an action, and its moves, None if they are not known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendedAction:
     """Recommended manual action, with the loads after it and the number of moves.
 
-    ``metrics`` is None if the action changes the partitions. ``changes_assignor`` is true if all
-    members need another configuration.
+    ``metrics`` is None if the action changes the partitions. ``configuration`` is the assignor
+    after the action. ``changes_assignor`` is true if all members need another configuration.
+    ``rebalances`` is None if only a simulation of the change shows their number.
     """
 
     text: str
     metrics: AssignmentMetrics | None
     moves: int | None
+    configuration: str | None = None
     changes_assignor: bool = False
+    rebalances: int | None = None
 
     @property
     def makespan(self) -> int | None:
@@ -288,10 +215,14 @@ def effective_actions(
     planned: AssignmentMetrics,
     makespan: LevelValue,
     outcomes: Sequence[AssignorOutcome],
+    restarts: Iterable[RecommendedAction] = (),
     levels: Sequence[Level] = (),
     rules: Sequence[Constraint] = (),
 ) -> tuple[RecommendedAction, ...]:
-    """Find manual actions that balance a group, those with the fewest moves first.
+    """Find manual actions that balance a group, those with the lowest loads first.
+
+    Of actions with equal loads, those come first that keep the configuration, then those with the
+    fewest moves.
 
     An action almost reaches the maximum load of the plan, and the values of its other levels for
     hosts and racks. It lowers at least one of them, or the sum of squares if the plan keeps the
@@ -303,13 +234,15 @@ def effective_actions(
         Maximum load of the planned assignment, and a lower bound on the maximum load.
     outcomes
         Results of Kafka's assignors for the group.
+    restarts
+        Restarts of single members, with their simulated results.
     levels, rules
         Levels and constraints of the plan, with the capacities. The results of actions meet the
         constraints.
     """
     found = [
-        *_assignor_changes(group, outcomes),
-        *_restarts(group, current, rules),
+        *_assignor_changes(group, outcomes, rules),
+        *restarts,
         *(() if rules else _further_partitions(group, planned, makespan)),
     ]
     values = compared_measures(current, planned, levels).values()
@@ -321,8 +254,27 @@ def effective_actions(
         is_near = all(v(reached) <= v(planned) + v(planned) // _EXCESS for v in values)
         return is_near and any(value(reached) < value(current) for value in values)
 
+    def order(action: RecommendedAction) -> tuple[object, ...]:
+        """Return the order of an action: its loads first, then its cost."""
+        if action.metrics is None or action.moves is None:
+            return (True,)
+        reached = [value(action.metrics) for value in values]
+        squares = action.metrics.measures[Measure.SUM_OF_SQUARES]
+        return (False, reached, squares, action.changes_assignor, action.moves)
+
     effective = [one for one in found if is_effective(one.metrics)]
-    return tuple(sorted(effective, key=lambda one: (one.moves is None, one.moves or 0)))
+    return tuple(sorted(_without_downgrades(group, effective), key=order))
+
+
+def _without_downgrades(
+    group: Group, actions: Sequence[RecommendedAction]
+) -> Iterator[RecommendedAction]:
+    """Yield actions; a change to the classic protocol only if the consumer protocol has none."""
+    is_consumer = identify_assignor(group).implementation is Implementation.BROKER
+    modern = [
+        one for one in actions if one.configuration is None or not runs_in_client(one.configuration)
+    ]
+    yield from modern if is_consumer and any(one.metrics for one in modern) else actions
 
 
 def compared_measures(
@@ -334,44 +286,91 @@ def compared_measures(
         values["sum_of_squares"] = lambda one: one.measures[Measure.SUM_OF_SQUARES]
     if any(isinstance(level, HostImbalance) for level in levels):
         values["host_makespan"] = lambda one: one.host_makespan
+    if any(isinstance(level, TopicSpread) for level in levels):
+        values["topic_spread"] = lambda one: one.topic_spread
     if any(isinstance(level, CrossRack) for level in levels):
         values["cross_rack"] = lambda one: one.cross_rack or 0
     return values
 
 
 def _assignor_changes(
-    group: Group, outcomes: Sequence[AssignorOutcome]
+    group: Group, outcomes: Sequence[AssignorOutcome], rules: Sequence[Constraint]
 ) -> Iterator[RecommendedAction]:
     own = identify_assignor(group)
-    is_other = own.implementation is Implementation.OTHER
     has_client = any(is_library_assignor(one.assignor) for one in outcomes)
     for outcome in outcomes:
-        if outcome.metrics is None or outcome.movement is None or not outcome.is_permitted:
+        library, _, name = outcome.assignor.rpartition(":")
+        if not _is_offered(own, library, name, has_client=has_client):
             continue
-        origin, of_library, name = "", "", outcome.assignor
-        if is_library_assignor(name):
-            library, _, name = name.partition(":")
-            of_library = f" of {library}"
-        elif ASSIGNORS[name].release is not Release.NEWEST or not own.offers(name):
+        is_own = name == own.name
+        result: _Result | None = None
+        if outcome.metrics is not None and outcome.movement is not None and outcome.is_permitted:
+            result = (outcome.metrics, outcome.movement, outcome.rebalances)
+            if not library or not is_own:
+                result = _result_of(group, own.name, name, outcome, rules)
+        if result is None:
             continue
-        elif runs_in_client(name) and has_client:
-            continue  # The results of the library itself replace those of the ports.
-        elif is_other:
-            if name == own.name:
-                continue
-            origin = f"computed with the {name} of Java, " if runs_in_client(name) else ""
-        if name == own.name:
+        of_library = f" of {library}" if library else ""
+        text = f"{_switch(group, name)}{of_library}"
+        if is_own:
             text = f"trigger a rebalance: {name}{of_library} then balances the group"
-        else:
-            text = f"{_switch(group, name)}{of_library}"
-        restarts = "" if of_library or name == own.name else _restarts_of_change(own, name)
-        result = _result(group, outcome.metrics, outcome.movement)
+        is_java = not library and own.implementation is Implementation.OTHER
+        origin = f"computed with the {name} of Java, " if is_java and runs_in_client(name) else ""
+        restarts = "" if library or is_own else _restarts_of_change(own, name)
         yield RecommendedAction(
-            text=f"{text} ({origin}{result}{restarts})",
-            metrics=outcome.metrics,
-            moves=outcome.movement,
-            changes_assignor=name != own.name,
+            text=f"{text} ({origin}{_action_result(group, *result[:2])}{restarts})",
+            metrics=result[0],
+            moves=result[1],
+            configuration=name,
+            changes_assignor=not is_own,
+            rebalances=result[2],
         )
+
+
+def _is_offered(own: IdentifiedAssignor, library: str, name: str, *, has_client: bool) -> bool:
+    """Return whether the group can use an assignor, and kassay has its results."""
+    if name == own.name and not runs_in_client(name):
+        return False  # Only a member that joins or leaves triggers a rebalance: see the restarts.
+    if library:
+        return True
+    is_other = own.implementation is Implementation.OTHER
+    if ASSIGNORS[name].release is not Release.NEWEST or not own.offers(name):
+        return False
+    # The results of the library itself replace those of the ports.
+    return not (runs_in_client(name) and has_client) and not (is_other and name == own.name)
+
+
+def _result_of(
+    group: Group, own: str | None, name: str, outcome: AssignorOutcome, rules: Sequence[Constraint]
+) -> _Result | None:
+    """Predict a rebalance by the own assignor, or the rolling restarts to another one.
+
+    Return None if members would end, or the result is not permitted. If the current assignor
+    is not known, the result is that of one rebalance. If the prediction takes too long for a plan,
+    its cost is not known.
+    """
+    if outcome.metrics is None:
+        return None
+    if own not in POLICIES or name not in POLICIES:
+        return outcome.metrics, outcome.movement, None
+    current = Configuration.of(group, own)
+    events: list[Event] = [RollingRestart(to=step) for step in current.steps_to(name)]
+    if name == own:
+        events = [Rebalance()]
+    if sample_count(group, current, events) <= _SAMPLES_OF_CHANGES:
+        return outcome.metrics, None, None
+    found = predict(group, current, events, samples=_SAMPLES_OF_CHANGES)
+    assignment = _by_member_id(group, found.final)
+    if found.stopped_members or not is_permitted(group, assignment, rules):
+        return None
+    moves, rebalances = (round(one.mean) for one in (found.total.moves, found.total.rebalances))
+    return assignment_metrics(group, assignment), moves, rebalances
+
+
+def _by_member_id(group: Group, assignment: Assignment) -> Assignment:
+    """Return an assignment of planned members by the member ids of the group."""
+    members = planned_members(group)[1].members
+    return Assignment({one.id: assignment.get(one.client, ()) for one in members})
 
 
 def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
@@ -398,34 +397,10 @@ def _switch(group: Group, name: str) -> str:
     return f"switch the assignor to {shown}{'' if is_client else ' of the consumer protocol'}"
 
 
-def _result(group: Group, metrics: AssignmentMetrics, moves: int) -> str:
-    load = member_units(group).shown(metrics.makespan)
-    return f"{count_of(moves, 'move')}, maximum load {load:,}"
-
-
-def _restarts(
-    group: Group, current: AssignmentMetrics, rules: Sequence[Constraint]
-) -> Iterator[RecommendedAction]:
-    """Evaluate a restart of each of the members with the highest loads."""
-    assignor = identify_assignor(group)
-    own = assignor.port
-    if own not in _FEW_MOVES or assignor.implementation is Implementation.OTHER:
-        return
-    hot = sorted(current.loads.items(), key=lambda item: -item[1])[:_RESTARTED]
-    for member, _ in hot:
-        members = tuple(
-            replace(one, owned=NO_PARTITIONS) if one.id == member else one for one in group.members
-        )
-        stable = run_until_stable(replace(group, members=members), own)
-        if stable.ending is not Ending.OK or stable.assignment is None:
-            continue
-        if not _is_permitted(group, stable.assignment, rules):
-            continue
-        metrics = assignment_metrics(group, stable.assignment)
-        moves = movement(group, stable.assignment)
-        text = f"restart {member}, so that {own} redistributes its partitions"
-        result = _result(group, metrics, moves)
-        yield RecommendedAction(text=f"{text} ({result})", metrics=metrics, moves=moves)
+def _action_result(group: Group, metrics: AssignmentMetrics, moves: int | None) -> str:
+    """Describe the moves of an action, and the maximum load after it."""
+    load = f"maximum load {member_units(group).shown(metrics.makespan):,}"
+    return load if moves is None else f"{count_of(moves, 'move')}, {load}"
 
 
 def _further_partitions(
@@ -452,3 +427,69 @@ def _further_partitions(
         metrics=None,
         moves=None,
     )
+
+
+def member_restarts(
+    group: Group,
+    *,
+    current: AssignmentMetrics,
+    outcomes: Sequence[AssignorOutcome] = (),
+    rules: Sequence[Constraint] = (),
+) -> Iterator[RecommendedAction]:
+    """Yield the restart of each of a few members, with its simulated result.
+
+    The members are those with the highest loads, and the one with the lowest load, which loses the
+    fewest partitions. The result is the worst of several simulations.
+
+    Parameters
+    ----------
+    outcomes
+        Results of assignors. No restart is simulated for an assignor that ignores the owned
+        partitions, if its result has the current loads.
+    rules
+        Constraints that the assignment after the restart must meet.
+    """
+    own = identify_assignor(group)
+    if not _is_restart_simulated(group, own, current, outcomes):
+        return
+    configuration = Configuration.of(group, own.port)
+    names = {one.id: one.client for one in planned_members(group)[1].members}
+    by_load = sorted(current.loads, key=lambda member: (-current.loads[member], member))
+    for member in dict.fromkeys([*by_load[:_RESTARTED_MEMBERS], *by_load[-1:]]):
+        found = predict(
+            group, configuration, Restart(members=(names[member],)), samples=_RESTART_SAMPLES
+        )
+        assignments = [_by_member_id(group, one.assignments[-1]) for one in found.courses]
+        if not all(is_permitted(group, one, rules) for one in assignments):
+            continue
+        metrics = max(
+            (assignment_metrics(group, one) for one in assignments),
+            key=lambda one: (one.makespan, one.measures[Measure.SUM_OF_SQUARES]),
+        )
+        moves, rebalances = round(found.total.moves.high), round(found.total.rebalances.high)
+        result = _action_result(group, metrics, moves)
+        yield RecommendedAction(
+            text=f"restart {member}: {kafka_name(str(own.port))} divides the partitions again when "
+            f"it leaves and returns ({result}, {count_of(rebalances, 'rebalance')})",
+            metrics=metrics,
+            moves=moves,
+            configuration=own.port,
+            rebalances=rebalances,
+        )
+
+
+def _is_restart_simulated(
+    group: Group,
+    own: IdentifiedAssignor,
+    current: AssignmentMetrics,
+    outcomes: Sequence[AssignorOutcome],
+) -> bool:
+    """Return whether the restart of a member can change the loads, and kassay can simulate it."""
+    if own.port not in POLICIES or own.implementation is Implementation.OTHER:
+        return False
+    if group.partition_count > _MAX_RESTART_PARTITIONS or len(group.members) > _MAX_RESTART_MEMBERS:
+        return False
+    if ASSIGNORS[own.port].goal is Goal.BALANCE_AND_FEW_MOVES:
+        return True
+    after = next((one.metrics for one in outcomes if one.assignor == own.port), None)
+    return after is not None and sorted(after.loads.values()) != sorted(current.loads.values())

@@ -130,28 +130,6 @@ def kafka_name(name: str) -> str:
     return name.removeprefix("server-")
 
 
-def rolling_restarts(own: str | None, target: str) -> tuple[tuple[str, ...], ...]:
-    """Return the assignors that all members list after each rolling restart of a change.
-
-    The consumer protocol takes one restart. An eager assignor takes one restart that puts it
-    before the own assignor. A cooperative assignor takes a second restart, because members that
-    also list an eager assignor use the eager protocol.
-
-    Examples
-    --------
-    >>> rolling_restarts("range", "sticky")
-    (('sticky', 'range'),)
-    >>> rolling_restarts("range", "cooperative-sticky")
-    (('cooperative-sticky', 'range'), ('cooperative-sticky',))
-    """
-    if own in (None, target) or not runs_in_client(target):
-        first: tuple[str, ...] = (target,)
-    else:
-        first = (target, str(own))
-    is_cooperative = ASSIGNORS[target].protocol is RebalanceProtocol.COOPERATIVE
-    return (first, (target,)) if is_cooperative and own != target else (first,)
-
-
 def lists_default_assignors(own: IdentifiedAssignor, name: str | None) -> bool:
     """Return whether the members of a group with this assignor may list the default of Java.
 

@@ -1,21 +1,22 @@
 """Plan the moves of one group. All searches of the plan share its limits."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from itertools import islice
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, keep_owners
 from kassay.experiments.planning.actions import (
     AssignmentMetrics,
     AssignorOutcome,
-    RackLocality,
     RecommendedAction,
     assignment_metrics,
     assignor_outcomes,
-    compare_racks,
     effective_actions,
+    member_restarts,
 )
+from kassay.experiments.planning.cause_evidence import Cause
+from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.identify_assignor import client_assignors
 from kassay.experiments.planning.moves import (
     Move,
@@ -34,14 +35,16 @@ from kassay.experiments.planning.plan_verdict import (
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group, WeightSource
+from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group, require_single_copies
 from kassay.reference.model.metrics import (
     Measure,
+    has_racks,
     host_units,
     load_vector,
     member_units,
     participants,
+    replica_racks,
 )
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import group_constraints
@@ -56,15 +59,7 @@ from kassay.solver.objective import (
     default_measure,
     requested_levels,
 )
-from kassay.solver.sizing import (
-    LimitingPartition,
-    MemberLosses,
-    Resizing,
-    Sizing,
-    limiting_partition,
-    member_loss,
-    members_needed,
-)
+from kassay.solver.sizing import LimitingPartition, limiting_partition
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -72,8 +67,6 @@ FEW_MOVES = 10
 """Maximum number of moves of the option `FEWER_MOVES`."""
 RECOMMENDED, FEWER_MOVES = "plan", "at most ten moves"
 BALANCED, ALMOST_BALANCED = "minimum imbalance", "lowest imbalance found"
-_GROWTH = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
-"""Growth factors of the traffic for which the plan computes the number of members."""
 MOVE_COLUMNS = ("batch", "topic", "partition", "from", "to", "weight", "maximum load after")
 """Columns of the table of moves."""
 _MAX_POINTS = 60
@@ -104,27 +97,6 @@ class PlanOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GrowthSizing:
-    """Number of members needed to keep the planned maximum load when traffic grows.
-
-    ``makespan`` is in current units: the planned maximum load divided by the growth factor.
-    """
-
-    growth: Fraction
-    makespan: int
-    sizing: Sizing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstMoves:
-    """Imbalance after the first moves of a plan, and the lowest one found for as many moves."""
-
-    moves: int
-    imbalance: int
-    lowest: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Plan for one group: current state, planned assignment, moves and alternatives.
 
@@ -132,8 +104,6 @@ class Plan:
     ----------
     current
         Owned partitions count with their owners, the others with their least loaded subscriber.
-    racks
-        None for a group without racks.
     levels, constraints
         Objective of the plan.
     solution
@@ -142,8 +112,6 @@ class Plan:
         Assignment with minimum imbalance without tolerance and limit on moves.
     verdict
         Result in one sentence, with the planned maximum load and its lower bound.
-    growth_sizings
-        Empty if the weights are lag, which is a backlog and not a load.
     steps
         The moves in order, as steps along chains of members.
     options
@@ -154,14 +122,15 @@ class Plan:
         Result with the other limit of assumed subscriptions; None if it is the same group.
     interrupted
         Whether the safety limit or the event ``stop`` ended a search. The plan is the best one
-        found until then; alternatives, assignors, sizings and losses may be missing.
+        found until then; alternatives and assignors may be missing.
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.
+    cause
+        Cause of the imbalance, or None if the group is balanced or no cause is known.
     """
 
     group: Group
     current: AssignmentMetrics
-    racks: RackLocality | None
     levels: tuple[Level, ...]
     constraints: tuple[Constraint, ...]
     solution: Solution = field(repr=False)
@@ -176,10 +145,9 @@ class Plan:
     interrupted: bool
     assignor_outcomes: tuple[AssignorOutcome, ...]
     actions: tuple[RecommendedAction, ...]
-    growth_sizings: tuple[GrowthSizing, ...]
-    member_losses: MemberLosses
     other_reading: Verdict | None
     limiting_partition: LimitingPartition | None
+    cause: Cause | None
 
     def __repr__(self) -> str:
         under = "" if self.condition is None else f" if {self.condition}"
@@ -245,15 +213,6 @@ class Plan:
             found.append((moved, batch.imbalance))
         return found
 
-    def first_moves(self) -> list[FirstMoves]:
-        """Compare the first moves of the plan with the points of the frontier."""
-        lowest = {one.movement.value: one.imbalance.value for one in self.frontier.points}
-        return [
-            FirstMoves(moves=moves, imbalance=imbalance, lowest=lowest[moves])
-            for moves, imbalance in self.imbalance_by_moves()
-            if 0 < moves < self.movement and moves in lowest
-        ]
-
     def move_rows(self) -> Iterator[tuple[object, ...]]:
         """Yield the values of `MOVE_COLUMNS` for each move, in execution order."""
         units = member_units(self.group)
@@ -261,6 +220,32 @@ class Plan:
             for move in batch.moves:
                 key = (move.topic, move.partition, move.source, move.target, move.weight)
                 yield (number, *key, units.shown(batch.makespan))
+
+    def racks(self) -> list[dict[str, object]]:
+        """Return the members and partitions of each rack, as in ``plan.json``.
+
+        Return nothing for a group without racks. The rack of members without a rack is None.
+        """
+        group = self.group
+        if not has_racks(group):
+            return []
+        members = Counter(member.rack for member in group.members)
+        partitions: Counter[str | None] = Counter(
+            rack for racks in replica_racks(group).values() for rack in racks
+        )
+        before, after = (
+            Counter(one.rack for one in group.members for _ in assignment.get(one.id, ()))
+            for assignment in (keep_owners(group), self.assignment)
+        )
+        return [
+            {
+                "rack": name,
+                "members": members[name],
+                "partitions": partitions[name],
+                "consumed": {"current": before[name], "planned": after[name]},
+            }
+            for name in sorted({*members, *partitions}, key=lambda name: (name is None, name or ""))
+        ]
 
     def hosts(self) -> list[dict[str, object]]:
         """Return the loads of each host, the highest relative load first, as in ``plan.json``.
@@ -396,33 +381,33 @@ def plan(
             rules=rules,
         )
     )
-    racks = compare_racks(
-        group,
-        kept,
-        solution,
-        optimum=optimum.imbalance,
-        constraints=_without_move_limit(constraints),
-        limits=search.part("reads across racks", 0.05),
-        seed=seed,
-    )
-    sizings = tuple(_growth_sizings(group, planned.makespan, search))
-    limiting = limiting_partition(group, limits=search.part("split of a partition", 0.2), seed=seed)
-    losses = member_loss(group, assignment, limits=search.part("loss of a member", 0.1), seed=seed)
+    limiting = limiting_partition(group)
     actions: tuple[RecommendedAction, ...] = ()
+    cause = None
     if not search.is_stopped:
+        cause = find_cause(
+            group,
+            assignment,
+            levels=levels,
+            limiting=limiting,
+            outcomes=outcomes,
+            limits=search.part("cause of the imbalance", 0.1),
+        )
         actions = effective_actions(
             group,
             current=current,
             planned=planned,
             makespan=makespan,
             outcomes=outcomes,
+            restarts=member_restarts(group, current=current, outcomes=outcomes, rules=rules)
+            if cause is not None
+            else (),
             levels=levels,
             rules=rules,
         )
     return Plan(
         group=group,
         current=current,
-        racks=racks,
         levels=levels,
         constraints=constraints,
         solution=solution,
@@ -437,10 +422,9 @@ def plan(
         interrupted=budget.counter.is_interrupted,
         assignor_outcomes=outcomes,
         actions=actions,
-        growth_sizings=sizings,
-        member_losses=MemberLosses(()) if search.is_stopped else losses,
         other_reading=other,
         limiting_partition=limiting,
+        cause=cause,
     )
 
 
@@ -492,19 +476,6 @@ def _exact_optimum(
         seed=search.budget.seed,
     )
     return solution if found.assignment is None else found
-
-
-def _growth_sizings(group: Group, makespan: int, search: _Search) -> Iterator[GrowthSizing]:
-    if group.weight_source is WeightSource.LAG or not group.has_equal_speeds:
-        return
-    limits = search.part("members for growing traffic", 0.6 / len(_GROWTH))
-    resizing = Resizing.of(group)
-    for growth in _GROWTH:
-        if search.is_stopped:
-            return
-        target = int(makespan / growth)
-        sizing = members_needed(resizing, makespan=target, limits=limits, seed=search.budget.seed)
-        yield GrowthSizing(growth=growth, makespan=target, sizing=sizing)
 
 
 def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:

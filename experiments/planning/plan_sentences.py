@@ -1,12 +1,13 @@
 """Sentences and values of a plan for pages, tickets and texts, and commands that follow it."""
 
-import re
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning.actions import compared_measures
+from kassay.experiments.planning.cause_evidence import CauseKind, TopicShare, worst_share
 from kassay.experiments.planning.identify_assignor import identify_assignor, runs_in_client
 from kassay.experiments.planning.plan import (
     ALMOST_BALANCED,
@@ -16,18 +17,14 @@ from kassay.experiments.planning.plan import (
     Plan,
     PlanOption,
 )
-from kassay.experiments.planning.plan_verdict import count_of, level_words
-from kassay.reference.model.display import shorten_middle
-from kassay.reference.model.group import Assumed, Group, Member, WeightSource
+from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
+from kassay.reference.model.group import Assumed, Group, WeightSource
 from kassay.reference.model.group_remarks import rebalance_caveat, target_assignment
 from kassay.reference.model.metrics import Measure, host_units, shown
 from kassay.solver.constraints import MaxMoves
-from kassay.solver.objective import HOST_LEVELS, Movement
+from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
 from kassay.solver.solution import LevelValue
 
-_RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-_NAME_WIDTH = 22
-_COMPARED_MOVES = (1, 3, 10, 30)
 _BACKLOG = "Lag is a backlog, not a load: this plan spreads the backlog"
 _WEIGHTS = {
     WeightSource.LAG: f"loads are sums of lag, in messages. {_BACKLOG}",
@@ -38,6 +35,36 @@ _WEIGHTS = {
     "new records",
     WeightSource.FILE: "loads are sums of the weights in the given file or table",
 }
+
+
+EVEN_TOPICS = "--even-topics"
+"""Option of ``kassay plan`` that divides each topic evenly, then balances the loads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanArguments:
+    """Arguments of ``kassay plan`` for a group, to be used in further commands.
+
+    ``source`` has the source and the options of its data. ``selected`` selects the group, and
+    ``objective`` has the options of the objective.
+    """
+
+    source: tuple[str, ...] = ("SOURCE",)
+    selected: tuple[str, ...] = ()
+    objective: tuple[str, ...] = ()
+
+    def with_levels(self, *levels: str) -> str:
+        """Return the command of a plan for the same source and constraints, with other levels."""
+        kept, given = list[str](), iter(self.objective)
+        for name in given:
+            if name == "--level":
+                next(given, None)
+            elif name != EVEN_TOPICS:
+                kept.append(name)
+        return shlex.join(["kassay", "plan", *self.source, *self.selected, *kept, *levels])
+
+
+_NO_ARGUMENTS = PlanArguments()
 
 
 def verdict(plan: Plan) -> str:
@@ -128,16 +155,19 @@ def bound_text(level: LevelValue | None, group: Group | None = None) -> str:
     return f"lower bound {shown(level.name, level.bound, group):,}"
 
 
-def not_considered(plan: Plan) -> list[str]:
-    """List objectives, such as rack locality, that the plan ignores but the user can add."""
+def not_considered(plan: Plan, given: PlanArguments = _NO_ARGUMENTS) -> list[str]:
+    """List objectives, such as rack locality, that the plan ignores but the user can add.
+
+    ``given`` are the arguments of the plan, for the commands in the texts.
+    """
     names = {level.name for level in plan.levels}
     ignored = []
-    crossing = plan.racks is not None and (plan.racks.current or plan.racks.planned)
-    if plan.racks is not None and "cross_rack" not in names and crossing:
+    now, then = plan.current.cross_rack, plan.planned.cross_rack
+    if "cross_rack" not in names and (now or then):
         ignored.append(
-            f"racks: {plan.racks.current:,} of {plan.group.partition_count:,} partitions are read "
-            f"across racks now, {plan.racks.planned:,} in this plan; consider them with --level "
-            "cross_rack --level movement"
+            f"racks: {now:,} of {plan.group.partition_count:,} partitions are read "
+            f"across racks now, {then:,} in this plan; consider them with: "
+            + given.with_levels("--level", "cross_rack", "--level", "movement")
         )
     unknown = sum(Assumed.RACK in member.assumed for member in plan.group.members)
     if unknown and "cross_rack" not in names:
@@ -150,13 +180,34 @@ def not_considered(plan: Plan) -> list[str]:
         relative = "" if host_units(plan.group).has_equal_speeds else ", relative to its speed,"
         ignored.append(
             f"hosts: the maximum load of a host{relative} is {current:,} now and {planned:,} in "
-            "this plan; balance hosts with --level hosts --level imbalance"
+            "this plan; balance hosts with: "
+            + given.with_levels("--level", "hosts", "--level", "imbalance")
         )
-    if len(plan.group.topics) > 1 and "topic_spread" not in names:
-        ignored.append(
-            "spread of each topic over its members; consider it with --level topic_spread"
-        )
+    topics = None if TopicSpread.name in names else spread_of_topics(plan)
+    if topics is not None:
+        ignored.append(f"topics: {topics}; divide topics with: {given.with_levels(EVEN_TOPICS)}")
     return ignored
+
+
+def spread_of_topics(plan: Plan) -> str | None:
+    """Describe the most uneven topic now and in the plan, or return None if topics are even."""
+    now, then = (worst_share(plan.group, one) for one in (keep_owners(plan.group), plan.assignment))
+    if now is None and then is None:
+        return None
+    short = short_names(plan.group.members)
+    texts = [
+        "no topic is uneven" if one is None else _share_text(replace(one, member=short[one.member]))
+        for one in (now, then)
+    ]
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]} now; in this plan, {texts[1]}"
+
+
+def _share_text(share: TopicShare) -> str:
+    even = f"{count_of(share.even, 'partition')} per member would be even"
+    if share.others:
+        verb = "is" if share.others == 1 else "are"
+        even += f"; {count_of(share.others, 'further topic')} {verb} uneven"
+    return f"{share} ({even})"
 
 
 def _action_note(plan: Plan) -> str | None:
@@ -168,11 +219,17 @@ def _action_note(plan: Plan) -> str | None:
             "The moves are those of one rebalance. The rolling restarts of a change, and later "
             "ones, cause further rebalances and moves"
         )
+        if identify_assignor(plan.group).port is not None:
+            text = (
+                "The moves of a change are those of its rolling restarts, as predicted. Later "
+                "rolling restarts cause further rebalances and moves"
+            )
         if not _has_forecast(plan):
             return f"{text}."
+        current = "" if identify_assignor(plan.group).name else " --current NAME"
         return (
-            f"{text}: kassay forecast compares their costs. It recommends the configuration with "
-            "the cheapest later restart, which can be another one."
+            f"{text}: kassay forecast{current} compares their costs. It recommends the "
+            "configuration with the cheapest later restart, which can be another one."
         )
     if not plan.movement or not plan.assignor_outcomes or plan.interrupted:
         return None
@@ -184,22 +241,6 @@ def _action_note(plan: Plan) -> str | None:
         "No action that kassay checks, such as another assignor, improves the group so that its "
         f"{' and '.join(map(level_words, names))} {near} of this plan{rules}.{ignored}"
     )
-
-
-def _gaps_of_first_moves(plan: Plan) -> Iterator[str]:
-    """Yield a sentence for each number of first moves after which imbalance can be lower."""
-    measure = plan.frontier.measure
-    for first in plan.first_moves():
-        if first.moves in _COMPARED_MOVES and first.imbalance > first.lowest:
-            excess = (first.imbalance - first.lowest) / max(1, first.lowest)
-            value, lowest = (
-                shown(measure, one, plan.group) for one in (first.imbalance, first.lowest)
-            )
-            moves = count_of(first.moves, "move")
-            yield (
-                f"After {moves} of the list: {level_words(measure)} {value:,}, {excess:.1%} above "
-                f"the lowest found for {moves} ({lowest:,})."
-            )
 
 
 def _weight_text(plan: Plan) -> str:
@@ -237,19 +278,6 @@ SHOWN_ACTIONS = 3
 """Number of effective actions that a plan shows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanArguments:
-    """Arguments of ``kassay plan`` for a group, to be used in further commands.
-
-    ``source`` has the source and the options of its data. ``selected`` selects the group, and
-    ``objective`` has the options of the objective.
-    """
-
-    source: tuple[str, ...] = ("SOURCE",)
-    selected: tuple[str, ...] = ()
-    objective: tuple[str, ...] = ()
-
-
 def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -> Iterator[str]:
     """Yield commands for the written plan in ``directory``, if given, and for the plan's source."""
     group = [*given.source, *given.selected]
@@ -261,13 +289,19 @@ def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -
     if plan.movement > FEW_MOVES:
         few = f"--max-moves {FEW_MOVES} -o plan-{FEW_MOVES}"
         yield f"kassay plan {arguments} {few}"
-    if _has_forecast(plan):
-        own = identify_assignor(plan.group).name
-        current = "" if own is not None else " --current ASSIGNOR"
-        yield f"kassay forecast {shlex.join(group)}{current} --format table"
+    if _has_forecast(plan) and identify_assignor(plan.group).name is not None:
+        yield f"kassay forecast {shlex.join(group)} --format table"
     if plan.group.weight_source is not WeightSource.LAG:
-        like = "" if plan.group.has_equal_speeds else " --like MEMBER"
-        yield f"kassay forecast {arguments} --members +0..+2{like} --format table"
+        like = shlex.quote(plan.group.members[0].id) if plan.group.members else ""
+        like = "" if plan.group.has_equal_speeds else f" --like {like}"
+        objective = [
+            part
+            for name, value in pairwise(given.objective)
+            if name in ("--imbalance", "--tolerance")
+            for part in (name, value)
+        ]
+        changed = shlex.join([*group, *objective])
+        yield f"kassay forecast {changed} --members +0..+2{like} --format table"
 
 
 def _has_forecast(plan: Plan) -> bool:
@@ -279,6 +313,20 @@ def _has_forecast(plan: Plan) -> bool:
 
 _MAX_LISTED_STEPS = 40
 """Maximum number of moves in the text of a plan without files."""
+
+
+def _to_do(plan: Plan) -> str:
+    """Return the best action, or the general remedy of the cause, as a sentence."""
+    cause, first = plan.cause, next(iter(plan.actions), None)
+    if cause is None:
+        return ""
+    is_cheap = first is not None and not first.changes_assignor
+    is_lost = cause.kind in (CauseKind.PENDING_REBALANCE, CauseKind.CONTRADICTION)
+    # A change of the assignor is no answer to a rebalance that did not happen.
+    is_general = cause.kind is CauseKind.INCOMPLETE_REBALANCE or (is_lost and not is_cheap)
+    has_result = first is not None and first.metrics is not None
+    text = cause.remedy if first is None or is_general or not has_result else first.text
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
@@ -294,7 +342,10 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
     if reason is not None and plan.constraints:
         reason += " The constraints of the plan do not apply to these values."
     return {
+        "cause": None if plan.cause is None else shorten(str(plan.cause), short),
+        "to_do": None if plan.cause is None else shorten(_to_do(plan), short),
         "verdict": shorten(verdict(plan), short),
+        "topics": spread_of_topics(plan) if TopicSpread.name in names else None,
         "quality": plan.verdict.quality + condition,
         "reason": reason,
         "condition": plan.condition,
@@ -310,8 +361,10 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
             for step in plan.steps[:_MAX_LISTED_STEPS]
         ],
         "options": list(option_summary(plan)),
-        "gaps": list(_gaps_of_first_moves(plan)),
-        "not_considered": not_considered(plan),
+        # A command at the end of a text has no full stop, which would be part of it.
+        "not_considered": [
+            text if ": kassay " in text else f"{text}." for text in not_considered(plan, arguments)
+        ],
         "weights": _weight_text(plan),
         "assignor": identify_assignor(group, client=plan.client),
         "levels": ", then ".join(_level_text(level, group) for level in levels),
@@ -328,27 +381,3 @@ def _level_text(level: LevelValue, group: Group) -> str:
     name, slack = level_words(level.name), shown(level.name, level.slack, group)
     tolerance = f", {slack:,} above the bound allowed" if level.slack else ""
     return f"{name} {value_text(level, group).removesuffix(')')}{tolerance})"
-
-
-def short_names(members: Iterable[Member]) -> dict[str, str]:
-    """Map member ids to short names, if these names are unique.
-
-    A short name has no random UUID, and long names are cut in the middle.
-
-    Examples
-    --------
-    >>> ids = ["billing-1-00000000-0000-0000-0000-000000000000", "checkout-of-the-northern-region"]
-    >>> list(short_names(Member(id, ()) for id in ids).values())
-    ['billing-1', 'checkout-of…ern-region']
-    """
-    cut = {member.id: _RANDOM_PART.sub("", member.id) or member.id for member in members}
-    short = {id: shorten_middle(name, _NAME_WIDTH) for id, name in cut.items()}
-    uses = Counter([*cut.values(), *(name for id, name in short.items() if name != cut[id])])
-    return {id: next(n for n in (short[id], cut[id], id) if n == id or uses[n] == 1) for id in cut}
-
-
-def shorten(text: str, short: Mapping[str, str]) -> str:
-    """Replace the member ids in a text by short names."""
-    for id in sorted(short, key=len, reverse=True):
-        text = text.replace(id, short[id])
-    return text

@@ -1,12 +1,15 @@
 """Levels of a plan, whether a group can be planned, and the result of a plan in one sentence."""
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
+from kassay.reference.model.display import shorten_middle
 from kassay.reference.model.errors import KassayError
-from kassay.reference.model.group import Group, Protocol
+from kassay.reference.model.group import Group, Member, Protocol
 from kassay.reference.model.group_remarks import (
     condition,
     is_rebalancing,
@@ -25,15 +28,7 @@ from kassay.solver.constraints import (
 from kassay.solver.counting_bounds import level_bound, makespan_bound_within
 from kassay.solver.evaluation import group_constraints, level_value
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import (
-    Colocation,
-    CrossRack,
-    Imbalance,
-    Level,
-    MembersUsed,
-    Tolerance,
-    TopicSpread,
-)
+from kassay.solver.objective import Colocation, CrossRack, Imbalance, Level, MembersUsed, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
@@ -45,6 +40,7 @@ _WORDS = {
     "host_makespan": "maximum load of hosts",
     "movement": "moves",
     "cross_rack": "reads across racks",
+    "topic_spread": "spread of topics",
 }
 
 
@@ -330,7 +326,7 @@ def _benefit(group: Group, assignment: Assignment, levels: Sequence[Level]) -> s
         values = [level_value(problem, level, one) for one in (before, after)]
         if values[1] < values[0]:
             name = level_words(level.name)
-            is_count = isinstance(level, CrossRack | TopicSpread | MembersUsed | Colocation)
+            is_count = isinstance(level, CrossRack | MembersUsed | Colocation)
             return f"{name} from {values[0]:,} to {values[1]:,}" if is_count else f"the {name}"
     return None
 
@@ -361,3 +357,31 @@ def count_of(number: int, noun: str) -> str:
     """Format a number with a noun in singular or plural, such as ``2 moves``."""
     ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
     return f"{number:,} {noun}{ending}"
+
+
+_RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_NAME_WIDTH = 22
+
+
+def short_names(members: Iterable[Member]) -> dict[str, str]:
+    """Map member ids to short names, if these names are unique.
+
+    A short name has no random UUID, and long names are cut in the middle.
+
+    Examples
+    --------
+    >>> ids = ["billing-1-00000000-0000-0000-0000-000000000000", "checkout-of-the-northern-region"]
+    >>> list(short_names(Member(id, ()) for id in ids).values())
+    ['billing-1', 'checkout-of…ern-region']
+    """
+    cut = {member.id: _RANDOM_PART.sub("", member.id) or member.id for member in members}
+    short = {id: shorten_middle(name, _NAME_WIDTH) for id, name in cut.items()}
+    uses = Counter([*cut.values(), *(name for id, name in short.items() if name != cut[id])])
+    return {id: next(n for n in (short[id], cut[id], id) if n == id or uses[n] == 1) for id in cut}
+
+
+def shorten(text: str, short: Mapping[str, str]) -> str:
+    """Replace the member ids in a text by short names."""
+    for id in sorted(short, key=len, reverse=True):
+        text = text.replace(id, short[id])
+    return text

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -21,11 +20,9 @@ from kassay.experiments.planning.plan_sentences import (
     not_considered,
     option_label,
     plan_summary,
-    short_names,
-    shorten,
     verdict,
 )
-from kassay.experiments.planning.plan_verdict import count_of, level_words
+from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment
 from kassay.reference.documents.csv_writer import write_csv
@@ -101,6 +98,7 @@ def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dic
         "batches": batches,
         "unlisted": len(plan.moves) - listed,
         "hosts": plan.hosts(),
+        "racks": plan.racks(),
         "definitions": _MEASURE_DEFINITIONS,
         "equal_speeds": host_units(plan.group).has_equal_speeds,
         "by_host": any(isinstance(level, HostImbalance) for level in plan.levels),
@@ -117,7 +115,6 @@ def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates.filters["label"] = partial(option_label, plan)
     templates.filters["md"] = escape_markdown
     templates.filters["code"] = markdown_code
-    templates.filters["factor"] = lambda value: f"{float(value):g}"
     templates.filters["counted"] = count_of
     templates.filters["address"] = lambda host: host.removeprefix("/")
     return templates
@@ -281,12 +278,31 @@ def loads_csv(plan: Plan) -> str:
 
 PLAN_PAGE = "report.html"
 """Name of the file with the page of a plan."""
-VERSION = 3
+VERSION = 4
 """Format version of ``plan.json``; see ``plan.schema.json``."""
 
 
-def plan_document(plan: Plan) -> dict[str, object]:
-    """Return the content of ``plan.json``, which follows ``plan.schema.json``."""
+def actions_record(plan: Plan) -> list[dict[str, object]]:
+    """Return the effective actions as JSON, with maximum loads in the unit of the input."""
+    return [
+        {
+            "action": one.text,
+            "configuration": one.configuration,
+            "maximum_load": None
+            if one.makespan is None
+            else shown(Measure.MAKESPAN, one.makespan, plan.group),
+            "moves": one.moves,
+            "rebalances": one.rebalances,
+        }
+        for one in plan.actions
+    ]
+
+
+def plan_document(plan: Plan, *, arguments: PlanArguments = _NO_ARGUMENTS) -> dict[str, object]:
+    """Return the content of ``plan.json``, which follows ``plan.schema.json``.
+
+    ``arguments`` are those of `kassay plan`, for the commands in it.
+    """
     target = target_assignment(plan.group)
     document: dict[str, object] = {
         "version": VERSION,
@@ -296,11 +312,9 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "other_reading": None if plan.other_reading is None else plan.other_reading.record(),
         "state": plan.group.status.state,
         "target": None if target is None else target.record(),
-        "actions": [
-            {"action": one.text, "makespan": one.makespan, "moves": one.moves}
-            for one in plan.actions
-        ],
-        "not_considered": not_considered(plan),
+        "cause": None if plan.cause is None else plan.cause.record(),
+        "actions": actions_record(plan),
+        "not_considered": not_considered(plan, arguments),
         "own_assignor": identify_assignor(plan.group, client=plan.client).record(),
         "status": str(plan.solution.status),
         "interrupted": plan.interrupted,
@@ -332,35 +346,16 @@ def plan_document(plan: Plan) -> dict[str, object]:
         "batches": [batch.record() for batch in plan.batches],
         "assignment": assignment_document(plan.assignment),
         "frontier": frontier_record(plan),
-        "first_moves": [asdict(one) for one in plan.first_moves()],
         "steps": steps_record(plan),
         "assignors": [_outcome(one) for one in plan.assignor_outcomes],
-        "members_needed": [
-            {
-                "growth": str(one.growth),
-                "makespan": one.makespan,
-                "members": value_and_bound(one.sizing.needed),
-                "reason": one.sizing.reason,
-            }
-            for one in plan.growth_sizings
-        ],
-        "member_losses": [
-            {
-                "member": loss.member,
-                "makespan": value_and_bound(loss.makespan),
-                "partitions_without_consumer": loss.unserved,
-            }
-            for loss in plan.member_losses.losses
-        ],
     }
-    if plan.racks is not None:
+    if racks := plan.racks():
         document["racks"] = {
             "cross_rack_partitions": {
-                "current": plan.racks.current,
-                "planned": plan.racks.planned,
-                "minimum": value_and_bound(plan.racks.minimum),
+                "current": plan.current.cross_rack,
+                "planned": plan.planned.cross_rack,
             },
-            "racks": list(plan.racks.racks),
+            "racks": racks,
         }
     if hosts := plan.hosts():
         document["hosts"] = hosts
@@ -441,7 +436,7 @@ def write_plan(plan: Plan, directory: Path, *, arguments: PlanArguments = _NO_AR
     place, after = str(directory), group_document(rejoin(plan.group, plan.assignment))
     files = {
         PLAN_PAGE: render_html(plan, directory=place, arguments=arguments),
-        "plan.json": to_json(plan_document(plan)),
+        "plan.json": to_json(plan_document(plan, arguments=arguments)),
         "moves.csv": moves_csv(plan),
         "loads.csv": loads_csv(plan),
         "ticket.md": render_ticket(plan, directory=place, arguments=arguments),

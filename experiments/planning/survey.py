@@ -15,6 +15,8 @@ from urllib.parse import quote
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.kinds.registry import KindState, current_state
+from kassay.experiments.planning.cause_evidence import Cause
+from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.plan_verdict import (
     StreamsApplicationError,
     Verdict,
@@ -22,6 +24,8 @@ from kassay.experiments.planning.plan_verdict import (
     makespan_of,
     no_members,
     other_verdict,
+    short_names,
+    shorten,
     verdict_of,
 )
 from kassay.experiments.plotting.page_templates import environment
@@ -91,6 +95,8 @@ class SurveyedGroup:
         Result with the other limit of assumed subscriptions; None if it is the same group.
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.
+    cause
+        Cause of the imbalance, or None if the group is balanced or no cause is known.
     """
 
     group: Group
@@ -102,6 +108,7 @@ class SurveyedGroup:
     verdict: Verdict
     other_reading: Verdict | None
     limiting_partition: LimitingPartition | None
+    cause: Cause | None
 
     @property
     def id(self) -> str | None:
@@ -162,6 +169,11 @@ class SurveyedGroup:
             self.limiting_partition,
         )
         return "; ".join(str(part).rstrip(".") for part in parts if part is not None)
+
+    @property
+    def cause_text(self) -> str:
+        """Return the cause with short names of members; empty without a cause."""
+        return shorten(str(self.cause or ""), short_names(self.group.members))
 
     def shown(self, load: int) -> int | float:
         """Convert a relative load to the unit of the loads of the fastest member."""
@@ -228,6 +240,7 @@ class SurveyedGroup:
             "other_reading": None if self.other_reading is None else self.other_reading.record(),
             **({} if target is None else {"target": target.record()}),
             "limiting_partition": None if limiting is None else limiting.record(),
+            "cause": None if self.cause is None else self.cause.record(),
             "history": None
             if history is None
             else {
@@ -392,6 +405,8 @@ def _surveyed(
     current, planned = keep_owners(group), LoadSummary.of(group, solution.assignment)
     relative = member_units(group).relative_loads(load_vector(group, current))
     verdict = verdict_of(group, solution, makespan, levels)
+    limiting = limiting_partition(group)
+    cause = find_cause(group, solution.assignment, levels=levels, limiting=limiting, limits=share)
     return SurveyedGroup(
         group=group,
         current=LoadSummary.of(group, current),
@@ -401,7 +416,8 @@ def _surveyed(
         history=history,
         verdict=verdict,
         other_reading=other_verdict(group, levels, (), limits=share, seed=seed),
-        limiting_partition=limiting_partition(group, limits=share, seed=seed),
+        limiting_partition=limiting,
+        cause=cause,
     )
 
 
@@ -582,7 +598,7 @@ def parse_condition(text: str) -> Condition:
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _COLUMNS = (
-    *("rank", "group", "state", "remarks", "gap", "gap limit", "maximum load"),
+    *("rank", "group", "state", "cause", "remarks", "gap", "gap limit", "maximum load"),
     *("planned maximum load", "bound", "spread", "planned spread", "idle", "planned idle"),
     *("hot", "moves", "placed", "unnecessary moves", "members", "partitions"),
 )
@@ -609,7 +625,14 @@ def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str
 def survey_csv(survey: Survey) -> str:
     """Convert a survey to CSV text, one line per group in the order of the ranks."""
     rows = (
-        (rank, group.id or "", group.state or "", group.remarks, *map(_cell, values))
+        (
+            rank,
+            group.id or "",
+            group.state or "",
+            group.cause or "",
+            group.remarks,
+            *map(_cell, values),
+        )
         for rank, group in enumerate(survey.groups, 1)
         for values in [group.values().values()]
     )

@@ -50,6 +50,7 @@ from kassay.experiments.comparison.library_agreement import (
 )
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
+from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import level_words
 from kassay.experiments.study.cases import cases_of
 from kassay.experiments.study.families.all_families import USUAL
@@ -151,7 +152,8 @@ def compare(
     def process(group: Group) -> GroupResult:
         if not objective.is_default:
             return _level_result(group, names, objective, case_limits)
-        return GroupResult(compare_assignors(group, names, case_limits, progress=PROGRESS))
+        record = compare_assignors(group, names, case_limits, progress=PROGRESS)
+        return GroupResult(_with_own_failure_first(group, record))
 
     layout = TableLayout(
         first=("assignor", "measure"),
@@ -168,6 +170,20 @@ def compare(
             rows=_level_rows,
         )
     process_each_group(source, process, options.output_format, layout, others=others)
+
+
+def _with_own_failure_first(group: Group, record: Record) -> Record:
+    """Put the comparison of the group's own assignor first if it fails, and print a note."""
+    own = identify_assignor(group).name
+
+    def is_failure(entry: Record) -> bool:
+        name = entry["assignor"].rpartition(":")[2]
+        return own is not None and name == own and entry["ending"] != "ok"
+
+    for entry in filter(is_failure, record["comparisons"]):
+        print_note(f"{group.id}: the group's own assignor {entry['assignor']}: {_result(entry)}")
+    first = sorted(record["comparisons"], key=lambda one: not is_failure(one))
+    return {**record, "comparisons": first}
 
 
 def _level_result(

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -37,19 +37,21 @@ from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import installed_client
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan import plan as plan_group
-from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
+from kassay.experiments.planning.plan_sentences import EVEN_TOPICS, PlanArguments, verdict
 from kassay.experiments.planning.plan_verdict import check_planning_start
 from kassay.experiments.planning.render_plan import (
+    actions_record,
     frontier_record,
     render_summary,
     steps_record,
     write_plan,
 )
 from kassay.reference.model.assignment import rejoin
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
 from kassay.reference.model.metrics import Measure, shown
+from kassay.solver.objective import Level, Movement, TopicSpread
 
 
 class SummaryFormat(StrEnum):
@@ -71,8 +73,10 @@ class PlanOptions:
     assignor: str | None = assignor_option(
         text="Plan from the result of this assignor instead of the current assignment"
     )
-    batch_size: int = option(
-        1, "Maximum number of partitions that move at the same time, as one batch.", min=1
+    even_topics: bool = option(
+        False,
+        "Divide the partitions of each topic evenly, then balance the loads, then save moves. "
+        "Replaces --level.",
     )
     output_format: SummaryFormat | None = option(
         None,
@@ -119,6 +123,8 @@ def plan(
     plan is the best one found so far, and the exit code is 130. Exits with 1 if no assignment of a
     group is found within the constraints and the time limit, if the source of a rebalancing group
     shows no owners, or for a Streams application of the classic protocol.
+
+    The output opens with the cause of the imbalance, then the action with the lowest loads.
 
     The explanation shows why the current assignment, or the result of --assignor, is not optimal:
     each step is a chain of transfers that lowers the loads of its members. The frontier has the
@@ -172,7 +178,10 @@ def _plan_groups(
                     *(["--assignor", options.assignor] if options.assignor else []),
                 ),
                 selected=() if is_alone else _selection(one, source),
-                objective=tuple(given_options(objective, without=["--max-moves"])),
+                objective=(
+                    *given_options(objective, without=["--max-moves"]),
+                    *([EVEN_TOPICS] if options.even_topics else []),
+                ),
             )
             if directory is not None:
                 write_plan(result, directory, arguments=arguments)
@@ -200,7 +209,7 @@ def _plan(
     """Plan one group, until Ctrl-C ends the search."""
     for text in parts_without_effect(group):
         print_note(text)
-    levels, constraints = objective.levels(group), objective.constraints(group)
+    levels, constraints = _levels(group, options, objective), objective.constraints(group)
     check_planning_start(group)
     client = options.client or installed_client(group)
     search = partial(
@@ -208,13 +217,22 @@ def _plan(
         group if options.assignor is None else _after_assignor(group, options.assignor),
         levels=levels,
         constraints=constraints,
-        batch_size=options.batch_size,
         limits=limits.interruptible_limits(),
         progress=PROGRESS,
         client=client,
     )
     with PROGRESS.shown(f"group {group.id!r}"):
         return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
+
+
+def _levels(group: Group, options: PlanOptions, objective: ObjectiveOptions) -> tuple[Level, ...]:
+    """Return the levels of the plan in order."""
+    if not options.even_topics:
+        return objective.levels(group)
+    if objective.level:
+        raise UsageError(f"{EVEN_TOPICS} and --level exclude each other")
+    order = [TopicSpread.name, "imbalance", Movement.name]
+    return replace(objective, level=order).levels(group)
 
 
 def _after_assignor(group: Group, assignor: str) -> Group:
@@ -257,6 +275,8 @@ def _line(plan: Plan, directory: Path | None) -> str:
         "moves": plan.movement,
         "placed": len(plan.moves) - plan.movement,
         "proof": plan.solution.proof_by_level(),
+        "cause": None if plan.cause is None else plan.cause.record(),
+        "actions": actions_record(plan),
     }
     if directory is None:
         record |= {"explanation": steps_record(plan), "frontier": frontier_record(plan)}

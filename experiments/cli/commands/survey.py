@@ -310,6 +310,10 @@ def _print_table(result: Survey) -> None:
     optional = ("members", "partitions", "rank", "spread", "idle", "unnecessary", "hot")
     print_table(rows, text=("group", "state"), optional=optional)
     for group in result.groups:
+        if group.cause is not None:
+            name, cause = group.id or "no id", group.cause_text
+            typer.echo(f"{without_control_characters(name)}: {without_control_characters(cause)}")
+    for group in result.groups:
         if group.remarks:
             typer.echo(f"* {without_control_characters(group.id or 'no id')}: {group.remarks}")
     for state in result.states:

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
@@ -27,6 +29,14 @@ def test_each_group_gives_the_optimum_and_the_selected_assignors(kassay, file):
     assert sticky["movement"] == {"value": 2, "optimum": 1, "gap": 1}
     assert sticky["unnecessary_moves"] == 1
     assert sticky["sum_of_squares"] == {"value": 6, "optimum": 6, "gap": 0}
+
+
+def test_the_failing_assignor_of_the_group_comes_first(kassay, file):
+    document = json.loads(file.read_text().splitlines()[1])
+    file.write_text(json.dumps({**document, "assignor": "sticky", "protocol": "classic"}))
+    done = kassay("compare", file, "--assignor", "range", "--assignor", "sticky")
+    assert [one["assignor"] for one in done.record["comparisons"]] == ["sticky", "range"]
+    assert "the group's own assignor sticky: nonterminating" in done.err
 
 
 def test_an_assignor_that_does_not_terminate_has_no_imbalance(kassay, file):

@@ -143,29 +143,22 @@ def test_colocation_can_be_a_level(kassay, write_groups):
     assert (last["colocation"]["value"], last["movement"]["value"]) == (2, 0)
 
 
-def test_plan_and_forecast_show_all_levels_and_relative_loads(kassay, write_groups, tmp_path):
+def test_a_plan_shows_all_levels_and_relative_loads(kassay, write_groups, tmp_path):
     group = json.loads(json.dumps(ORDERS))
     group["members"][2]["speed"] = 2
     file = write_groups(group)
     plan = kassay("plan", file, *PODS, *BY_HOST, "-o", tmp_path / "plan").record
     assert list(plan["proof"]) == ["host_makespan", "imbalance", "movement"]
     assert plan["makespan"] == {"current": 6, "planned": 4}
-    scenario = kassay("forecast", file, *PODS, *BY_HOST, "--members", "+0").records[0]["forecasts"][
-        1
-    ]
-    assert list(scenario["levels"]) == ["host_makespan", "imbalance", "movement"]
-    assert scenario["makespan"] == {"value": 4, "bound": 4}
 
 
-def test_further_commands_of_a_summary_have_the_same_options(kassay, groups):
+def test_further_commands_have_the_options_of_the_plan_that_they_take(kassay, groups):
     options = (*PODS, *BY_HOST, "--level", "topic_spread", "--group", "orders")
     done = kassay("plan", groups, *options, "--format", "text")
     commands = [line.strip() for line in done.out.splitlines() if line.startswith("  kassay")]
     levels = "--level hosts --level imbalance --level topic_spread"
-    shared = f"{groups} --hosts '(pod-[a-z])' --group orders {levels}"
-    forecast = "--group orders --current ASSIGNOR --format table"
+    shared = f"{groups} --hosts '(pod-[a-z])' --group orders"
     assert commands == [
-        f"kassay plan {shared} -o plan",
-        f"kassay forecast {groups} --hosts '(pod-[a-z])' {forecast}",
+        f"kassay plan {shared} {levels} -o plan",
         f"kassay forecast {shared} --members +0..+2 --format table",
     ]

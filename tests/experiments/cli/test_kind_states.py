@@ -78,11 +78,19 @@ def test_a_plan_page_has_the_state_and_the_costs_of_events(kassay, tmp_path):
     directories = [Path(json.loads(line)["directory"]) for line in done.out.splitlines()]
     assert len(set(directories)) == len(directories) > 1
     plans = [json.loads((one / "plan.json").read_text(encoding="utf-8")) for one in directories]
+    topics = {"connect": "connectors", "share": "topics", "streams-group": "subtopologies"}
     for directory, plan in zip(directories, plans, strict=True):
         page = (directory / "report.html").read_text(encoding="utf-8")
         assert html.escape(plan["verdict"]) in page.replace("&#39;", "&#x27;")
         assert ("Costs of events" in page) == (plan["kind"] == "connect")
+        assert f"Numbers by {topics[plan['kind']]}" in page
     [cluster] = [plan for plan in plans if plan["kind"] == "connect"]
+    status = json.loads((EXAMPLES / "connect-status.json").read_text())
+    for connector, one in status.items():
+        workers = [task["worker_id"] for task in one["status"]["tasks"]]
+        assert {place: row.get(connector, 0) for place, row in cluster["matrix"].items()} == {
+            place: workers.count(place) for place in cluster["matrix"]
+        }
     assert "kassay forecast" in cluster["verdict"]
     assert {one["delay_ms"] for one in cluster["settings"]} == {0, 20_000, 40_000, 300_000}
 

@@ -1,4 +1,6 @@
 import json
+import re
+import shlex
 
 import pytest
 
@@ -75,7 +77,7 @@ def test_several_groups_get_one_directory_each(kassay, groups, tmp_path):
     assert sorted(file.name for file in (tmp_path / "plan").iterdir()) == ["g", "g-2"]
     ticket = (tmp_path / "plan" / "g-2" / "ticket.md").read_text()
     assert f"kassay forecast {groups} --group g/ --members +0..+2" in ticket
-    assert f"kassay forecast {groups} --group g/ --current ASSIGNOR" in ticket
+    assert "ASSIGNOR" not in ticket
 
 
 def test_a_group_without_an_assignment_gives_exit_code_1(kassay, groups, tmp_path):
@@ -87,7 +89,9 @@ def test_a_group_without_an_assignment_gives_exit_code_1(kassay, groups, tmp_pat
 
 
 def test_an_infeasible_scenario_gives_exit_code_1(kassay, groups):
-    done = kassay("forecast", groups, "--members", "+0", "--max-partitions", 3)
+    members = [{**one, "capacity": 3} for one in GROUP["members"]]
+    groups.write_text(json.dumps({**GROUP, "members": members}))
+    done = kassay("forecast", groups, "--members", "+0")
     assert done.code == 1
     assert done.record["forecasts"][1]["status"] == "infeasible"
 
@@ -140,7 +144,7 @@ def test_the_ticket_has_commands_for_the_source_and_the_files_of_the_plan(kassay
     for name in ("ticket.md", "report.html"):
         text = (folder / name).read_text()
         assert f"kassay compare {folder}/after.jsonl" in text
-        assert f"kassay forecast {groups} --forbid t-0=b" in text
+        assert f"kassay forecast {groups} --members +0..+2" in text
         assert "SOURCE" not in text
 
 
@@ -158,3 +162,66 @@ def test_a_plan_can_start_from_the_result_of_an_assignor(kassay, write_groups):
     line = kassay("plan", path, "--assignor", "range", "--format", "jsonl").record
     assert (line["makespan"], line["moves"]) == ({"current": 2, "planned": 1}, 1)
     assert line["explanation"][0]["step"].startswith("a gives ")
+
+
+UNEVEN = {
+    "id": "uneven",
+    "protocol": "classic",
+    "assignor": "cooperative-sticky",
+    "state": "Stable",
+    "topics": {"t": 8, "u": 4, "v": 4},
+    "members": [
+        {"id": id, "topics": ["t", "u", "v"], "generation": 3, "owned": owned}
+        for id, owned in {
+            "a": {"t": [0, 1, 2, 3, 4, 5, 6, 7]},
+            "b": {"u": [0, 1, 2, 3], "v": [0, 1, 2, 3]},
+        }.items()
+    ],
+}
+
+
+def test_the_printed_command_for_uneven_topics_works(kassay, write_groups):
+    source = write_groups(UNEVEN)
+    text = kassay("plan", source, "--max-partitions", 8, "--format", "text").out
+    assert (
+        "topics: 8 of 8 partitions of t are on a (4 partitions per member would be even; " in text
+    )
+    [command] = re.findall(r"divide topics with: kassay (.*)\n", text)
+    assert command == f"plan {source} --max-partitions 8 --even-topics"
+    done = kassay(*shlex.split(command), "--format", "jsonl")
+    assert done.code == 0
+    record = json.loads(done.out)
+    assert (record["moves"], record["makespan"]) == (8, {"current": 8, "planned": 8})
+    assert record["cause"]["kind"] == "topics-ignored"
+    names = [one["configuration"] for one in record["actions"]]
+    assert names[0] == "range"
+    assert {"configuration", "action", "maximum_load", "moves", "rebalances"} == set(
+        record["actions"][0]
+    )
+
+
+def test_even_topics_and_levels_exclude_each_other(kassay, write_groups):
+    done = kassay("plan", write_groups(UNEVEN), "--even-topics", "--level", "hosts")
+    assert done.code == 2
+    assert done.err == "kassay: --even-topics and --level exclude each other\n"
+
+
+def test_all_printed_commands_work(kassay, write_groups, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    members = [
+        one | {"rack": rack, "speed": speed, "host": "h", "client_id": one["id"]}
+        for one, rack, speed in zip(UNEVEN["members"], "xy", (2, 1), strict=True)
+    ]
+    topics = UNEVEN["topics"] | {"t": {"partitions": 8, "racks": [["y"]] * 8}}
+    source = write_groups(UNEVEN | {"topics": topics, "members": members})
+    text = kassay("plan", source, "--format", "text").out
+    found = re.findall(r"kassay ((?:plan|forecast|compare) .*?)\n", text)
+    assert len(found) >= 3
+    for command in found:
+        assert kassay(*shlex.split(command)).code == 0, command
+
+
+def test_the_help_of_plan_has_at_most_24_options(kassay):
+    options = re.findall(r"(?m)^│ (?:\*\s+)?(--[a-z-]+)", kassay("plan", "--help").out)
+    assert len(set(options)) <= 24
+    assert "--even-topics" in options

@@ -37,7 +37,8 @@ def test_a_narrow_terminal_shows_the_important_columns(kassay, write_groups, ter
     terminal(80)
     done = kassay(command[0], write_groups(*GROUPS), *command[1:])
     lines = re.sub(r"\x1b.*?m", "", done.out).splitlines()
-    assert max(map(len, lines)) <= 80
+    # The terminal wraps the sentences below the table.
+    assert max(len(line) for line in lines if line[:1] in "┏┃┡│└") <= 80
     assert "moves" in done.out
     assert "maximum" in done.out
     assert "consumers-of-checkout" in done.out

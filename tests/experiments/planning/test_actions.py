@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
+from kassay.experiments.planning.actions import RecommendedAction
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.predictions import changed_groups
 from kassay.reference.assignors import assign
-from kassay.reference.model.assignment import movement
+from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
-from kassay.reference.model.metrics import loads
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver import HostImbalance, Imbalance, Movement
+from kassay.solver.sizing import grown_topic
 from kassay.solver.solve import solve
 
 OWNED = {
@@ -39,20 +39,87 @@ def texts(group: Group) -> list[str]:
     return [action.text for action in plan(group).actions]
 
 
-def test_the_restart_of_a_member_has_the_stated_load_and_moves():
+def by_text(group: Group, start: str) -> RecommendedAction:
+    return next(one for one in plan(group).actions if one.text.startswith(start))
+
+
+def left_and_returned(group: Group, id: str, assignor: str) -> Group:
+    """Return the group after two rebalances: one without the member, one with a new member."""
+    others = tuple(one for one in group.members if one.id != id)
+    left = replace(group, members=others)
+    left = rejoin(left, assign(left, assignor))
+    [gone] = [one for one in group.members if one.id == id]
+    back = replace(gone, id=f"{id}-back", owned=NO_PARTITIONS, generation=-1)
+    both = replace(left, members=(*left.members, back))
+    return rejoin(both, assign(both, assignor))
+
+
+def test_the_restart_of_a_member_is_its_leave_and_its_return():
     group = sticky_group()
-    text = "restart a, so that sticky redistributes its partitions (2 moves, maximum load 3)"
-    assert text in texts(group)
-    members = (replace(group.members[0], owned=NO_PARTITIONS), *group.members[1:])
-    result = assign(replace(group, members=members), "sticky")
-    assert (max(loads(group, result).values()), movement(group, result)) == (3, 2)
+    for id in OWNED:
+        action = by_text(group, f"restart {id}: sticky divides the partitions again")
+        after = left_and_returned(group, id, "sticky")
+        owned = {one.id.removesuffix("-back"): one.owned for one in after.members}
+        assert action.metrics.loads == {one: len(tps) for one, tps in owned.items()}
+        assert (action.makespan, action.rebalances, action.configuration) == (3, 2, "sticky")
+        assert f"({action.moves} moves, maximum load 3, 2 rebalances)" in action.text
+
+
+def test_the_lowest_loads_come_first_then_actions_without_a_new_configuration():
+    actions = [one for one in plan(sticky_group()).actions if one.metrics is not None]
+    keys = [
+        (one.makespan, one.metrics.measures["sum_of_squares"], one.changes_assignor, one.moves)
+        for one in actions
+    ]
+    assert keys == sorted(keys)
+    assert {True, False} == {one.changes_assignor for one in actions}
+
+
+def test_a_restart_is_no_action_for_static_members():
+    group = sticky_group()
+    members = (replace(one, instance_id=one.id) for one in group.members)
+    assert not any(text.startswith("restart") for text in texts(replace(group, members=members)))
+
+
+def test_the_restart_of_a_member_balances_groups_of_the_consumer_protocol():
+    # Two of three members stayed without partitions after a lost rebalance.
+    members = tuple(
+        Member(id=id, subscription=("t",), owned=owned, generation=4)
+        for id, owned in (("a", [("t", n) for n in range(9)]), ("b", []), ("c", []))
+    )
+    status = GroupStatus(protocol="consumer", assignor="uniform", state="Stable")
+    group = Group(topics=(Topic("t", 9),), members=members, status=status)
+    action = by_text(group, "restart ")
+    assert sorted(action.metrics.loads.values()) == [3, 3, 3]
+
+
+def test_a_downgrade_is_no_action_if_the_consumer_protocol_has_one():
+    members = tuple(Member(id=id, subscription=("t", "u")) for id in "abc")
+    group = Group((Topic("t", 7), Topic("u", 7)), members)
+    group = rejoin(group, assign(group, "server-range"))
+    status = GroupStatus(protocol="consumer", assignor="range", state="Stable")
+    shown = texts(replace(group, status=status))
+    assert any("assignor to uniform of the consumer protocol" in text for text in shown)
+    assert not any("classic protocol" in text for text in shown)
+
+
+def test_upgrades_that_the_broker_refuses_or_delays_are_no_actions():
+    group = sticky_group()
+    status = GroupStatus(protocol="classic", assignor="cooperative-sticky")
+    librdkafka = tuple(replace(one, client=Client(library="librdkafka")) for one in group.members)
+    static = tuple(replace(one, instance_id=one.id) for one in group.members)
+    for members, is_upgraded in ((group.members, True), (librdkafka, False), (static, False)):
+        changed = replace(group, members=members, status=status)
+        shown = texts(changed)
+        assert any("consumer protocol" in text for text in shown) == is_upgraded
 
 
 def test_more_partitions_give_every_member_the_stated_number():
     group = sticky_group()
     text = "give topic t 2 more partitions: every member can then have 3 partitions"
     assert any(one.startswith(text) for one in texts(group))
-    [grown] = changed_groups(group, partitions=["t=7"]).values()
+    topics = tuple(grown_topic(one, 7) if one.name == "t" else one for one in group.topics)
+    grown = replace(group, topics=topics)
     assert set(solve(grown).assignment.counts().values()) == {3}
 
 

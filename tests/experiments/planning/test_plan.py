@@ -55,20 +55,6 @@ def test_a_limit_on_moves_bounds_the_maximum_load_of_equal_weights(most, makespa
     assert (found.makespan.value, found.makespan.bound) == (makespan, makespan)
 
 
-def test_more_traffic_needs_more_members():
-    group = Group(
-        topics=(Topic(name="t", partitions=12),),
-        members=tuple(Member(id=name, subscription=("t",)) for name in "ab"),
-    )
-    rows = plan(group).growth_sizings
-    assert [(row.makespan, row.sizing.needed.value) for row in rows] == [
-        (6, 2),
-        (4, 3),
-        (4, 3),
-        (3, 4),
-    ]
-
-
 def test_a_group_without_an_assignment_has_no_plan():
     with pytest.raises(LookupError):
         plan(

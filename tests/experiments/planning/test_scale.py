@@ -1,25 +1,30 @@
 """Loads by number of members, compared with runs of the assignors."""
 
 import random
+from dataclasses import replace
+from itertools import cycle
 
 import pytest
 
 import kassay
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import NEWEST_ASSIGNORS
+from kassay.solver.limits import SearchLimits
 from tests.log_normal_groups import log_normal_group
 
 
-def range_load(group: Group) -> int:
-    """Return the maximum load of the assignor range for equal subscriptions and weights."""
-    members = sorted(member.id for member in group.members)
-    loads = dict.fromkeys(members, 0)
-    for topic in group.topics:
-        for at in range(topic.partitions):
-            share, rest = divmod(topic.partitions, len(members))
-            edge = rest * (share + 1)
-            owner = at // (share + 1) if at < edge else rest + (at - edge) // share
-            loads[members[owner]] += topic.weight(at)
+def judged_load(assignor: str, group: Group) -> int:
+    """Return the maximum load of range or roundrobin, by the rules of their documentation."""
+    loads = {one.id: 0 for one in group.members}
+    topics = {one.id: set(one.subscription) for one in group.members}
+    circle = cycle(sorted(loads))
+    for topic in sorted(group.topics, key=lambda one: one.name):
+        fit = sorted(one for one in loads if topic.name in topics[one])
+        few, more = divmod(topic.partitions, len(fit) or 1)
+        blocks = [one for at, one in enumerate(fit) for _ in range(few + (at < more))]
+        for at in range(topic.partitions if fit else 0):
+            in_turn = blocks[at] if assignor == "range" else next(o for o in circle if o in fit)
+            loads[in_turn] += topic.weight(at)
     return max(loads.values())
 
 
@@ -36,6 +41,13 @@ def group_of(rng: random.Random, *, weighted: bool) -> Group:
     return Group(topics, tuple(members), id="g")
 
 
+def resized(group: Group, number: int) -> Group:
+    """Return the group without its last members, or with members of all topics."""
+    kept, names = group.members[:number], tuple(topic.name for topic in group.topics)
+    added = (Member(f"m{at}", names) for at in range(len(kept), number))
+    return Group(group.topics, (*kept, *added))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_loads_are_those_of_the_assignors(seed, weighted):
@@ -43,13 +55,8 @@ def test_loads_are_those_of_the_assignors(seed, weighted):
     found = kassay.scale(group, first=1, last=10, assignor="range")
     assert [step.members for step in found.steps] == list(range(1, 11))
     for step in found.steps:
-        kept = group.members[: step.members]
-        added = [
-            Member(f"new-{at + 1}", [topic.name for topic in group.topics])
-            for at in range(step.members - len(kept))
-        ]
-        then = Group(group.topics, (*kept, *added))
-        assert step.assignor == range_load(then)
+        then = resized(group, step.members)
+        assert step.assignor == judged_load("range", then)
         loads = [
             max(kassay.loads(then, kassay.assign(then, name)).values())
             for name in NEWEST_ASSIGNORS
@@ -57,6 +64,26 @@ def test_loads_are_those_of_the_assignors(seed, weighted):
         ]
         assert step.best.load == min(loads)
         assert step.optimum.bound <= step.optimum.value <= step.best.load
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_loads_of_200_groups_are_those_of_the_judge(first):
+    for seed in range(first, first + 20):
+        rng = random.Random(seed)
+        group = group_of(rng, weighted=bool(seed % 2))
+        names = [topic.name for topic in group.topics]
+        if seed % 3:  # mixed subscriptions; one member has all topics
+            members = [
+                replace(one, subscription=tuple(rng.sample(names, rng.randint(1, len(names)))))
+                for one in group.members[1:]
+            ]
+            group = replace(group, members=(group.members[0], *members))
+        assignor = ("range", "roundrobin")[seed % 4 // 2]
+        number = rng.randint(1, 40)
+        [step] = kassay.scale(
+            group, first=number, last=number, assignor=assignor, limits=SearchLimits(work=0)
+        ).steps
+        assert step.assignor == judged_load(assignor, resized(group, number)), seed
 
 
 @pytest.mark.parametrize("weighted", [False, True])

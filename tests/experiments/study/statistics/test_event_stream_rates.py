@@ -4,8 +4,7 @@ import pytest
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
 from kassay.experiments.simulation.simulation import simulate
-from kassay.experiments.study.result_statistics import RATES, Rate, StreamTotals
-from kassay.experiments.study.unowned_time import UNOWNED_SECONDS
+from kassay.experiments.study.result_statistics import RATES, UNOWNED_SECONDS, Rate, StreamTotals
 
 MOVES, ABOVE = Rate("moves", "rebalances"), Rate("moves", "rebalances", minus="optimal_moves")
 ZERO = dict.fromkeys({rate.column for rate in RATES.values()} | {"known", "known_owned"}, 0)
