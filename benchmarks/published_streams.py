@@ -30,6 +30,7 @@ from benchmarks.rebalance_rules import (
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS, StreamStep
 from kassay.experiments.study.output_reader import read_manifest
 from kassay.experiments.study.tables import HINDSIGHT, OPTIMUM
+from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver.limits import SearchLimits
@@ -238,7 +239,7 @@ def main() -> None:
         page = options.page.read_text(encoding="utf-8")
         for place, table in tables(list(rows.values())).items():
             page = replace_numbers(page, table, where=str(options.page), place=place)
-        options.page.write_text(page, encoding="utf-8")
+        write_text(options.page, page)
         return
     known = study_courses(options.study) if options.study else {}
     end = time.monotonic() + options.seconds
@@ -259,7 +260,7 @@ def main() -> None:
             )
             rows[seed] = {**found, "balance": old["balance"]} if old else found
         text = "".join(f"{json.dumps(rows[one])}\n" for one in sorted(rows))
-        options.file.write_text(text, encoding="utf-8")
+        write_text(options.file, text)
 
 
 if __name__ == "__main__":

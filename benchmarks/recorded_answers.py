@@ -20,6 +20,7 @@ from kassay.experiments.kinds.registry import compare_answer
 from kassay.experiments.kinds.streams_comparison import Application, read_answer, read_application
 from kassay.experiments.report.assignor_results import Proportion
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
+from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.metrics import spread
 from kassay.reference.model.topic_partitions import TopicPartition as Task
@@ -106,7 +107,7 @@ def main() -> None:
     if options.write:
         page = PAGE.read_text(encoding="utf-8")
         text = replace_numbers(page, table, where=PAGE.name, place=PLACE)
-        PAGE.write_text(text, encoding="utf-8")
+        write_text(PAGE, text)
     else:
         print(table)
 

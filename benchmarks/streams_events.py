@@ -29,6 +29,7 @@ from kassay.experiments.study.families.document_families import (
     StreamsApplications,
 )
 from kassay.reference.documents.kind_documents import KindDocument
+from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.metrics import sum_of_squares
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve
@@ -154,7 +155,7 @@ def main() -> None:
     text = "\n".join(table) + "\n"
     place = LIBRARIES_PLACE if arguments.assignor else PLACE
     old = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(replace_numbers(old, text, where=PAGE.name, place=place), encoding="utf-8")
+    write_text(PAGE, replace_numbers(old, text, where=PAGE.name, place=place))
 
 
 if __name__ == "__main__":

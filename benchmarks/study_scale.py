@@ -30,6 +30,7 @@ from kassay.experiments.study.families.all_families import USUAL
 from kassay.experiments.study.output_reader import load_summary
 from kassay.experiments.study.tables import NAMED_FAMILY
 from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.documents.output_files import write_text
 
 GROUPS = 10_000_000
 STUDY_LIMIT_MB = 419
@@ -148,7 +149,7 @@ def _report(directory: Path) -> tuple[float, int]:
     """Render the report of a study; return the run time in seconds and the memory in MB."""
     start = time.perf_counter()
     report = render(load_summary(directory))
-    (directory / "report.html").write_text(report.html, encoding="utf-8")
+    write_text(directory / "report.html", report.html)
     return time.perf_counter() - start, peak_memory()
 
 

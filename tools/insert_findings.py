@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
+from kassay.reference.documents.output_files import write_text
 from tools import findings_figures
 from tools.insert_published_numbers import replace_numbers
 from tools.published_tables import cell, number
@@ -77,9 +78,9 @@ def share_after_new_members(assignor: str) -> int:
 def main() -> None:
     """Write the pages and the figures."""
     for name in PAGES:
-        (ROOT / name).write_text(page(name), encoding="utf-8")
+        write_text(ROOT / name, page(name))
     for name, svg in findings_figures.figures().items():
-        (ROOT / "docs/images" / f"{name}.svg").write_text(svg, encoding="utf-8")
+        write_text(ROOT / "docs/images" / f"{name}.svg", svg)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from kassay.experiments.report.assignor_results import ReportTable, family_table
 from kassay.experiments.report.study_report import described_families, group_counts, template_values
 from kassay.experiments.study.output_reader import StudySummary, load_summary
 from kassay.experiments.study.tables import NAMED_FAMILY
+from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.errors import InputError
 from tools.library_tables import library_tables
 
@@ -157,7 +158,7 @@ def main(arguments: Sequence[str]) -> int:
         found = render_places(results, text)
         for place, table in found.items():
             text = replace_numbers(text, table, where=str(page), place=place)
-        page.write_text(text, encoding="utf-8")
+        write_text(page, text)
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -14,6 +14,7 @@ from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.study.families.fixed_groups import GROUPS_PER_SCRIPT, RECORDED_GROUPS
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.documents.output_files import write_text
 
 
 def groups_of_rebalances(script: str, assignor: str) -> list[dict[str, object]]:
@@ -46,7 +47,7 @@ def main() -> None:
         for assignor in ASSIGNORS
     )
     text = "{\n" + ",\n".join(lines) + "\n}\n"
-    Path(str(RECORDED_GROUPS)).write_text(text, encoding="utf-8")
+    write_text(Path(str(RECORDED_GROUPS)), text)
 
 
 if __name__ == "__main__":

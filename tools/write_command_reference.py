@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from kassay.experiments.cli import COMMANDS, app
+from kassay.reference.documents.output_files import write_text
 
 PAGE = Path(__file__).parents[1] / "docs/commands.md"
 _INTRODUCTION = """\
@@ -69,4 +70,4 @@ def _default(param: Any) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write_text(PAGE, page())

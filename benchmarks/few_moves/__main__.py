@@ -18,6 +18,7 @@ from benchmarks.few_moves.check import check
 from benchmarks.few_moves.contestants import CONTESTANTS
 from benchmarks.few_moves.instances import Instance, instance, published_names
 from kassay.reference.documents.json_codec import assignment_document, group_document
+from kassay.reference.documents.output_files import write_text
 
 _RATIOS = (1.0, 1.03, 1.1, 1.25, 1.5, 2.0)
 
@@ -150,7 +151,7 @@ def main() -> None:
         options.write.mkdir(parents=True, exist_ok=True)
         for one in instances:
             path = options.write / f"{one.name.replace('/', '_')}_{one.max_load}.json"
-            path.write_text(json.dumps(group_document(one.group)) + "\n")
+            write_text(path, json.dumps(group_document(one.group)) + "\n")
         return
     results = []
     print("| instance | contestant | moves | bound | seconds | processor seconds | note |")

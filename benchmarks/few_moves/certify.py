@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.few_moves.check import assignment_of, check, proven_moves
 from benchmarks.few_moves.instances import Instance, instance, published_names
 from kassay.reference.documents.json_codec import group_document, parse_assignment
+from kassay.reference.documents.output_files import write_text
 from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import Placement, Problem, build_problem
@@ -134,8 +135,8 @@ def main() -> None:
         certificate = improve(one, options.seconds, known)
         values[name] = known_values(one, certificate)
         values = {each: values[each] for each in published_names() if each in values}
-        path.write_text(json.dumps(certificate) + "\n")
-        BEST_KNOWN.write_text(json.dumps(values, indent=2) + "\n")
+        write_text(path, json.dumps(certificate) + "\n")
+        write_text(BEST_KNOWN, json.dumps(values, indent=2) + "\n")
         print(f"{name}: {values[name]['moves']} moves, bound {values[name]['bound']}", flush=True)
 
 

@@ -52,12 +52,12 @@ def directory_option(
     )
 
 
-def location_option() -> Any:
+def location_option(default: Any = REQUIRED, note: str = "") -> Any:
     """Declare the output directory, which may be a URI."""
     return option(
-        REQUIRED,
+        default,
         "Directory to write the files to: a path, or a URI of a Hadoop file system such as "
-        "hdfs:// or s3a://.",
+        f"hdfs:// or s3a://.{note}",
         "--output",
         "-o",
         metavar="URI",
@@ -221,12 +221,6 @@ def error_record(
     if output_format is Format.TABLE or not (sys.stdout.isatty() and sys.stderr.isatty()):
         print_error(str(error))
     return {"id": group_id, "error": str(error)}
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a UTF-8 text file, and create missing parent directories."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def directory_names(ids: Iterable[str | None]) -> list[str]:

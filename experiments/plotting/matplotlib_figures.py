@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE
 from kassay.experiments.plotting.svg_drawings import FrontierCurve
+from kassay.reference.documents.output_files import replacing_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,10 +37,15 @@ def save_figure(figure: Figure, file: Path | io.StringIO) -> None:
     Figures are saved without date and random ids. Equal figures give equal files.
     """
     with mpl.rc_context({"svg.hashsalt": "kassay", "svg.fonttype": "none"}):
-        if isinstance(file, Path) and file.suffix != ".svg":
-            figure.savefig(file, dpi=110)
-        else:
+        if not isinstance(file, Path):
             figure.savefig(file, format="svg", metadata={"Date": None})
+            return
+        suffix = file.suffix.removeprefix(".") or "png"
+        with replacing_file(file) as stream:
+            if suffix == "svg":
+                figure.savefig(stream, format="svg", metadata={"Date": None})
+            else:
+                figure.savefig(stream, format=suffix, dpi=110)
 
 
 def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = None) -> Figure:

@@ -23,10 +23,10 @@ from kassay.experiments.study.output_reader import (
     damaged_files,
     digest_local_files,
     load_summary,
-    location,
     read_manifest,
     verified_manifest,
 )
+from kassay.reference.documents.output_files import location
 from kassay.reference.model.errors import InputError
 
 CASES_FOLDER, SUMMARY_FOLDER = "cases", "summary"

@@ -4,9 +4,7 @@ The records of a cluster are also available as a stream.
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +17,15 @@ from pyspark.sql.types import StructType
 
 from kassay.experiments.history.group_records import read_dump
 from kassay.experiments.history.live_topic import TOPIC, OffsetsReader
+from kassay.experiments.history.log_files import DUMP_SUFFIXES, is_dump
 from kassay.experiments.spark.history_pipeline import RAW, RECORDS, decode_records
 from kassay.experiments.spark.jobs import map_rows, record_batches
 from kassay.experiments.spark.output_files import uri_of
-from kassay.experiments.study.output_reader import location
 from kassay.reference.documents.input_files import open_text, without_gzip
+from kassay.reference.documents.output_files import location
 from kassay.reference.model.errors import InputError
 
-DUMP_SUFFIXES = (".txt", ".log", ".out")
 _PARQUET_MAGIC = b"PAR1"
-_DUMP = re.compile(r"^Dumping |offset: \d")
-_SEARCHED_LINES = 1000
-"""Number of lines in which the start of a dump is searched; log lines may precede it."""
 _ROWS_PER_BATCH = 8192
 _REQUIRED_COLUMNS = ("key", "value")
 
@@ -96,9 +91,8 @@ def _is_dump(path: Path) -> bool:
 
 
 def _check_dump(path: Path) -> None:
-    with open_text(path, errors="replace") as lines:
-        if any(_DUMP.search(line) for line in islice(lines, _SEARCHED_LINES)):
-            return
+    if is_dump(path):
+        return
     raise InputError(
         f"{path}: the file contains no output of kafka-dump-log.sh --offsets-decoder; captures of "
         "kafka-consumer-groups.sh and group documents show no history, use kassay plan for them"

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,11 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 
-from kassay.reference.model.errors import InputError, UsageError
+from kassay.reference.model.errors import InputError
 
 MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
-_SCHEMES = ("hdfs", "viewfs", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "o3fs", "ofs", "oss")
 _SHOWN_FILES = 5
 
 
@@ -49,35 +47,6 @@ class StudySummary:
 
 
 _COUNT_TABLES = [each.name for each in fields(StudySummary) if each.type is pd.DataFrame]
-
-
-def location(output: str) -> Path | None:
-    """Return the local path of an output directory, or None for a remote URI.
-
-    Examples
-    --------
-    >>> location("file:///tmp/study"), location("s3a://bucket/study")
-    (PosixPath('/tmp/study'), None)
-    """
-    scheme, separator, path = output.partition(":")
-    if not separator or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
-        return Path(output)
-    if scheme == "file":
-        return Path("/" + path.lstrip("/"))
-    if scheme not in _SCHEMES:
-        raise UsageError(
-            f"{output}: unknown scheme {scheme!r}, expected file, {', '.join(_SCHEMES)}"
-        )
-    return None
-
-
-def check_writable(output: str) -> None:
-    """Create a local output directory, and raise an error if it is not writable."""
-    directory = location(output)
-    if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            pass
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:

@@ -27,12 +27,10 @@ from kassay.reference.documents.input_files import (
     table_of,
 )
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import MAX_PARTITIONS
+from kassay.reference.model.group import ASSUMED, MAX_PARTITIONS
 
 _LABELS = ("kind", "id", "family", "scenario", "notes")
 """Keys of every document. ``family``, ``scenario`` and ``notes`` have no effect on an answer."""
-ASSUMED = "assumed: "
-"""Start of a note that states a condition: the source does not show it."""
 _TASK = re.compile(r"(?P<subtopology>0|[1-9]\d{0,8})_(?P<partition>0|[1-9]\d{0,8})")
 _CONNECT_TASK = re.compile(r".+-(0|[1-9]\d{0,8})", re.DOTALL)
 _MAX_TIME = 2**53  # milliseconds

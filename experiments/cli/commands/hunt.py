@@ -12,7 +12,7 @@ from kassay.experiments.cli.application import BAD_INPUT, known_names, option, p
 from kassay.experiments.cli.assignor_options import cases_option, required_assignor
 from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
-from kassay.experiments.cli.output import directory_option, json_lines, print_table, write_text
+from kassay.experiments.cli.output import directory_option, json_lines, print_table
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.counterexamples.document_hunt import (
     DocumentCounterexample,
@@ -37,10 +37,10 @@ from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.cases import Cases, JoinedCases, cases_of, imported_cases
 from kassay.experiments.study.families.all_families import FAMILIES
-from kassay.experiments.study.output_reader import check_writable
 from kassay.reference.documents.input_files import name_of, open_text
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
+from kassay.reference.documents.output_files import check_writable, write_text
 from kassay.reference.model.errors import InputError, UsageError
 
 _FAMILIES = (EXHAUSTIVE, *FAMILIES)

@@ -9,18 +9,13 @@ import typer
 
 from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.cluster_options import SparkOptions
-from kassay.experiments.cli.output import write_text
 from kassay.experiments.plotting.matplotlib_figures import Plot
 from kassay.experiments.report import history_report
 from kassay.experiments.report.assignor_results import ReportTable
 from kassay.experiments.report.study_report import render
-from kassay.experiments.study.output_reader import (
-    FileDigests,
-    load_summary,
-    location,
-    verified_manifest,
-)
+from kassay.experiments.study.output_reader import FileDigests, load_summary, verified_manifest
 from kassay.reference.documents.csv_writer import formulas_as_text
+from kassay.reference.documents.output_files import location, write_text
 from kassay.reference.model.errors import UsageError
 
 

@@ -32,14 +32,9 @@ from kassay.experiments.spark.study_pipeline import read_documents, study_digest
 from kassay.experiments.study.cases import ImportedCases, JoinedCases, divided_seeds
 from kassay.experiments.study.configuration import StudyConfig, manifest, read_config
 from kassay.experiments.study.families.all_families import STUDIED, USUAL
-from kassay.experiments.study.output_reader import (
-    StudySummary,
-    check_writable,
-    load_summary,
-    location,
-    read_manifest,
-)
+from kassay.experiments.study.output_reader import StudySummary, load_summary, read_manifest
 from kassay.reference.documents.input_files import name_of, open_text
+from kassay.reference.documents.output_files import check_writable, location
 from kassay.reference.model.errors import InputError, UsageError
 
 
