@@ -19,7 +19,12 @@ from kassay.experiments.planning.plan import (
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
 from kassay.reference.model.group import Assumed, Group, WeightSource
-from kassay.reference.model.group_remarks import rebalance_caveat, target_assignment
+from kassay.reference.model.group_remarks import (
+    assignor_caveat,
+    rebalance_caveat,
+    shown_notes,
+    target_assignment,
+)
 from kassay.reference.model.metrics import Measure, host_units, shown
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
@@ -72,7 +77,7 @@ def verdict(plan: Plan) -> str:
 
     If the other reading of assumed subscriptions has another result, it follows.
     """
-    caveat = rebalance_caveat(plan.group)
+    caveat = rebalance_caveat(plan.group) or assignor_caveat(plan.group)
     sentences = [str(plan.verdict)]
     if plan.other_reading is not None:
         sentences.append(str(plan.other_reading))
@@ -349,6 +354,7 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         "quality": plan.verdict.quality + condition,
         "reason": reason,
         "condition": plan.condition,
+        "notes": shown_notes(group),
         "target": target_assignment(group),
         "actions": [replace(one, text=shorten(one.text, short)) for one in plan.actions],
         "action_note": _action_note(plan),

@@ -27,6 +27,7 @@ from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment
 from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
+from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group_remarks import target_assignment
 from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown
@@ -443,6 +444,5 @@ def write_plan(plan: Plan, directory: Path, *, arguments: PlanArguments = _NO_AR
         "static-assignment.json": to_json(static_assignment(plan)),
         "after.jsonl": json.dumps(after, ensure_ascii=False) + "\n",
     }
-    directory.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (directory / name).write_text(text, encoding="utf-8")
+        write_text(directory / name, text)

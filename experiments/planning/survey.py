@@ -23,7 +23,6 @@ from kassay.experiments.planning.plan_verdict import (
     check_planning_start,
     makespan_of,
     no_members,
-    other_verdict,
     short_names,
     shorten,
     verdict_of,
@@ -34,7 +33,12 @@ from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import KassayError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_remarks import other_reading, rebalance_caveat, target_assignment
+from kassay.reference.model.group_remarks import (
+    assignor_caveat,
+    other_reading,
+    rebalance_caveat,
+    target_assignment,
+)
 from kassay.reference.model.metrics import Measure, load_vector, measures, member_units
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import default_levels
@@ -92,7 +96,7 @@ class SurveyedGroup:
     verdict
         Result of the plan in one sentence, with the condition under which it holds.
     other_reading
-        Result with the other limit of assumed subscriptions; None if it is the same group.
+        Result with the limit of assumed subscriptions that ranks lower; None if both are equal.
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.
     cause
@@ -106,7 +110,7 @@ class SurveyedGroup:
     hot: int
     history: MoveHistory | None
     verdict: Verdict
-    other_reading: Verdict | None
+    other_reading: "SurveyedGroup | None"
     limiting_partition: LimitingPartition | None
     cause: Cause | None
 
@@ -164,8 +168,8 @@ class SurveyedGroup:
         parts = (
             None if self.group.members else no_members(self.group),
             None if condition is None else f"if {condition}",
-            None if other is None else other.short,
-            rebalance_caveat(self.group),
+            None if other is None else other.verdict.short,
+            self.caveat,
             self.limiting_partition,
         )
         return "; ".join(str(part).rstrip(".") for part in parts if part is not None)
@@ -174,6 +178,11 @@ class SurveyedGroup:
     def cause_text(self) -> str:
         """Return the cause with short names of members; empty without a cause."""
         return shorten(str(self.cause or ""), short_names(self.group.members))
+
+    @property
+    def caveat(self) -> str | None:
+        """Return the state of a rebalance, or why the assignor cannot have made the assignment."""
+        return rebalance_caveat(self.group) or assignor_caveat(self.group)
 
     def shown(self, load: int) -> int | float:
         """Convert a relative load to the unit of the loads of the fastest member."""
@@ -214,7 +223,7 @@ class SurveyedGroup:
     def record(self) -> dict[str, object]:
         """Return the result as a JSON object."""
         group, now, then = self.group, self.current, self.planned
-        target, caveat = target_assignment(group), rebalance_caveat(group)
+        target, other = target_assignment(group), self.other_reading
         weights, limiting, history = group.weight_source, self.limiting_partition, self.history
         return {
             "id": self.id,
@@ -235,9 +244,11 @@ class SurveyedGroup:
             "hot": self.hot,
             "moves": value_and_bound(self.moves),
             "placed": self.verdict.placed,
-            "verdict": " ".join(filter(None, (str(self.verdict), caveat))),
+            "verdict": " ".join(filter(None, (str(self.verdict), self.caveat))),
             "condition": self.verdict.condition,
-            "other_reading": None if self.other_reading is None else self.other_reading.record(),
+            "other_reading": None
+            if other is None
+            else other.verdict.record() | {"gap": round(float(other.gap), 4)},
             **({} if target is None else {"target": target.record()}),
             "limiting_partition": None if limiting is None else limiting.record(),
             "cause": None if self.cause is None else self.cause.record(),
@@ -394,10 +405,24 @@ def survey_other_kind(
 def _surveyed(
     group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
 ) -> SurveyResult:
-    levels = default_levels(group)
+    """Survey both readings of a group, and return the one that ranks higher, with the other."""
     other = other_reading(group)
-    share = limits if other is None else replace(limits, work=limits.work / 2)
-    solution = solve(group, levels=levels, limits=share, seed=seed)
+    if other is None:
+        return _surveyed_reading(group, history, limits, seed)
+    share = replace(limits, work=limits.work / 2)
+    found = [_surveyed_reading(one, history, share, seed) for one in (group, other)]
+    ranked = [one for one in found if isinstance(one, SurveyedGroup)]
+    if len(ranked) < len(found):
+        return (ranked or found)[0]
+    worse, better = sorted(ranked, key=SurveyedGroup.rank_key)
+    return replace(worse, other_reading=better)
+
+
+def _surveyed_reading(
+    group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
+) -> SurveyedGroup | UnsurveyedGroup:
+    levels = default_levels(group)
+    solution = solve(group, levels=levels, limits=limits, seed=seed)
     makespan = makespan_of(group, solution)
     if solution.assignment is None or makespan is None:
         reason = "; ".join(solution.conflict) or "no assignment found within the time limit"
@@ -406,7 +431,7 @@ def _surveyed(
     relative = member_units(group).relative_loads(load_vector(group, current))
     verdict = verdict_of(group, solution, makespan, levels)
     limiting = limiting_partition(group)
-    cause = find_cause(group, solution.assignment, levels=levels, limiting=limiting, limits=share)
+    cause = find_cause(group, solution.assignment, levels=levels, limiting=limiting, limits=limits)
     return SurveyedGroup(
         group=group,
         current=LoadSummary.of(group, current),
@@ -415,7 +440,7 @@ def _surveyed(
         hot=sum(load > planned.makespan for load in relative),
         history=history,
         verdict=verdict,
-        other_reading=other_verdict(group, levels, (), limits=share, seed=seed),
+        other_reading=None,
         limiting_partition=limiting,
         cause=cause,
     )
@@ -575,9 +600,10 @@ class Condition:
     limit: Fraction
 
     def is_met_by(self, group: SurveyedGroup) -> bool:
-        """Return whether the group's quantity is above the limit or, for ``>=``, equal to it."""
-        value = group.values()[self.quantity.replace("-", "_")] or 0
-        return bool(_COMPARISONS[self.comparison](value, self.limit))
+        """Return whether the quantity of a reading is above the limit or, for ``>=``, equal."""
+        readings = (group, group.other_reading)
+        name, compare = self.quantity.replace("-", "_"), _COMPARISONS[self.comparison]
+        return any(compare(one.values()[name] or 0, self.limit) for one in readings if one)
 
 
 def parse_condition(text: str) -> Condition:

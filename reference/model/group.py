@@ -29,6 +29,8 @@ MAX_COPIES = 2**31 - 1
 MAX_SPEED = 10_000
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
+ASSUMED = "assumed: "
+"""Start of a note that states a condition: the source does not show it."""
 USER_DATA_WITHOUT_GENERATION = "v0"
 Word = TypeVar("Word", bound=StrEnum)
 REBALANCING = "Rebalancing"
@@ -439,7 +441,7 @@ class Group:
     id
         Name of the group or of the case.
     notes
-        Information for people; no program reads it.
+        Information for people. A note that starts with `ASSUMED` is a condition of results.
     status
         State, protocol and assignor that the cluster reports; no algorithm uses them.
     weight_source

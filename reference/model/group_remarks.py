@@ -8,13 +8,14 @@ assignment, and an import does not mark it as assumed.
 
 import inspect
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kassay.reference.model.assignment import Assignment, movement, ownership, rejoin
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Assumed, Group, Member
+from kassay.reference.model.group import ASSUMED, Assumed, Group, Member
 from kassay.reference.model.joined_groups import SEPARATOR
 from kassay.reference.model.metrics import Measure, measures, member_units
 
@@ -121,7 +122,7 @@ def condition(group: Group, *, with_racks: bool = False) -> str | None:
     >>> condition(Group(topics=(Topic(name="t", partitions=1),), members=(member,)))
     'every member subscribes to every topic of the group'
     """
-    clauses = []
+    clauses = [one.removeprefix(ASSUMED) for one in group.notes if one.startswith(ASSUMED)]
     assumed = [member for member in group.members if Assumed.TOPICS in member.assumed]
     if assumed:
         reading = _reading_of(group, assumed)
@@ -222,6 +223,21 @@ class TargetAssignment:
         return {"makespan": self.makespan, "moves": self.moves}
 
 
+_WITHOUT_EFFECT = ("generation is not shown", "the capture shows lag")
+"""Starts of notes about values that change neither a number nor a condition."""
+_SHOWN_NOTES = 3
+
+
+def shown_notes(group: Group) -> list[str]:
+    """Return the notes for a summary: at most three that change a number of a result.
+
+    Conditions are not among them, because they are part of the results.
+    """
+    notes = [note for note in group.notes if not note.startswith((*_WITHOUT_EFFECT, ASSUMED))]
+    more = len(notes) - _SHOWN_NOTES
+    return notes[:_SHOWN_NOTES] + ([f"{more} more notes (kassay import)"] if more > 0 else [])
+
+
 def is_rebalancing(group: Group) -> bool:
     """Return whether the owners of partitions change: by the state or by a target assignment."""
     return group.status.is_rebalancing or has_target(group)
@@ -261,6 +277,58 @@ def rebalance_caveat(group: Group) -> str | None:
         f"The group is rebalancing ({group.status.state}): results start from the owners before "
         "the rebalance."
     )
+
+
+_PER_TOPIC = ("range", "server-range")
+_BALANCED = (*_PER_TOPIC, "roundrobin", "sticky", "cooperative-sticky", "uniform")
+"""Assignors that give each member as many partitions as the others, or one more: of each topic, or
+in total, if all members have one subscription."""
+
+
+def assignor_caveat(group: Group) -> str | None:
+    """State that the assignor of a group cannot have made its assignment, or return None.
+
+    Examples
+    --------
+    >>> from kassay.reference.model.group import GroupStatus, Topic
+    >>> members = [Member("a", ("t",), owned=[("t", 0), ("t", 1)]), Member("b", ("t",))]
+    >>> status = GroupStatus(state="Stable", assignor="range")
+    >>> print(assignor_caveat(Group((Topic("t", 2),), members, status=status)))
+    With equal subscriptions, range gives members 1 partition of t, but 'a' has 2 and 'b' 0: ...
+    """
+    name = group.status.registered_assignor
+    is_partial = any(note.startswith(ASSUMED + "the partitions") for note in group.notes)
+    if name not in _BALANCED or is_rebalancing(group) or is_partial or len(group.members) < 2:
+        return None
+    shown = {
+        frozenset(one.subscription) for one in group.members if Assumed.TOPICS not in one.assumed
+    }
+    if len(shown) > 1:
+        return None
+    counts = {member.id: Counter(topic for topic, _ in member.owned) for member in group.members}
+    topics = [topic for topic in group.topics if all(topic.name in one for one in shown)]
+    parts = [[topic] for topic in topics] if name in _PER_TOPIC else [topics]
+    for part in parts:
+        loads = {id: sum(count[topic.name] for topic in part) for id, count in counts.items()}
+        most, least = max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)
+        if loads[most] - loads[least] > 1:
+            low, rest = divmod(sum(topic.partitions for topic in part), len(counts))
+            usual = (
+                f"{low} or {low + 1} partitions" if rest else f"{low} partition{'s'[low == 1 :]}"
+            )
+            of_topic = f" of {part[0].name}" if name in _PER_TOPIC else ""
+            return (
+                f"With equal subscriptions, {name} gives members {usual}{of_topic}, but {most!r} "
+                f"has {loads[most]} and {least!r} {loads[least]}: {_REASONS[bool(shown)]}."
+            )
+    return None
+
+
+_REASONS = {
+    False: "the members have other subscriptions (such as a pattern that matches fewer topics, or "
+    "topics that a member may not describe), or a rebalance is pending",
+    True: "a rebalance is pending, or a pattern or a missing permission hides topics from a member",
+}
 
 
 def streams_caveat(group: Group) -> str | None:

@@ -6,7 +6,7 @@ from functools import partial
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group import ASSUMED, Group, Member, Topic
 
 SEPARATOR = "/"
 """Separator of the group id and the name in a joined group; topics cannot contain it."""
@@ -44,6 +44,9 @@ def join_groups(groups: Sequence[Group]) -> Group:
         ),
         weight_source=source,
         weight_unit=unit,
+        notes=tuple(
+            dict.fromkeys(note for one in groups for note in one.notes if note.startswith(ASSUMED))
+        ),
     )
 
 

@@ -35,10 +35,9 @@ from kassay.experiments.cli.output import (
     print_records,
     print_table,
     without_control_characters,
-    write_text,
 )
 from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text, replace_file
+from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.render_plan import PLAN_PAGE, to_json, write_plan
@@ -57,6 +56,7 @@ from kassay.experiments.planning.survey import (
 from kassay.experiments.sources.capture_files import EmptyGroups
 from kassay.reference.documents.input_files import name_of
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
+from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits
@@ -163,7 +163,7 @@ def survey(
     survey_all = partial(_survey, options, groups, documents, others, histories)
     result = call_interruptibly(survey_all, lost="no group is surveyed")
     if options.metrics is not None:
-        replace_file(options.metrics, metrics_text(result.metric_rows(), SURVEY_METRICS))
+        write_text(options.metrics, metrics_text(result.metric_rows(), SURVEY_METRICS))
     _print_survey(result, options.output_format)
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)

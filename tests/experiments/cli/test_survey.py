@@ -111,3 +111,33 @@ def test_a_survey_of_a_cluster_contains_all_groups_of_the_import(kassay, monkeyp
     assert "its consumers call assign()" in verdicts["simple"]
     assert "its consumers call assign()" in imported[2]["notes"][0]
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["busy"]
+
+
+HEADER = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n"
+
+
+def test_a_group_is_ranked_and_fails_by_the_worse_reading(kassay, tmp_path):
+    owners = {"orders 0": "a", "orders 1": "a", "orders 2": "a", "other 0": "b"}
+    rows = [f"shop {topic} 1 1 0 {id} /10.0.0.1 c\n" for topic, id in owners.items()]
+    state = (
+        "GROUP COORDINATOR (ID) ASSIGNMENT-STRATEGY STATE #MEMBERS\nshop k:9 (1) range Stable 2\n"
+    )
+    capture = tmp_path / "describe.txt"
+    capture.write_text(f"{HEADER}{''.join(rows)}\n{state}")
+    done = kassay("survey", capture, "--format", "jsonl", "--fail-on", "gap>30%")
+    assert done.code == 1
+    assert (done.record["gap"], done.record["other_reading"]["gap"]) == (0.5, 0.0)
+    assert done.record["condition"] == "every member subscribes to every topic of the group"
+    assert (
+        "range gives members 1 or 2 partitions of orders, but 'a' has 3" in done.record["verdict"]
+    )
+
+
+def test_partitions_and_members_that_are_not_shown_are_conditions(kassay, tmp_path):
+    capture = tmp_path / "describe.txt"
+    capture.write_text(f"{HEADER}shop orders 1 1 1 0 a /h c\nshop orders 2 1 1 0 b /h c\n")
+    record = kassay("survey", capture, "--format", "jsonl").record
+    assert record["verdict"].startswith(
+        "If the partitions that the source does not show have no owner and no member is without "
+        "partitions: 1 partition without an owner gets a member"
+    )

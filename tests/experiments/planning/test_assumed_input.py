@@ -68,7 +68,7 @@ def test_no_sentence_claims_something_without_its_condition(reading: AssumedSubs
     result = plan(group, limits=SearchLimits(time=10))
     surveyed = survey_group(group)
     assert isinstance(surveyed, SurveyedGroup)
-    for text in (verdict(result), str(surveyed.verdict), str(surveyed.other_reading)):
+    for text in (verdict(result), str(surveyed.verdict), str(surveyed.other_reading.verdict)):
         for sentence in re.split(r"(?<=\.) (?=If )", text):
             assert not CLAIMS.search(sentence) or sentence.startswith("If every member subscribes")
     assert f"optimal if {condition(group)}" in repr(solve(group))
