@@ -198,7 +198,7 @@ def _param(
     declaration = copy(one.metadata["declaration"])
     declaration.default = ... if default is REQUIRED else default
     declaration.rich_help_panel = panel
-    if one.type is bool:
+    if one.type is bool and not declaration.param_decls:
         declaration.param_decls = (f"--{one.name.replace('_', '-')}",)
     converted = ParamMeta(name=one.name, default=declaration, annotation=one.type)
     param: Any
@@ -349,7 +349,7 @@ COMMAND_GROUPS = {
         "verify": "Check assignments and their certificates without a solver.",
     },
     "Watch": {
-        "history": "Reconstruct past rebalances from __consumer_offsets, with Spark.",
+        "history": "Find past rebalances and their causes in logs or in __consumer_offsets.",
         "simulate": "Simulate the rebalances of consumer groups over time.",
     },
     "Research": {

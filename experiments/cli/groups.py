@@ -31,7 +31,6 @@ from kassay.experiments.cli.output import (
     json_line,
     print_json,
     print_table,
-    write_text,
 )
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import (
@@ -46,6 +45,7 @@ from kassay.experiments.sources.capture_files import (
     parse_hosts,
     with_named_data,
 )
+from kassay.experiments.sources.merge_captures import Snapshot
 from kassay.reference.documents.input_files import STDIN, name_of, open_text
 from kassay.reference.documents.json_codec import group_document, load_weights
 from kassay.reference.documents.kind_documents import (
@@ -54,13 +54,16 @@ from kassay.reference.documents.kind_documents import (
     OtherKindError,
     read_kind_documents,
 )
+from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
+    assignor_caveat,
     condition,
     other_reading,
     parts_without_effect,
     rebalance_caveat,
+    shown_notes,
     streams_caveat,
 )
 
@@ -129,6 +132,17 @@ class SourceOptions:
         "and members get the prefix GROUP/.",
     )
 
+    name: str | None = option(
+        None,
+        "Id of the group in captures that do not name it.",
+        show_default="id in the other files, else the name of the file or directory",
+    )
+    snapshot: Snapshot | None = option(
+        None,
+        "Snapshot to use of a group that a file of captures shows several times.",
+        show_default="several snapshots are an error",
+    )
+
     @property
     def weight_file(self) -> Path | None:
         """Return the file given with ``--weights``, or None for a name such as ``lag``."""
@@ -138,17 +152,16 @@ class SourceOptions:
     def import_options(self) -> ImportOptions:
         """Load the files that the options name, and return the import options."""
         file = self.weight_file
-        known = load_metadata(self.metadata)
         options = ImportOptions(
-            partition_counts=known.partition_counts,
-            minimum_counts=known.minimum_counts,
-            topic_ids=known.topic_ids,
+            content=load_metadata(self.metadata),
             missing_lag=self.missing_lag,
             weight_table=None if file is None else load_weights(file),
             hosts=None if self.hosts is None else parse_hosts(self.hosts),
             speeds=None if self.speeds in (None, RATE) else load_speeds(Path(self.speeds)),
             measures_speeds=self.speeds == RATE,
             together=self.together,
+            name=self.name,
+            snapshot=self.snapshot,
         )
         weights = self.weights if file is None else None
         return with_named_data(options, subscriptions=self.subscriptions, weights=weights)
@@ -217,7 +230,9 @@ def parsed_groups(
     The notes and the state of a group are printed if ``is_shown`` returns true for its id.
     """
     for one in imported:
-        if one.group is not None:
+        if one.unused is not None:
+            print_note(one.unused)
+        elif one.group is not None:
             if is_shown(one.id):
                 _print_notes(one)
             yield one.id, one.group
@@ -239,8 +254,8 @@ def _print_notes(imported: ImportedGroup) -> None:
         print_note(f"group {imported.id!r}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:
         print_note(f"group {imported.id!r}: the group was rebalancing, state {state}")
-    elif group.notes and not imported.is_document:
-        print_note(f"group {imported.id!r}: {'; '.join(group.notes)}")
+    elif not imported.is_document and (shown := shown_notes(group)):
+        print_note(f"group {imported.id!r}: {'; '.join(shown)}")
 
 
 def read_group_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
@@ -300,7 +315,11 @@ class OtherKinds:
 
 
 def consumer_groups(
-    source: GroupSource, output_format: Format, others: OtherKinds | None = None
+    source: GroupSource,
+    output_format: Format,
+    others: OtherKinds | None = None,
+    *,
+    print_notes: bool = True,
 ) -> Iterable[ParsedGroup]:
     """Return the consumer groups of a source, all of them or those with the selected ids.
 
@@ -325,7 +344,7 @@ def consumer_groups(
             documents = read_kind_documents(stream, name=name_of(file), kind=others.kind)
             process_documents(file, others.process, documents, output_format, others.layout)
         raise typer.Exit
-    groups = list(read_source(file, options, selected=ids))
+    groups = list(read_source(file, options, selected=ids, print_notes=print_notes))
     found = _documents_of_other_kinds(groups)
     if not found:
         return _with_ids(file, groups, options, ids)
@@ -506,7 +525,7 @@ def _with_condition(record: Record, group: object) -> Record:
         return record
     remarks = {
         "condition": condition(group, with_racks=True),
-        "caveat": streams_caveat(group) or rebalance_caveat(group),
+        "caveat": streams_caveat(group) or rebalance_caveat(group) or assignor_caveat(group),
     }
     return {**record, **{key: text for key, text in remarks.items() if text is not None}}
 

@@ -7,7 +7,7 @@ from functools import partial
 from kassay.experiments.sources.recognise_library import LIBRARIES
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.java_collections import utf16_key
-from kassay.reference.model.group import Client, Group, Member, Topic
+from kassay.reference.model.group import ASSUMED, Client, Group, Member, Topic
 
 PUBLIC_NAMES = LIBRARIES | frozenset(ASSIGNORS)
 """Names of client libraries and assignors that stay."""
@@ -25,7 +25,7 @@ topic ids changes.
 
 
 def anonymize(groups: Sequence[Group]) -> tuple[list[Group], NewNames]:
-    """Replace all names in groups by numbered names, and remove topic ids, notes and units.
+    """Replace all names in groups by numbered names, and remove topic ids and units.
 
     Numbers (partitions, weights, generations, capacities) stay.
     """
@@ -56,7 +56,7 @@ def _rename_group(group: Group, rename: _Rename) -> Group:
         id=_optional(rename, "group", group.id),
         topics=tuple(_rename_topic(topic, rename) for topic in group.topics),
         members=tuple(_rename_member(member, rename) for member in group.members),
-        notes=(),
+        notes=tuple(note for note in group.notes if note.startswith(ASSUMED)),
         weight_unit=None,
         status=replace(group.status, assignor=_optional(rename, "assignor", group.status.assignor)),
     )

@@ -3,17 +3,22 @@
 Subscriptions are those that the source shows, those that a file states, or assumed.
 """
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
-from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
+from kassay.experiments.sources.document_rows import NO_ROWS, Counts, DocumentRows
+from kassay.experiments.sources.merge_captures import (
+    ObservedGroup,
+    ObservedMember,
+    PartitionKey,
+    Snapshot,
+)
 from kassay.experiments.sources.recognise_library import recognise_library
-from kassay.experiments.sources.table_rows import Counts
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import (
+    ASSUMED,
     Assumed,
     Client,
     Group,
@@ -38,18 +43,17 @@ class ImportOptions:
     assumed_subscriptions: AssumedSubscriptions | None = None  # else the assigned topics
     # By group id, then by member id, client id or group.instance.id.
     subscriptions: Mapping[str, MemberTopics] | None = None
-    partition_counts: Counts | None = None  # else the highest partition number plus 1
-    minimum_counts: Counts | None = None  # lower bounds of partition counts
-    topic_ids: Mapping[str, uuid.UUID] | None = None
+    content: DocumentRows = NO_ROWS  # partition counts, sizes and topic ids
     weights: WeightSource | None = None
     without_weights: bool = False  # partitions of documents with weights count 1
     missing_lag: int | None = None  # None makes partitions without a known lag an error
-    sizes: Mapping[PartitionKey, int] | None = None  # in bytes
     weight_table: Mapping[str, Sequence[int]] | None = None  # by topic; overrides weights
     hosts: HostRule | None = None  # None keeps the hosts of the source
     speeds: Mapping[str, int] | None = None  # by member, instance or client id, or host
     measures_speeds: bool = False  # speeds from the consumption of a running cluster
     together: bool = False  # join all groups of the source
+    name: str | None = None  # id of groups in captures that do not name theirs
+    snapshot: Snapshot | None = None  # to use of several snapshots of a group in one file
 
     @property
     def weight_source(self) -> WeightSource | None:
@@ -57,6 +61,7 @@ class ImportOptions:
         return self.weights if self.weight_table is None else WeightSource.FILE
 
 
+_SHOWN_PARTITIONS = 5
 _NOTES = {
     AssumedSubscriptions.EQUAL: "all topics are assumed for every member",
     AssumedSubscriptions.ASSIGNED: "the assigned topics are assumed",
@@ -220,9 +225,10 @@ def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
             f"the capture shows lag ({messages:,} messages), which is not used: lag is a backlog, "
             "not a load; --weights lag spreads the backlog"
         )
-    ids = options.topic_ids or {}
+    ids = options.content.topic_ids
     if members and all(member.epoch is None for member in members):
         notes.append(f"generation is not shown, {ASSUMED_GENERATION} is used")
+    notes.extend(observed.notes)
     notes.extend(_member_notes(observed))
     notes.extend(_state_notes(observed))
     return Group(
@@ -269,6 +275,13 @@ def _member(observed: ObservedMember, subscriptions: Subscriptions, group: Obser
 
 
 def _check_partition_numbers_shown(observed: ObservedGroup) -> None:
+    members = observed.members.values()
+    is_known = observed.has_offsets or observed.partitions or observed.is_rebalancing
+    if observed.hides_partitions and not is_known and all(one.count is None for one in members):
+        raise InputError(
+            f"the source shows {len(members)} members but not their partitions; add a capture with "
+            "the owners, such as kafka-consumer-groups.sh --describe or a list of lags"
+        )
     for member in observed.members.values():
         if member.unnamed is not None:
             _check_topics_known(member)
@@ -317,7 +330,12 @@ def _member_notes(observed: ObservedGroup) -> Iterator[str]:
             else "the group has no active members"
         )
     elif not observed.has_members_table and (stated is None or stated > known):
-        yield "no members table was given: members without partitions are not known"
+        yield ASSUMED + (
+            "no member is without partitions"
+            if stated is None
+            else f"members that the source counts but does not show get no partitions: "
+            f"{stated - known} of {stated}"
+        )
     elif stated is not None and stated != known:
         yield f"the state table counts {stated} members, {known} are shown"
     if observed.owners_without_ids:
@@ -325,6 +343,8 @@ def _member_notes(observed: ObservedGroup) -> Iterator[str]:
 
 
 def _state_notes(observed: ObservedGroup) -> Iterator[str]:
+    if observed.hides_state:
+        yield f"{ASSUMED}the group is stable"
     if observed.is_rebalancing:
         yield f"the group was rebalancing, state {observed.state or 'not shown'}"
     if any(member.target is not None for member in observed.members.values()):
@@ -333,10 +353,30 @@ def _state_notes(observed: ObservedGroup) -> Iterator[str]:
         yield f"{file} could not be read: its content about the group is missing"
 
 
+def _gaps_note(observed: ObservedGroup) -> Iterator[str]:
+    """Note partitions below the highest of their topic that no capture shows."""
+    highest: dict[str, int] = {}
+    for topic, number in observed.partitions:
+        highest[topic] = max(number, highest.get(topic, 0))
+    size = sum(highest.values()) + len(highest) - len(observed.partitions)
+    if not size or not observed.shows_owners or max(highest.values()) >= MAX_ASSUMED_PARTITIONS:
+        return
+    names = (
+        f"{topic}-{number}"
+        for topic, last in sorted(highest.items())
+        for number in range(last)
+        if (topic, number) not in observed.partitions
+    )
+    shown = ", ".join(islice(names, _SHOWN_PARTITIONS))
+    more = f" and {size - _SHOWN_PARTITIONS} more" if size > _SHOWN_PARTITIONS else ""
+    yield f"{ASSUMED}the partitions that the source does not show have no owner"
+    yield f"partitions that no capture shows: {shown}{more}"
+
+
 def _partition_counts(
     observed: ObservedGroup, subscriptions: Subscriptions, options: ImportOptions, notes: list[str]
 ) -> Counts:
-    known, minimum = options.partition_counts or {}, options.minimum_counts or {}
+    known, minimum = options.content.partition_counts, options.content.minimum_counts
     counts: Counts = {}
     for topic, number in observed.partitions:
         counts[topic] = max(counts.get(topic, minimum.get(topic, 0)), number + 1)
@@ -347,6 +387,7 @@ def _partition_counts(
     if assumed:
         note = "partition counts are not shown, the highest partition numbers are used: "
         notes.append(note + ", ".join(assumed))
+    notes.extend(_gaps_note(observed))
     for topic, count in counts.items():
         where = f"{topic}-{count - 1}"
         if topic not in known and count > MAX_ASSUMED_PARTITIONS:
@@ -400,7 +441,7 @@ def topic_weights(
 
 def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
     """Return the weight sources that can be used with the captures of a group."""
-    sizes = options.sizes or {}
+    sizes = options.content.sizes
     shown = {
         WeightSource.LAG: bool(observed.lag),
         WeightSource.RATE: bool(observed.appended),
@@ -428,7 +469,7 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
 def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int, ...]:
     table = options.weight_table
     if table is None:
-        return _from_sizes(options.sizes or {}, topic, count)
+        return _from_sizes(options.content.sizes, topic, count)
     if topic not in table:
         raise InputError(f"no weights are given for topic {topic!r}")
     if len(table[topic]) != count:

@@ -5,13 +5,15 @@ and built. Options add subscriptions, hosts, speeds and weights from files, name
 """
 
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
+from kassay.experiments.sources.account import UNKNOWN_LINE, Account
 from kassay.experiments.sources.build_group import (
     HostRule,
     ImportOptions,
@@ -22,11 +24,16 @@ from kassay.experiments.sources.build_group import (
     with_subscriptions,
     with_weights,
 )
-from kassay.experiments.sources.describe_output import parse_text
-from kassay.experiments.sources.kind_texts import is_kind_text, read_kind_text
+from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows
+from kassay.experiments.sources.kind_texts import (
+    ToolMemberRow,
+    connect_result,
+    document_of_rows,
+    kind_member_rows,
+)
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
-from kassay.experiments.sources.table_rows import NO_ROWS, DocumentRows, merge_counts
-from kassay.experiments.sources.tool_documents import UnknownFormatError, recognise_tool
+from kassay.experiments.sources.read_capture import read_capture
+from kassay.experiments.sources.tool_documents import merge_rows
 from kassay.reference.documents.input_files import (
     SourceText,
     as_object,
@@ -54,7 +61,10 @@ CLIENT_ID, RATE = "client-id", "rate"
 """Names of sources: the client id as host, and the measured rate as speed."""
 _RATE_UNITS = 100
 """Speed of the fastest member if speeds are rounded rates."""
-_RECORDS = re.compile(r"^Dumping .*__consumer_offsets|^\| offset: \d+ ", re.MULTILINE)
+_NO_TABLE = (
+    "the text contains no table and no notice of kafka-consumer-groups.sh, and no output of "
+    "another supported tool"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,7 @@ class ImportedGroup:
     group: Group | None = None
     error: str | None = None
     skipped: str | None = None
+    unused: str | None = None  # files of a directory that are not used, and why
     is_document: bool = False
     option_notes: tuple[str, ...] = ()  # notes that options add to a group document
     # Group of another kind; ``error`` is the error of readers of consumer groups.
@@ -86,6 +97,10 @@ class EmptyGroups(StrEnum):
     REJECT = "reject"  # skip them; a group whose members the source does not show is an error
 
 
+OnAccount = Callable[[Account], None]
+"""Function that gets the account of each file of captures."""
+
+
 def import_groups(
     paths: Sequence[Path],
     options: ImportOptions,
@@ -93,61 +108,67 @@ def import_groups(
     stdin: TextIO | None = None,
     group: str | None = None,
     empty: EmptyGroups = EmptyGroups.KEEP,
+    on_account: OnAccount | None = None,
+    is_joined: bool = False,
 ) -> Iterator[ImportedGroup]:
     """Read captures and group documents and yield their groups.
 
     Captures in a directory and its subdirectories are from one moment and are merged per
     group; they come sorted by id. The path ``-`` is standard input. ``group`` is the id for
-    tables without a group column; the default is the name of the file without its suffix,
-    or of the directory. ``empty`` does not apply to group documents.
+    tables that name no group; the default is the name of the file without its suffix,
+    or of the directory. ``empty`` does not apply to group documents. ``on_account`` gets the
+    account of the lines of each file of captures. With ``is_joined``, captures of several files
+    are merged like those of a directory.
     """
+    group = group or options.name
     if options.measures_speeds:
         raise InputError(
             "speeds can be measured only in a running cluster: kassay import --bootstrap-server "
             "HOST:PORT --speeds rate"
         )
+    files = [path for path in paths if not path.is_dir()] if is_joined else []
+    if len(files) > 1:
+        joined = chain.from_iterable(
+            _texts_or_error(path, stdin=stdin, group=group) for path in files
+        )
+        yield from _import_texts(
+            joined, options, is_named=group is not None, empty=empty, on_account=on_account
+        )
+        paths = [path for path in paths if path.is_dir()]
     for path in paths:
         try:
             texts = source_texts(path, stdin=stdin, group=group)
-            yield from _import_texts(texts, options, empty=empty)
+            yield from _import_texts(
+                texts, options, is_named=group is not None, empty=empty, on_account=on_account
+            )
         except InputError as error:
             yield ImportedGroup(None, error=str(error))
 
 
+def _texts_or_error(path: Path, *, stdin: TextIO | None, group: str | None) -> Iterator[SourceText]:
+    """Yield the texts of a file, or its error, so that the other files are still read."""
+    try:
+        yield from source_texts(path, stdin=stdin, group=group)
+    except InputError as error:
+        yield SourceText(str(path), group, error=error)
+
+
 def _import_texts(
-    texts: Iterable[SourceText], options: ImportOptions, *, empty: EmptyGroups
+    texts: Iterable[SourceText],
+    options: ImportOptions,
+    *,
+    is_named: bool,
+    empty: EmptyGroups,
+    on_account: OnAccount | None,
 ) -> Iterator[ImportedGroup]:
-    """Yield the consumer groups of all texts, then the groups of other kinds."""
-    kind_texts: list[SourceText] = []
-    options = yield from _consumer_groups(
-        _without_kind_texts(texts, kind_texts), options, empty=empty
-    )
-    for text in kind_texts:
-        yield from _kind_groups(text, options)
-
-
-def _without_kind_texts(
-    texts: Iterable[SourceText], kind_texts: list[SourceText]
-) -> Iterator[SourceText]:
-    """Yield the texts about consumer groups, and add the others to a list."""
-    for text in texts:
-        if text.error is None and text.documents is None and is_kind_text(text.text):
-            kind_texts.append(text)
-        else:
-            yield text
-
-
-def _consumer_groups(
-    texts: Iterable[SourceText], options: ImportOptions, *, empty: EmptyGroups
-) -> Generator[ImportedGroup, None, ImportOptions]:
     """Yield the groups of group documents while they are read, then those of all captures.
 
-    Return the options with the partition counts and sizes of the captures.
+    Groups of other kinds than consumer groups come last.
     """
     captures: list[Capture] = []
-    names: list[str] = []
     unreadable: list[Path] = []
     documents: dict[str | None, str] = {}  # last file of each id
+    contents = _Contents(options)
     for text in texts:
         if text.documents is not None:
             for imported in _read_documents(text, options):
@@ -155,52 +176,195 @@ def _consumer_groups(
                     documents[imported.id] = text.name
                 yield imported
             continue
-        names.append(text.name)
-        try:
-            capture = _parse(text)
-            options = _with_content(options, capture)
-            captures.append(capture)
-        except InputError as error:
-            # Directories may hold unrelated JSON files.
-            is_unrelated = isinstance(error, UnknownFormatError)
-            if not is_unrelated:
-                unreadable.append(Path(text.name))
-            if not (is_unrelated and text.from_directory):
-                yield ImportedGroup(text.group, error=str(error))
-    if names:
-        groups = merge_captures(captures, unreadable_files=unreadable)
-        if not (groups or unreadable or documents) and (
-            options.partition_counts or options.minimum_counts or options.sizes
-        ):
-            problem = "the files contain only partition counts or sizes, no group"
-            yield ImportedGroup(None, error=f"{', '.join(names)}: {problem}")
-        yield from (
-            _import_group(groups[id], options, document=documents.get(id), empty=empty)
-            for id in sorted(groups)
-        )
-    return options
+        if text.unused is not None:
+            yield ImportedGroup(None, unused=f"not used, no suffix of captures: {text.unused}")
+            continue
+        found = _read(text, contents, is_named=is_named, on_account=on_account)
+        if isinstance(found, Capture):
+            captures.append(found)
+            yield from _unattributed(found)
+            continue
+        unreadable += [] if found.error is None else [Path(text.name)]
+        yield found
+    captures = captures if is_named else _of_named_group(captures)
+    groups = merge_captures(captures, unreadable_files=unreadable, snapshot=options.snapshot)
+    if not (groups or unreadable or documents):
+        yield from _without_groups(captures, contents)
+    for id in sorted(groups):
+        yield _import_group(groups[id], contents, document=documents.get(id), empty=empty)
+    for capture in captures:
+        yield from _kind_groups(capture, contents)
+    yield from _connectors(captures)
 
 
-def _kind_groups(text: SourceText, options: ImportOptions) -> Iterator[ImportedGroup]:
+def _of_named_group(captures: list[Capture]) -> list[Capture]:
+    """Use the only group that captures name for the captures that name none."""
+    named = set[str]().union(*(one.named_groups for one in captures))
+    if len(named) != 1:
+        return captures
+    known = next(iter(named))
+    return [
+        one if one.named_groups else replace(one, group=known, group_source=None)
+        for one in captures
+    ]
+
+
+def _read(
+    text: SourceText, contents: "_Contents", *, is_named: bool, on_account: OnAccount | None
+) -> Capture | ImportedGroup:
+    """Read the text of a capture, or return the reason why it is not used."""
     try:
-        for id, found in read_kind_text(
-            text.text, name=text.name, group=text.group, options=options
-        ):
-            yield ImportedGroup.of_document(id, found)
+        if text.error is not None:
+            raise text.error
+        read = read_capture(text.text, name=text.name, group=text.group)
+        kind = "directory" if text.from_directory else "file"
+        source = None if is_named or text.group is None else f"the name of the {kind}"
+        capture = Capture(text.name, text.group, read, source)
+        if on_account is not None:
+            on_account(read.account)
+        if text.from_directory and (reason := _unrelated(capture, text)) is not None:
+            return ImportedGroup(None, unused=f"not used: {reason}")
+        contents.add(capture)
     except InputError as error:
-        yield ImportedGroup(text.group, error=str(error))
+        if text.may_be_unrelated:
+            return ImportedGroup(None, unused=f"not used: {error}")
+        return ImportedGroup(text.group, error=str(error))
+    return capture
+
+
+def _unrelated(capture: Capture, text: SourceText) -> str | None:
+    """Return why a file of a directory is no capture, or None if it is one."""
+    account = capture.read.account
+    is_used = any(not use.is_noise for use in account.uses)
+    if capture.read.is_foreign or (text.may_be_unrelated and account.problems and not is_used):
+        return str(account.error(account.problems[0]))
+    return f"{text.name}: no table" if text.may_be_unrelated and not is_used else None
+
+
+def _without_groups(captures: Sequence[Capture], contents: "_Contents") -> Iterator[ImportedGroup]:
+    """Yield an error if captures have partition counts or sizes, but no group of any kind."""
+    has_kinds = any(
+        one.read.kinds or one.read.kind_tables or one.read.connectors for one in captures
+    )
+    if captures and contents.is_filled and not has_kinds:
+        names = ", ".join(one.name for one in captures)
+        problem = "the files contain only partition counts or sizes, no group"
+        yield ImportedGroup(None, error=f"{names}: {problem}")
+
+
+def _unattributed(capture: Capture) -> Iterator[ImportedGroup]:
+    """Yield the first problem of a capture that shows no group to which it could belong."""
+    account = capture.read.account
+    is_used = any(not use.is_noise for use in account.uses)
+    if not is_used and all(one.message == UNKNOWN_LINE for one in account.problems):
+        line = account.problems[0].line if account.problems else 1
+        message = f"{capture.name}:{line}: {_NO_TABLE}"
+        yield ImportedGroup(capture.group, error=message)
+    elif account.problems and not (
+        capture.groups or any(table.rows for table in capture.read.kind_tables)
+    ):
+        yield ImportedGroup(capture.group, error=str(account.error(account.problems[0])))
+
+
+def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGroup]:
+    """Yield the groups of a text about share groups, Streams applications or Connect."""
+    read = capture.read
+    for id, found in read.kinds:
+        yield ImportedGroup.of_document(id, found)
+    rows: dict[str, list[ToolMemberRow]] = {}
+    errors: dict[str, str] = {}
+    for group, row in kind_member_rows(read.kind_tables, name=capture.name):
+        rows.setdefault(group, [])
+        if isinstance(row, InputError):
+            errors.setdefault(group, str(row))
+        else:
+            rows[group].append(row)
+    for problem in read.account.problems:
+        for id in set(rows) if problem.group is None else {problem.group}.intersection(rows):
+            errors.setdefault(id, str(read.account.error(problem)))
+    if read.kind_tables and not (rows or read.account.problems):
+        yield ImportedGroup(capture.group, error=f"{capture.name}: the table has no rows")
+    for id in sorted(rows):
+        yield _kind_group(id, rows[id], contents, error=errors.get(id))
+
+
+def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
+    """Yield the Connect cluster of which the captures show single connectors."""
+    found: dict[str, object] = {}
+    for capture in captures:
+        for status in capture.read.connectors:
+            name = as_text(as_object(status["status"], capture.name)["name"], capture.name)
+            if found.setdefault(name, status) != status:
+                error = f"{capture.name}: connector {name!r} has two statuses; keep one of them"
+                yield ImportedGroup(capture.group, error=error)
+                return
+    if found:
+        first = next(one for one in captures if one.read.connectors)
+        yield ImportedGroup.of_document(*connect_result(found, where=first.name, id=first.group))
+
+
+def _kind_group(
+    id: str, rows: Sequence[ToolMemberRow], contents: "_Contents", *, error: str | None
+) -> ImportedGroup:
+    if error is not None:
+        return ImportedGroup(id, error=error)
+    try:
+        return ImportedGroup.of_document(id, document_of_rows(id, rows, contents.of(None)))
+    except InputError as failure:
+        return ImportedGroup(id, error=str(failure))
+
+
+class _Contents:
+    """Partition counts, sizes and topic ids of captures, by cluster."""
+
+    def __init__(self, options: ImportOptions) -> None:
+        self.options = options
+        self.found: dict[str | None, DocumentRows] = {None: options.content}
+
+    def add(self, capture: Capture) -> None:
+        """Add the contents of a capture.
+
+        Raise InputError if captures, or a capture and the options, have different counts.
+        """
+        for content in capture.read.contents:
+            parts = (self._of(content.cluster), content.without_rows())
+            self.found[content.cluster] = merge_rows(parts, capture.name)
+
+    @property
+    def is_filled(self) -> bool:
+        """Return whether there are partition counts or sizes."""
+        return any(
+            one.partition_counts or one.minimum_counts or one.sizes for one in self.found.values()
+        )
+
+    def of(self, cluster: str | None) -> ImportOptions:
+        """Return the options with the contents of a cluster, or of all if there is only one."""
+        clusters = [one for one in self.found if one is not None]
+        if cluster is None and len(clusters) == 1:
+            cluster = clusters[0]
+        parts = (self._of(None), self._of(cluster))
+        return replace(self.options, content=merge_rows(parts, cluster or ""))
+
+    def _of(self, cluster: str | None) -> DocumentRows:
+        return self.found.get(cluster, self.options.content)
 
 
 def load_metadata(path: Path | None) -> DocumentRows:
     """Read partition counts of topics from the output of a supported tool, if a file is given."""
     if path is None:
         return NO_ROWS
-    text = read_text(path)
-    parse = recognise_tool(text)
-    content = NO_ROWS if parse is None else parse(text, name=str(path))
+    content = _content(path)
     if not (content.partition_counts or content.minimum_counts):
         raise InputError(f"{path}: the file contains no partition counts of topics")
     return content
+
+
+def _content(path: Path) -> DocumentRows:
+    """Read a file completely, and return the partition counts and sizes in it."""
+    read = read_capture(read_text(path), name=str(path))
+    if read.account.problems:
+        raise read.account.error(read.account.problems[0])
+    return merge_rows(read.contents, str(path))
 
 
 def imported_group(
@@ -235,41 +399,6 @@ def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
         yield ImportedGroup(joined.id, joined, is_document=is_document)
 
 
-def _parse(text: SourceText) -> Capture:
-    if text.error is not None:
-        raise text.error
-    if _RECORDS.search(text.text):
-        raise UnknownFormatError(
-            f"{text.name}: the file contains records of kafka-dump-log.sh; read it with kassay "
-            "history"
-        )
-    parse = recognise_tool(text.text)
-    if parse is None:
-        return Capture(text.name, text.group, parse_text(text.text, name=text.name))
-    content = parse(text.text, name=text.name)
-    return Capture(text.name, text.group, content.parsed(), content)
-
-
-def _with_content(known: ImportOptions, capture: Capture) -> ImportOptions:
-    """Add the partition counts, sizes and topic ids of a capture to a copy of import options."""
-    content = capture.content
-    if content is NO_ROWS:
-        return known
-    minimum, sizes = dict(known.minimum_counts or {}), dict(known.sizes or {})
-    minimum |= {t: max(n, minimum.get(t, 0)) for t, n in content.minimum_counts.items()}
-    sizes |= {tp: max(n, sizes.get(tp, 0)) for tp, n in content.sizes.items()}
-    counts = merge_counts(
-        known.partition_counts or {}, content.partition_counts, where=capture.name
-    )
-    return replace(
-        known,
-        partition_counts=counts,
-        minimum_counts=minimum,
-        sizes=sizes,
-        topic_ids={**(known.topic_ids or {}), **content.topic_ids},
-    )
-
-
 def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[ImportedGroup]:
     for id, group in read_groups(text.documents or (), name=text.name):
         try:
@@ -300,7 +429,7 @@ def _with_options(group: Group, options: ImportOptions) -> Group:
 
 
 def _import_group(
-    observed: ObservedGroup, options: ImportOptions, *, document: str | None, empty: EmptyGroups
+    observed: ObservedGroup, contents: _Contents, *, document: str | None, empty: EmptyGroups
 ) -> ImportedGroup:
     """Build a group from its captures, unless the file ``document`` also contains the group."""
     if document is not None:
@@ -323,7 +452,10 @@ def _import_group(
             "--describe, or read the cluster with kassay import --bootstrap-server",
         )
     return imported_group(
-        observed.id, lambda: build_group(observed, options), is_empty=observed.is_empty, empty=empty
+        observed.id,
+        lambda: build_group(observed, contents.of(observed.cluster)),
+        is_empty=observed.is_empty,
+        empty=empty,
     )
 
 

@@ -5,88 +5,28 @@ members with ``--describe --members``, with and without ``--verbose``.
 """
 
 import http.client
-import json
 import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.table_rows import JsonFields
+from kassay.experiments.sources.document_rows import JsonFields
+from kassay.experiments.sources.table_rows import OtherRow, ParsedTable
 from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
-from kassay.reference.documents.input_files import (
-    as_object,
-    error_at,
-    format_value,
-    parse_json,
-    read_json_documents,
-)
-from kassay.reference.documents.kind_documents import (
-    ASSUMED,
-    Kind,
-    KindDocument,
-    parse_kind_document,
-    read_kind_documents,
-)
+from kassay.reference.documents.input_files import as_object, error_at, format_value, parse_json
+from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.errors import InputError, RunError
+from kassay.reference.model.group import ASSUMED
 from kassay.reference.model.group_remarks import AssumedSubscriptions
-
-_KINDS = frozenset(Kind) - {Kind.CONSUMER}
-
-
-def is_kind_text(text: str) -> bool:
-    """Return whether a text is a document with a kind, a table or a REST answer of another kind."""
-    start = text.lstrip()
-    if not start.startswith("{"):
-        return is_kind_table(text)
-    try:
-        value = json.JSONDecoder().raw_decode(start)[0]
-    except (ValueError, RecursionError):
-        return False
-    kind = value.get("kind")
-    return (isinstance(kind, str) and kind in _KINDS) or is_connect_status(value)
-
-
-def read_kind_text(
-    text: str, *, name: str, group: str | None, options: ImportOptions
-) -> Iterator[tuple[str | None, KindDocument | InputError]]:
-    """Yield the id and the document, or an error, of each group in a text.
-
-    ``name`` is the name of the file in errors, and ``group`` the id of a Connect cluster.
-    """
-    if not text.lstrip().startswith("{"):
-        rows: dict[str, list[ToolMemberRow]] = {}
-        for row in read_member_rows(text, name=name):
-            rows.setdefault(row.group, []).append(row)
-        if not rows:
-            raise InputError(f"{name}: the table has no rows")
-        for id in sorted(rows):
-            yield id, document_of_rows(id, rows[id], options)
-        return
-    first = next(read_json_documents(StringIO(text), name=name))
-    if is_connect_status(first.value):
-        document = connect_document(first.value, where=name, id=group)
-        yield document.id, document
-        return
-    yield from read_kind_documents(StringIO(text), name=name, kind=None)
-
 
 Tasks = dict[str, dict[str, list[int]]]
 """Partition numbers by topic or subtopology, by role: active, standby, warmup."""
-_SHARE = re.compile(r"GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS (MEMBER-EPOCH )?ASSIGNMENT")
-_STREAMS = re.compile(
-    r"GROUP (TARGET-ASSIGNMENT-EPOCH TOPOLOGY-EPOCH )?MEMBER (MEMBER-PROTOCOL MEMBER-EPOCH )?"
-    r"PROCESS CLIENT-ID ASSIGNMENTS"
-)
-_OTHER = re.compile(r"GROUP TOPIC PARTITION .*(START-OFFSET|OFFSET-LAG).*")
-_SECTION = re.compile(r"(?P<role>(TARGET-)?(ACTIVE|STANDBY|WARMUP)):(?P<lists>( \S+:\[[\d,]*\];)*)")
+_SECTION = re.compile(r"(?P<role>(TARGET-)?(ACTIVE|STANDBY|WARMUP)):(?P<lists>( \S+:\[[\d,]*\];)+)")
 _LIST = re.compile(r"(\S+):\[([\d,]*)\];")
-_SHARED_CELL = re.compile(r"\S:\d+(,\d+)*(;\S+:\d+(,\d+)*)*\s*$")
-_MAX_MESSAGES = 20
-"""Maximum number of lines before the header."""
+_SHARED_CELL = re.compile(r"\S+:\d+(,\d+)*(;\S+:\d+(,\d+)*)*")
 _SHARE_LIST = re.compile(r"(?P<topic>[^:;]+):(?P<numbers>\d+(,\d+)*)")
 
 
@@ -100,58 +40,38 @@ class ToolMemberRow:
     assigned: Tasks
 
 
-def is_kind_table(text: str) -> bool:
-    """Return whether a text is a table of the tools for share groups or Streams groups.
-
-    Old releases of ``kafka-consumer-groups.sh`` print the columns of share groups, with
-    assignments such as ``orders(0,1)`` instead of ``orders:0,1``.
-    """
-    lines = text.splitlines()
-    for number, line in enumerate(lines[:_MAX_MESSAGES]):
-        header = " ".join(line.split())
-        if _SHARE.fullmatch(header) and "MEMBER-EPOCH" not in header:
-            return any(_SHARED_CELL.search(row) for row in lines[number + 1 :])
-        if any(form.fullmatch(header) for form in (_SHARE, _STREAMS, _OTHER)):
-            return True
-    return False
+def is_share_cell(text: str) -> bool:
+    """Return whether a cell has an assignment as the tool for share groups prints it."""
+    return bool(_SHARED_CELL.fullmatch(text))
 
 
-def read_member_rows(text: str, *, name: str) -> Iterator[ToolMemberRow]:
-    """Yield the rows of a members table. ``name`` is the name of the file in errors.
-
-    Lines before the header are messages, and are ignored.
-    """
-    columns: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        words = line.split()
-        header = " ".join(words)
-        if _OTHER.fullmatch(header):
-            raise error_at(
-                name, number, "a table of offsets has no members; add the option --members", line
-            )
-        if _SHARE.fullmatch(header) or _STREAMS.fullmatch(header):
-            columns = words
-        elif columns and words:
-            cells = line.split(maxsplit=len(columns) - 1)
-            if len(cells) < len(columns) - 1:
-                raise error_at(name, number, "the line is not a complete row of its table", line)
-            yield _row(dict(zip(columns, [*cells, ""], strict=False)), line, name, number)
+def kind_member_rows(
+    tables: Iterable[ParsedTable], *, name: str
+) -> Iterator[tuple[str, ToolMemberRow | InputError]]:
+    """Yield the groups and rows of members tables, or errors. ``name`` is that of the file."""
+    for table, row in ((one, row) for one in tables for row in one.rows):
+        if isinstance(row, OtherRow):
+            cells = dict(zip(table.columns, row.cells, strict=True))
+            try:
+                yield cells["GROUP"], _row(cells, name, row.line)
+            except InputError as error:
+                yield cells["GROUP"], error
 
 
-def _row(cells: dict[str, str], line: str, name: str, number: int) -> ToolMemberRow:
+def _row(cells: dict[str, str], name: str, number: int) -> ToolMemberRow:
     if "PROCESS" in cells:
-        assigned = _tasks(cells["ASSIGNMENTS"].strip())
+        assigned = read_tasks(cells["ASSIGNMENTS"].strip())
         member, process = cells["MEMBER"], cells["PROCESS"]
     else:
         assigned = _partitions(cells["ASSIGNMENT"].strip())
         member, process = cells["CONSUMER-ID"], None
     if assigned is None:
-        raise error_at(name, number, "the assignment is cut or has an unknown form", line)
+        raise error_at(name, number, "the assignment is cut or has an unknown form", member)
     row = ToolMemberRow(cells["GROUP"], member, process, assigned)
     listed = sum(map(len, assigned["active"].values()))
     if "#PARTITIONS" in cells and cells["#PARTITIONS"] != str(listed):
         message = f"member {member!r} has {cells['#PARTITIONS']} partitions but lists {listed}"
-        raise error_at(name, number, message, line)
+        raise error_at(name, number, message)
     return row
 
 
@@ -166,12 +86,15 @@ def _partitions(text: str) -> Tasks | None:
     return {"active": active}
 
 
-def _tasks(text: str) -> Tasks | None:
+def read_tasks(text: str) -> Tasks | None:
     """Parse current tasks such as ``ACTIVE: 0:[0,2]; 1:[0];``, or return None for another form."""
     found: Tasks = {"active": {}, "standby": {}, "warmup": {}}
     if " ".join(match[0].strip() for match in _SECTION.finditer(text)) != " ".join(text.split()):
         return None
     for section in _SECTION.finditer(text):
+        names = [name for name, _ in _LIST.findall(section["lists"])]
+        if len(set(names)) < len(names):
+            return None
         if not section["role"].startswith("TARGET-"):
             found[section["role"].lower()] = {
                 name: [int(number) for number in numbers.split(",") if number]
@@ -224,7 +147,7 @@ def _share_group_of_rows(
     group: str, rows: Sequence[ToolMemberRow], options: ImportOptions
 ) -> KindDocument:
     seen = _highest(row.assigned["active"] for row in rows)
-    known = options.partition_counts or {}
+    known = options.content.partition_counts
     counts = {name: known.get(name, count) for name, count in seen.items()}
     given = (options.subscriptions or {}).get(group)
     reading = options.assumed_subscriptions or AssumedSubscriptions.ASSIGNED
@@ -307,6 +230,21 @@ def is_connect_status(value: object) -> bool:
     )
 
 
+def is_connector_status(value: object) -> bool:
+    """Return whether a JSON value is an answer of ``/connectors/NAME/status``."""
+    return isinstance(value, Mapping) and value.keys() >= {"name", "connector", "tasks"}
+
+
+def connect_result(
+    value: object, *, where: str, id: str | None
+) -> tuple[str | None, KindDocument | InputError]:
+    """Return the id and the document of an answer about connectors, or the error in the answer."""
+    try:
+        return id, connect_document(value, where=where, id=id)
+    except InputError as error:
+        return id, error
+
+
 def connect_document(value: object, *, where: str, id: str | None) -> KindDocument:
     """Convert an answer of ``/connectors?expand=status`` to a document of kind connect.
 
@@ -315,6 +253,8 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
     """
     counts: dict[str, int] = {}
     running: dict[str, dict[str, list[str]]] = {}
+    failed: list[str] = []
+    notes = list(_NOTES)
     for name, entry in as_object(value, where).items():
         status = JsonFields(as_object(entry, f"{where}: {name!r}"), f"{where}: {name!r}").inner(
             "status"
@@ -324,15 +264,20 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
             number = task.count("id")
             numbers.append(number)
             _add(running, task, "tasks", f"{name}-{number}")
+            if task.text("state") == "FAILED":
+                failed.append(f"{name}-{number}")
         counts[name] = max(numbers, default=-1) + 1
+        notes += _maximum_note(entry, name, len(numbers))
         _add(running, status.inner("connector"), "connectors", name)
     if not running:
         raise InputError(f"{where}: no worker runs a connector or a task")
+    if failed:
+        notes.append(f"tasks that have failed still count for their worker: {', '.join(failed)}")
     workers = sorted(running)
     content = {
         "kind": str(Kind.CONNECT),
         "id": id,
-        "notes": _NOTES,
+        "notes": notes,
         "steps": [
             {
                 "workers": workers,
@@ -342,6 +287,14 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
         ],
     }
     return KindDocument(Kind.CONNECT, id, content)
+
+
+def _maximum_note(entry: object, name: str, tasks: int) -> Iterator[str]:
+    """Note that a connector has fewer tasks than its setting tasks.max."""
+    config: Any = entry.get("info", {}).get("config", {}) if isinstance(entry, dict) else {}
+    most = config.get("tasks.max") if isinstance(config, Mapping) else None
+    if most is not None and str(most) != str(tasks):
+        yield f"connector {name} has {tasks} tasks, and tasks.max is {most}"
 
 
 def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDocument:

@@ -1,18 +1,22 @@
 """Merge all captures of a group, and check that the captures do not contradict each other."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 
+from kassay.experiments.sources.account import ReadCapture
 from kassay.experiments.sources.table_rows import (
-    NO_ROWS,
-    DocumentRows,
+    TOPIC,
     MemberRow,
     Notice,
     OffsetRow,
     ParsedTable,
-    ParsedText,
     StateRow,
+    TableKind,
+    TableRow,
 )
 from kassay.reference.documents.input_files import error_at
 from kassay.reference.model.errors import InputError
@@ -30,6 +34,12 @@ AssignedNumbers = Iterable[tuple[str, Iterable[int]]]
 DescribedRow = MemberRow | OffsetRow | StateRow
 _STATES_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 _OWNER_COLUMNS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_HIDDEN_ID = re.compile(
+    r".*(\.{3}|\u2026)|[xX*#.]{3,}|[<\[({].*[>\])}]|(?i:redacted|masked|hidden|removed)|.*: .*"
+)
+"""Id that its author has shortened or replaced, or that contains a part of a message."""
+_RANDOM_ID = re.compile(r"(.*-)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _RETRY = "the captures are from different moments, take them again"
 
 
@@ -72,6 +82,9 @@ class ObservedGroup:
     has_members_table: bool = False  # a members table also lists members without partitions
     owners_without_ids: bool = False  # owners have another name than the member id
     shows_owners: bool = False  # a capture has a column for owners
+    has_offsets: bool = False  # a capture lists partitions, or members without partitions
+    hides_partitions: bool = False  # a capture lists members without their partitions
+    is_described: bool = False  # by Kafka's tool, which states that a group is rebalancing
     state: str | None = None
     assignor: str | None = None  # as the state table shows it
     protocol: Protocol | None = None
@@ -80,11 +93,19 @@ class ObservedGroup:
     directories: set[str] = field(default_factory=set)  # directories of the captures
     unreadable_files: tuple[str, ...] = ()  # files in these directories
     error: str | None = None  # first contradiction between its captures
+    cluster: str | None = None  # if the captures are of several clusters
+    unowned: set[PartitionKey] = field(default_factory=set)  # a capture shows that it has no owner
+    notes: list[str] = field(default_factory=list)  # about the captures
 
     @property
     def is_rebalancing(self) -> bool:
         """Return whether a capture shows that the group is rebalancing."""
         return "rebalancing" in self.notices or self.state in REBALANCING_STATES
+
+    @property
+    def hides_state(self) -> bool:
+        """Return whether the sources of the members never show that a group is rebalancing."""
+        return bool(self.members) and self.state is None and not self.is_described
 
     @property
     def is_empty(self) -> bool:
@@ -106,59 +127,280 @@ class ObservedGroup:
         return GroupStatus(state=state, protocol=self.protocol, assignor=self.assignor)
 
 
+class Snapshot(StrEnum):
+    """Snapshot to use of a group that a file shows at several moments."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Parsed capture with its file name, and the group id for rows without a group column."""
+    """Parsed capture with its file name, and the group id for tables that name no group.
+
+    ``group_source`` describes the id in a note, for example as the name of the file. None for an id
+    that an option gives.
+    """
 
     name: str
     group: str | None
-    parsed: ParsedText
-    content: DocumentRows = NO_ROWS  # with partition counts and sizes
+    read: ReadCapture
+    group_source: str | None = None
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """Ids of the groups in the tables and notices."""
+        named = {self.group_of(row, table) for row, table in self.rows()}
+        named |= {notice.group or self.group for notice in self.read.notices}
+        return frozenset(name for name in named if name is not None)
+
+    def rows(self) -> Iterator[tuple[DescribedRow, ParsedTable]]:
+        """Yield the rows about groups, with their tables."""
+        for table in self.read.tables:
+            for row in table.rows:
+                if isinstance(row, DescribedRow):
+                    yield row, table
+
+    def group_of(self, row: DescribedRow, table: ParsedTable) -> str | None:
+        """Return the group of a row: as its table, a message above or the file names it."""
+        return row.group or table.group or self.only_group or self.group
+
+    @property
+    def named_groups(self) -> set[str]:
+        """Return the groups that the capture names."""
+        every = (row.group or table.group for row, table in self.rows())
+        return {name for name in every if name is not None}
+
+    @property
+    def only_group(self) -> str | None:
+        """Return the group that all tables with a column for groups show, if there is only one."""
+        named = {row.group for row, _ in self.rows()} - {None}
+        return next(iter(named)) if len(named) == 1 else None
 
 
 def merge_captures(
-    captures: Iterable[Capture], *, unreadable_files: Iterable[Path] = ()
+    captures: Iterable[Capture],
+    *,
+    unreadable_files: Iterable[Path] = (),
+    snapshot: Snapshot | None = None,
 ) -> dict[str, ObservedGroup]:
     """Merge captures into one `ObservedGroup` per group id.
 
     A contradiction between two captures is stored as the error of their group. Groups with
-    captures in the directory of an unreadable file list that file.
+    captures in the directory of an unreadable file list that file. If the captures are of several
+    clusters, ids are ``CLUSTER/GROUP``.
     """
     groups: dict[str, ObservedGroup] = {}
-    ordered = list(captures)
+    ordered = [_one_snapshot(capture, snapshot, groups) for capture in captures]
+    tables = [(capture, table) for capture in ordered for table in capture.read.tables]
+    has_clusters = len({table.cluster for _, table in tables} - {None}) > 1
     # Members tables come first, because they list all members.
-    for members_first in (True, False):
-        for capture in ordered:
-            for table in capture.parsed.tables:
-                if (table.kind == "members") is members_first:
-                    _add_table(groups, capture, table)
+    for capture, table in sorted(tables, key=lambda each: each[1].kind != TableKind.MEMBERS):
+        _add_table(groups, capture, table, has_clusters=has_clusters)
     for capture in ordered:
-        for notice in capture.parsed.notices:
+        for notice in capture.read.notices:
             _add_notice(groups, capture, notice)
-    for file in unreadable_files:
-        for group in groups.values():
+    for capture in ordered:
+        _add_problems(groups, capture)
+        _add_notes(groups.values(), capture)
+    for group in groups.values():
+        _check_consistent(group, groups)
+        for file in unreadable_files:
             if str(file.parent) in group.directories:
                 group.unreadable_files = (*group.unreadable_files, file.name)
     return groups
 
 
-def _add_table(groups: dict[str, ObservedGroup], capture: Capture, table: ParsedTable) -> None:
+def _add_notes(groups: Iterable[ObservedGroup], capture: Capture) -> None:
+    for name, note in capture.read.notes:
+        for group in groups:
+            if name is None or group.id == name or group.id.endswith(f"/{name}"):
+                group.notes.append(note)
+
+
+def _add_problems(groups: dict[str, ObservedGroup], capture: Capture) -> None:
+    account = capture.read.account
+    for problem in account.problems:
+        for name in capture.groups if problem.group is None else {problem.group}:
+            found = [one for one in groups.values() if one.id.rpartition("/")[2] == name]
+            for group in found or [groups.setdefault(name, ObservedGroup(name))]:
+                if group.id == name or group.cluster is not None:
+                    group.error = group.error or str(account.error(problem))
+
+
+def _check_consistent(group: ObservedGroup, groups: Mapping[str, ObservedGroup]) -> None:
+    """Set the error of a group whose captures contradict each other."""
+    problem = None
+    cut = _cut_id(group.members)
+    unowned = sorted(key for key in group.unowned if group.partitions.get(key) is not None)
+    if group.members and not group.notices.isdisjoint({"empty", "missing"}):
+        stated = "has no active members" if "empty" in group.notices else "does not exist"
+        problem = f"one capture states that the group {stated}, another shows members: {_RETRY}"
+    elif (hidden := next(filter(_HIDDEN_ID.fullmatch, group.members), None)) is not None:
+        problem = f"the id {hidden!r} of a member is shortened or hidden; give the complete ids"
+    elif cut is not None:
+        problem = f"member {cut[0]!r} may be the damaged id of member {cut[1]!r}"
+    elif unowned and not group.is_rebalancing:
+        (topic, number), owner = unowned[0], group.partitions[unowned[0]]
+        problem = (
+            f"{topic}-{number} has owner {owner!r} in one capture and none in another: {_RETRY}"
+        )
+    elif group.cluster is None and any(
+        one.cluster is not None and one.id == f"{one.cluster}/{group.id}" for one in groups.values()
+    ):
+        problem = "the captures are of several clusters, and some of them do not name theirs"
+    if problem is not None:
+        group.error = group.error or f"group {group.id!r}: {problem}"
+
+
+def _cut_id(ids: Iterable[str]) -> tuple[str, str] | None:
+    """Return an id that ends inside the random part of another one, or differs by a blank."""
+    ordered = sorted(ids)
+    spelled: dict[str, str] = {}
+    for id in ordered:
+        other = spelled.setdefault(id.replace(" ", ""), id)
+        if other != id:
+            return id, other
+    for short, long in pairwise(ordered):
+        match = _RANDOM_ID.fullmatch(long)
+        if match is not None and long.startswith(short) and len(short) > len(match[1]):
+            return short, long
+    return None
+
+
+def _one_snapshot(
+    capture: Capture, snapshot: Snapshot | None, groups: dict[str, ObservedGroup]
+) -> Capture:
+    """Return a capture with one snapshot per group.
+
+    Several snapshots are an error of their group, unless an option chooses one.
+    """
+    tables: dict[tuple[str | None, str | None, TableKind], list[ParsedTable]] = {}
+    kept: list[ParsedTable] = []
+    for table in capture.read.tables:
+        parts: dict[str | None, list[TableRow]] = {}
+        for row in table.rows:
+            if isinstance(row, DescribedRow):
+                parts.setdefault(capture.group_of(row, table), []).append(row)
+        for group, rows in parts.items():
+            part = replace(table, rows=tuple(rows), group=table.group)
+            tables.setdefault((table.cluster, group, table.kind), []).append(part)
+    notices = list(capture.read.notices)
+    for (_, group, kind), parts_of_group in tables.items():
+        snapshots = _snapshots(parts_of_group)
+        if len(snapshots) == 1:
+            kept.extend(snapshots[0])
+            continue
+        second = snapshots[1][0]
+        if snapshot is None:
+            name = group or ""
+            observed = groups.setdefault(name, ObservedGroup(name))
+            message = (
+                f"{capture.name}:{second.rows[0].line}: a second {kind} table of group {name!r}; "
+                "choose one with --snapshot first or --snapshot last"
+            )
+            observed.error = observed.error or message
+            kept.extend(snapshots[0])
+            continue
+        kept.extend(snapshots[0 if snapshot is Snapshot.FIRST else -1])
+        end = snapshots[-2][-1].rows[-1].line
+        notices = [
+            one
+            for one in notices
+            if (one.group or capture.group) != group
+            or (one.line < second.line if snapshot is Snapshot.FIRST else one.line > end)
+        ]
+    return replace(capture, read=replace(capture.read, tables=kept, notices=notices))
+
+
+def _snapshots(tables: Sequence[ParsedTable]) -> list[list[ParsedTable]]:
+    """Return the tables of one kind and group, split where the group is shown again."""
+    snapshots: list[list[ParsedTable]] = []
+    for table in (each for one in tables for each in _without_repetitions(one)):
+        current = snapshots[-1] if snapshots else []
+        known = {_key(row): row for one in current for row in one.rows}
+        again = [row for row in table.rows if _key(row) in known]
+        agree = all(_agree(known[_key(row)], row) for row in again)
+        if again and agree and len(again) == len(table.rows):
+            continue  # pasted twice
+        is_other = bool(again) or (
+            bool(known) and table.kind is TableKind.MEMBERS and "#PARTITIONS" in table.columns
+        )
+        if is_other or not snapshots:
+            snapshots.append([table])
+        else:
+            current.append(table)
+    return snapshots
+
+
+def _without_repetitions(table: ParsedTable) -> Iterator[ParsedTable]:
+    """Yield the rows of documents, whose rows can repeat, as tables in which they do not."""
+    rows: dict[object, TableRow] = {}
+    for row in table.rows:
+        if _key(row) in rows and not _agree(rows[_key(row)], row):
+            yield replace(table, rows=tuple(rows.values()))
+            rows = {}
+        rows[id(row) if _key(row) in rows else _key(row)] = row
+    yield replace(table, rows=tuple(rows.values()))
+
+
+def _key(row: TableRow) -> object:
+    match row:
+        case OffsetRow():
+            return (row.topic, row.partition) if row.topic is not None else row.consumer_id
+        case MemberRow():
+            return row.consumer_id
+    return None
+
+
+def _agree(left: TableRow, right: TableRow) -> bool:
+    """Return whether no field has two values. Missing values agree with all values."""
+    if type(left) is not type(right):
+        return False
+    pairs = (
+        (getattr(left, each.name), getattr(right, each.name))
+        for each in fields(left)
+        if each.name != "line"
+    )
+    return all(one == other or {None, "-"} & {one, other} for one, other in pairs)
+
+
+def _add_table(
+    groups: dict[str, ObservedGroup], capture: Capture, table: ParsedTable, *, has_clusters: bool
+) -> None:
     for row in table.rows:
         if isinstance(row, DescribedRow):
-            name = row.group if row.group is not None else capture.group
+            name = capture.group_of(row, table)
             if name is None:
-                message = "the table does not name its group, give --group"
+                message = "the table does not name its group, give --name"
                 raise error_at(capture.name, row.line, message)
-            group = groups.setdefault(name, ObservedGroup(name))
+            cluster = table.cluster if has_clusters else None
+            if _CONTROL.search(name):
+                message = f"the id of a group contains a control character: {name!r}"
+                raise error_at(capture.name, row.line, message)
+            id = name if cluster is None else f"{cluster}/{name}"
+            group = groups.setdefault(id, ObservedGroup(id, cluster=cluster))
             group.directories.add(str(Path(capture.name).parent))
+            if capture.group_source and not (row.group or table.group or capture.only_group):
+                note = f"the id of the group is {capture.group_source}, because no capture names it"
+                group.notes[:] = [note]
             if isinstance(row, MemberRow) and "CURRENT-EPOCH" in table.columns:
                 # Members of the classic protocol have no epoch.
                 group.protocol = group.protocol or Protocol.CLASSIC
+            group.has_offsets |= isinstance(row, OffsetRow)
+            group.is_described |= table.states_rebalances
             group.shows_owners |= not _OWNER_COLUMNS.isdisjoint(table.columns)
             try:
                 _add_row(group, row, f"{capture.name}:{row.line}")
             except InputError as error:
                 group.error = group.error or str(error)
+            if isinstance(row, OffsetRow) and {"CONSUMER-ID", "HOST"} <= set(table.columns):
+                _add_unowned(group, row)
+
+
+def _add_unowned(group: ObservedGroup, row: OffsetRow) -> None:
+    if row.consumer_id is None and row.topic is not None and row.partition is not None:
+        group.unowned.add((row.topic, row.partition))
 
 
 def _add_row(group: ObservedGroup, row: DescribedRow, where: str) -> None:
@@ -185,7 +427,9 @@ def _add_member(group: ObservedGroup, row: MemberRow, where: str) -> None:
         member.epoch = row.epoch
         group.protocol = Protocol.CONSUMER
     member.unnamed = row.unnamed or member.unnamed
+    member.subscription = row.subscription or member.subscription
     if row.partitions is None:
+        group.hides_partitions = True
         return
     if member.count is not None and member.count != row.partitions:
         raise InputError(
@@ -231,6 +475,9 @@ def _add_offset(group: ObservedGroup, row: OffsetRow, where: str) -> None:
 def _add_partition(
     group: ObservedGroup, partition: PartitionKey, owner: str | None, lag: int | None, where: str
 ) -> None:
+    if not TOPIC.fullmatch(partition[0]) or _CONTROL.search(owner or ""):
+        name = partition[0] if not TOPIC.fullmatch(partition[0]) else owner
+        raise InputError(f"{where}: the name {name!r} is not one that Kafka accepts")
     known = group.partitions.setdefault(partition, owner)
     if owner is not None:
         if known not in (None, owner):

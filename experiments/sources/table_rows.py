@@ -1,42 +1,37 @@
-"""Rows of the tables of ``kafka-consumer-groups.sh``, and the rows of one document of any tool.
+"""Layouts and rows of the tables that Kafka's tools and rpk print.
 
 The header defines the kind of a table. Columns, widths and separators differ between releases.
 """
 
-import json
 import re
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kassay.reference.documents.input_files import (
-    as_array,
-    as_integer,
-    as_object,
-    as_optional_integer,
-    as_optional_text,
-    as_text,
-    error_at,
-    format_value,
-    parse_json,
-)
-from kassay.reference.model.errors import InputError
-
 _LAYOUT_OF_OFFSETS = "TOPIC PARTITION( LEADER-EPOCH)? CURRENT-OFFSET LOG-END-OFFSET LAG"
-_NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,]+")
-# Release 0.9 writes these names with spaces.
-_CURRENT_SPELLING = {"CURRENT OFFSET": "CURRENT-OFFSET", "LOG END OFFSET": "LOG-END-OFFSET"}
+_NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,|]+")
+# Release 0.9 writes two names with spaces, rpk has other names.
+_CURRENT_SPELLING = {
+    "CURRENT OFFSET": "CURRENT-OFFSET",
+    "LOG END OFFSET": "LOG-END-OFFSET",
+    "MEMBER-ID": "CONSUMER-ID",
+    "INSTANCE-ID": "GROUP-INSTANCE-ID",
+}
+_BLANK_IN_RPK = ("CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST", "ERROR")
+"""Columns of rpk that are blank for a partition without an owner."""
 _MIN_KNOWN_COLUMNS = 2
 _FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")
 Cells = dict[str, str]
 """Cell of a row by column."""
 # Empty for a dynamic member beside static members, no client id, an empty group.
-_MAY_BE_BLANK = frozenset({"GROUP-INSTANCE-ID", "CLIENT-ID", "ASSIGNMENT-STRATEGY"})
+_MAY_BE_BLANK = frozenset({"GROUP-INSTANCE-ID", "CLIENT-ID", "ASSIGNMENT-STRATEGY", "ASSIGNMENT"})
 # The tool prints several spaces inside this cell.
 _MAY_CONTAIN_GAPS = "COORDINATOR (ID)"
 _GAP = re.compile(r" {2,}")
+# Blank cells that a row without columns of fixed width can lack.
+_BLANK_IN_WORDS = frozenset({"GROUP-INSTANCE-ID", "ASSIGNMENT-STRATEGY", "ASSIGNMENT"})
+_ASSIGNMENT_GAP = re.compile(r"(?<=\d)\), +(?=[\w.(-])")
 _COORDINATOR_GAP = re.compile(r" +(?=\(-?[0-9]+\)( |$))")
 _JOINED_ID_AND_HOST = re.compile(
     r"(?P<id>.+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?P<host>/.*)"
@@ -55,11 +50,19 @@ class TableKind(StrEnum):
     RESET = "reset"
     LISTING = "listing"
     DELETION = "deletion"
+    SHARE = "share members"
+    STREAMS = "streams members"
+    OTHER_OFFSETS = "other offsets"
+    OTHER_STATE = "other state"
 
 
 # All sequences of columns that a release prints. Any other header is cut or unknown.
 _LAYOUTS = {
-    TableKind.OFFSETS: f"(GROUP )?{_LAYOUT_OF_OFFSETS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)",
+    TableKind.OFFSETS: (
+        f"(GROUP )?{_LAYOUT_OF_OFFSETS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)|"
+        "TOPIC PARTITION CURRENT-OFFSET( LOG-START-OFFSET)? LOG-END-OFFSET LAG CONSUMER-ID"
+        "( GROUP-INSTANCE-ID)? CLIENT-ID HOST( ERROR)?"  # rpk
+    ),
     TableKind.MEMBERS: (
         r"(GROUP )?CONSUMER-ID( GROUP-INSTANCE-ID)? HOST CLIENT-ID #PARTITIONS( ASSIGNMENT|"
         r" CURRENT-EPOCH CURRENT-ASSIGNMENT TARGET-EPOCH TARGET-ASSIGNMENT( UPGRADED)?)?"
@@ -71,6 +74,18 @@ _LAYOUTS = {
     TableKind.OFFSET_CHECKER: "Group Topic Pid Offset logSize Lag Owner",
     TableKind.RESET: "(GROUP )?TOPIC PARTITION NEW-OFFSET",
     TableKind.DELETION: "TOPIC PARTITION STATUS",
+    TableKind.SHARE: ("GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS MEMBER-EPOCH ASSIGNMENT"),
+    TableKind.STREAMS: (
+        "GROUP( TARGET-ASSIGNMENT-EPOCH TOPOLOGY-EPOCH)? MEMBER( MEMBER-PROTOCOL MEMBER-EPOCH)? "
+        "PROCESS CLIENT-ID ASSIGNMENTS"
+    ),
+    # Share groups have START-OFFSET, Streams groups OFFSET-LAG.
+    TableKind.OTHER_OFFSETS: "GROUP TOPIC PARTITION .*(START-OFFSET|OFFSET-LAG).*",
+    # Share and Streams groups have no assignor.
+    TableKind.OTHER_STATE: (
+        r"GROUP COORDINATOR \(ID\) STATE"
+        r"( GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH| GROUP-EPOCH ASSIGNMENT-EPOCH)? #MEMBERS"
+    ),
     TableKind.LISTING: "GROUP( TYPE)?( PROTOCOL)?( STATE)?",
 }
 KNOWN_COLUMNS = frozenset(
@@ -79,56 +94,110 @@ KNOWN_COLUMNS = frozenset(
 """Names of all columns."""
 
 
+class Separator(StrEnum):
+    """What separates the cells of a table."""
+
+    SPACES = "spaces"
+    TABS = "tabs"
+    BARS = "bars"
+    COMMAS = "commas"  # of release 0.9, with a blank after each
+    CSV = "delimiter"  # one character; columns in any order
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Header line of a table that ``kafka-consumer-groups.sh`` prints."""
+    """Header line of a table."""
 
     kind: TableKind
     names: tuple[str, ...]
-    starts: tuple[int, ...]  # offsets of the columns in the line
-    commas: bool  # separate the columns (release 0.9)
+    starts: tuple[int, ...]  # offsets of the columns in the line, none in CSV
+    separator: Separator
     line: int
+    delimiter: str = ""  # of CSV
+
+    @property
+    def is_csv(self) -> bool:
+        """Return whether the table is in CSV."""
+        return self.separator is Separator.CSV
+
+    @property
+    def gap(self) -> int:
+        """Return the number of blanks behind the first name, 0 without columns of fixed width."""
+        if self.separator is not Separator.SPACES or len(self.starts) < _MIN_KNOWN_COLUMNS:
+            return 0
+        return self.starts[1] - self.starts[0] - len(self.names[0])
 
 
-def read_header(text: str, *, name: str, line: int) -> Header | None:
-    """Parse the header line of a table, or return None if the line is not a header."""
-    columns = list(_NAME.finditer(text))
-    names = tuple(_CURRENT_SPELLING.get(match.group(), match.group()) for match in columns)
-    known = [word for word in names if word in KNOWN_COLUMNS]
-    if len(known) < _MIN_KNOWN_COLUMNS or names[0] not in _FIRST_COLUMNS:
-        return None
-    unknown = next((word for word in names if word not in KNOWN_COLUMNS), None)
-    if unknown is not None:
-        raise error_at(name, line, f"unknown column {unknown!r} in the header of a table", text)
+def starts_table(text: str) -> bool:
+    """Return whether a line is the header of a table, possibly a cut or unknown one."""
+    names = header_names(text)
+    if "|" in text and "|" not in text.strip().strip("|"):
+        return False  # a bar on each side of a line
+    known = sum(name in KNOWN_COLUMNS for name in names)
+    return known >= _MIN_KNOWN_COLUMNS and names[0] in _FIRST_COLUMNS
+
+
+def read_header(text: str, *, line: int) -> Header | None:
+    """Parse the header line of a table, or return None if no tool prints this sequence of columns.
+
+    Examples
+    --------
+    >>> read_header("TOPIC  PARTITION  NEW-OFFSET", line=1).kind
+    <TableKind.RESET: 'reset'>
+    """
+    names = tuple(header_names(text))
     layout_text = " ".join(names)
     kind = next(
         (kind for kind, layout in _LAYOUTS.items() if re.fullmatch(layout, layout_text)), None
     )
     if kind is None:
-        raise error_at(
-            name, line, "the header of a table is truncated or has an unknown layout", text
-        )
-    return Header(kind, names, tuple(match.start() for match in columns), "," in text, line)
+        return None
+    starts = tuple(match.start() for match in _NAME.finditer(text))
+    return Header(kind, names, starts, _separator(text), line)
+
+
+def header_names(text: str) -> list[str]:
+    """Return the names of columns in a header line."""
+    words = [match.group() for match in _NAME.finditer(text)]
+    return [_CURRENT_SPELLING.get(word, word) for word in words]
+
+
+def _separator(text: str) -> Separator:
+    if "|" in text:
+        return Separator.BARS
+    if "\t" in text.strip():
+        return Separator.TABS
+    return Separator.COMMAS if "," in text else Separator.SPACES
 
 
 def split_row(text: str, header: Header, is_valid: Callable[[Cells], bool]) -> Cells | None:
     """Split a table row into cells, or return None if no split gives valid cells.
 
-    Release 0.9 separates cells by commas. Other rows are split by the first of these methods
-    that gives valid cells: at the column offsets of the header; at spaces, if there are as many
-    words as columns (fixed widths overflow); at spaces, with a consumer id joined to its host.
-    The text includes the spaces at its end.
+    Rows with spaces are split by the first of these methods that gives valid cells: at the column
+    offsets of the header; at spaces, if there are as many words as columns (fixed widths
+    overflow); at spaces, with a consumer id joined to its host, or with one blank cell. The text
+    includes the spaces at its end.
     """
-    if header.commas:
-        # Groups and owners may contain commas. The split must be unambiguous.
-        valid = [cells for cells in _by_commas(text.strip(), header) if is_valid(cells)]
-        return valid[0] if len(valid) == 1 else None
-    splits = (
-        _by_offsets(text, header),
-        _by_words(text, header),
-        _by_words_with_joined_host(text, header),
-    )
+    splits: Iterator[Cells | None]
+    match header.separator:
+        case Separator.COMMAS:
+            # Groups and owners may contain commas. The split must be unambiguous.
+            valid = [cells for cells in _by_commas(text.strip(), header) if is_valid(cells)]
+            return valid[0] if len(valid) == 1 else None
+        case Separator.BARS | Separator.TABS:
+            splits = (method(text, header) for method in (_by_separator, _by_words))
+        case Separator.SPACES:
+            splits = (method(text, header) for method in _METHODS)
     return next((cells for cells in splits if cells is not None and is_valid(cells)), None)
+
+
+def _by_separator(text: str, header: Header) -> Cells | None:
+    """Split a row at tabs or bars. A blank cell is a dash."""
+    if header.separator is Separator.TABS:
+        values = text.strip("\r\n").split("\t")
+    else:
+        values = text.strip().removeprefix("|").removesuffix("|").split("|")
+    return _named(header, [value.strip() or "-" for value in values])
 
 
 def _by_commas(text: str, header: Header) -> Iterator[Cells]:
@@ -146,6 +215,10 @@ def _by_offsets(text: str, header: Header) -> Cells | None:
     if "\t" in text or text[: header.starts[0]].strip():
         return None
     values: list[str] = []
+    is_rpk = header.names[-1] in ("HOST", "ERROR")
+    may_be_blank = _BLANK_IN_RPK if is_rpk else _MAY_BE_BLANK
+    if is_rpk:
+        text = text.ljust(header.starts[-1] + 1)
     for name, start, stop in zip(
         header.names, header.starts, [*header.starts[1:], len(text)], strict=True
     ):
@@ -155,7 +228,9 @@ def _by_offsets(text: str, header: Header) -> Cells | None:
         if value.startswith(" ") and value.strip():
             return None
         value = value.strip()
-        if (not value and name not in _MAY_BE_BLANK) or (
+        if is_rpk:
+            value = value or "-" if name in _BLANK_IN_RPK else value
+        if (not value and name not in may_be_blank) or (
             name != _MAY_CONTAIN_GAPS and _GAP.search(value)
         ):
             return None
@@ -164,9 +239,31 @@ def _by_offsets(text: str, header: Header) -> Cells | None:
 
 
 def _by_words(text: str, header: Header) -> Cells | None:
+    if header.kind is TableKind.STREAMS:  # its last cell has spaces
+        words = text.split(maxsplit=len(header.names) - 1)
+        return _named(header, [*words, ""][: len(header.names)])
+    return _named(header, _words(text, header))
+
+
+def _words(text: str, header: Header) -> list[str]:
+    """Return the words of a row. The parts of an assignment, and of a coordinator, are one word."""
     if _MAY_CONTAIN_GAPS in header.names:
         text = _COORDINATOR_GAP.sub("", text)
-    return _named(header, text.split())
+    return [word.replace("\0", " ") for word in _ASSIGNMENT_GAP.sub("),\0", text).split()]
+
+
+def _by_words_with_blank(text: str, header: Header) -> Cells | None:
+    """Split a row at spaces if it has one word less than columns, and one cell can be blank."""
+    words = _words(text, header)
+    if len(words) != len(header.names) - 1:
+        return None
+    found = []
+    for column in _BLANK_IN_WORDS.intersection(header.names):
+        at = header.names.index(column)
+        cells = dict(zip(header.names, [*words[:at], "", *words[at:]], strict=True))
+        if matches_columns(cells) and cells.get("HOST", "/").startswith("/"):
+            found.append(cells)
+    return found[0] if len(found) == 1 else None
 
 
 def _by_words_with_joined_host(text: str, header: Header) -> Cells | None:
@@ -180,6 +277,9 @@ def _by_words_with_joined_host(text: str, header: Header) -> Cells | None:
     return None
 
 
+_METHODS = (_by_offsets, _by_words, _by_words_with_joined_host, _by_words_with_blank)
+
+
 def _named(header: Header, values: list[str]) -> Cells | None:
     if len(values) != len(header.names):
         return None
@@ -190,21 +290,32 @@ Assignment = tuple[tuple[str, tuple[int, ...]], ...]
 
 _MISSING = frozenset({"-", "unknown"})
 _COUNT = re.compile(r"[0-9]{1,10}")
+_ADDRESS = re.compile(r"/\d+\.\d+\.\d+\.\d+")
+# Redpanda prints no slash.
+_HOST = re.compile(r"(?!.*[0-9a-f]{8}-[0-9a-f]{4}-)(\S*/\S*|(?=\S*[a-zA-Z.:])[\w.:%\[\]-]+)")
 _NUMBER_LIST = r"([0-9]{1,10}(?:,[0-9]{1,10})*)"
 _TOPIC_NAME = r"[a-zA-Z0-9._-]{1,249}"
-_TOPIC = re.compile(_TOPIC_NAME)
+TOPIC = re.compile(_TOPIC_NAME)
+"""Name of a topic."""
 _TOPIC_IN_PARENTHESES = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
 _TOPIC_WITH_COLON = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
 # Releases 3.8 and 3.9 print the partition numbers of each topic without the topic.
 _WITHOUT_TOPICS = re.compile(rf"\({_NUMBER_LIST}\)(, ?\({_NUMBER_LIST}\))*")
-_OFFSET_COLUMNS = ("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH", "NEW-OFFSET")
+_OFFSET_COLUMNS = (
+    *("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH", "NEW-OFFSET"),
+    "LOG-START-OFFSET",
+)
 _CHECKER_OFFSETS = ("Offset", "logSize", "Lag")
-_EPOCH_COLUMNS = ("CURRENT-EPOCH", "TARGET-EPOCH", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH")
+_EPOCH_COLUMNS = (
+    *("CURRENT-EPOCH", "TARGET-EPOCH", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"),
+    *("MEMBER-EPOCH", "TOPOLOGY-EPOCH"),
+)
 _PATTERNS = {
     **dict.fromkeys((*_OFFSET_COLUMNS, *_CHECKER_OFFSETS), re.compile("-?[0-9]{1,19}|-|unknown")),
     **dict.fromkeys(("#PARTITIONS", "#MEMBERS", "Pid"), _COUNT),
     **dict.fromkeys(_EPOCH_COLUMNS, re.compile("-1|-|[0-9]{1,10}")),
     "UPGRADED": re.compile("true|false|-"),
+    "ERROR": re.compile("-?"),  # a row with an error has no owner that can be trusted
     "STATE": re.compile("[A-Za-z]+|-"),
     "COORDINATOR (ID)": re.compile(r".*?\(-?[0-9]{1,10}\)"),
 }
@@ -246,6 +357,7 @@ class MemberRow:
     target: Assignment | None = None
     # Partition numbers per topic without the topics, as releases 3.8 and 3.9 print them.
     unnamed: tuple[tuple[int, ...], ...] | None = None
+    subscription: tuple[str, ...] | None = None  # if the source shows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +391,8 @@ def matches_columns(cells: Cells) -> bool:
         if name.endswith("ASSIGNMENT")
         and not (name == "ASSIGNMENT" and _WITHOUT_TOPICS.fullmatch(value))
     )
+    if cells.get("ASSIGNMENT") == "" and cells.get("#PARTITIONS") != "0":
+        return False
     return (
         all(pattern.fullmatch(cells[name]) for name, pattern in _PATTERNS.items() if name in cells)
         and _is_valid_partition(cells)
@@ -292,14 +406,16 @@ def _is_valid_partition(cells: Cells) -> bool:
         return True
     if cells["TOPIC"] == cells["PARTITION"] == "-":
         return cells.get("CURRENT-OFFSET", "-") == cells.get("LAG", "-") == "-"
-    return bool(_TOPIC.fullmatch(cells["TOPIC"]) and _COUNT.fullmatch(cells["PARTITION"]))
+    return bool(TOPIC.fullmatch(cells["TOPIC"]) and _COUNT.fullmatch(cells["PARTITION"]))
 
 
 def _is_valid_consumer(cells: Cells) -> bool:
     consumer, host = cells.get("CONSUMER-ID", "-"), cells.get("HOST", "-")
     if "HOST" in cells and (consumer == "-") is not (host == "-"):
         return False
-    return host == "-" or ("/" in host and " " not in host)
+    if _ADDRESS.fullmatch(consumer):
+        return False
+    return host == "-" or bool(_HOST.fullmatch(host))
 
 
 def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
@@ -415,153 +531,12 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ParsedTable:
-    """Table in the output of ``kafka-consumer-groups.sh``, with typed rows."""
+    """Table of a capture, with typed rows. ``group`` is that of a notice or command above it."""
 
     kind: TableKind
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
     line: int
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedText:
-    """Tables and messages in one output of ``kafka-consumer-groups.sh``."""
-
-    tables: tuple[ParsedTable, ...]
-    notices: tuple[Notice, ...]
-
-
-_MAX_COUNT = 2**31
-Counts = dict[str, int]
-"""Partition count by topic."""
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentRows:
-    """Table rows, partition counts and sizes that one document of a tool contains.
-
-    Partition counts are by topic.
-    """
-
-    offsets: Sequence[OffsetRow] = ()
-    members: Sequence[MemberRow] = ()
-    states: Sequence[StateRow] = ()
-    shows_owners: bool = True  # the format can show owners
-    partition_counts: Counts = field(default_factory=dict)
-    minimum_counts: Counts = field(default_factory=dict)  # lower bounds of partition counts
-    sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)  # bytes per partition
-    topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
-
-    def parsed(self) -> ParsedText:
-        """Convert the rows to tables, like those that ``kafka-consumer-groups.sh`` prints."""
-        owners = ("CONSUMER-ID",) if self.shows_owners else ()
-        columns = ("TOPIC", "PARTITION", "LAG", *owners)
-        tables = (
-            ParsedTable(TableKind.OFFSETS, columns, tuple(self.offsets), 1),
-            ParsedTable(TableKind.MEMBERS, ("CONSUMER-ID",), tuple(self.members), 1),
-            ParsedTable(TableKind.STATE, ("STATE",), tuple(self.states), 1),
-        )
-        return ParsedText(tuple(table for table in tables if table.rows), ())
-
-
-NO_ROWS = DocumentRows()
-
-
-def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Counts:
-    """Merge two dicts of partition counts by topic. Raise InputError if counts differ."""
-    merged = dict(left)
-    for topic, count in right.items():
-        add_count(merged, topic, count, where)
-    return merged
-
-
-def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
-    """Add the partition count of a topic. Raise InputError if the topic has another count."""
-    if counts.setdefault(topic, count) != count:
-        raise InputError(
-            f"{where}: topic {topic!r} has {count} partitions here, "
-            f"but {counts[topic]} in another part of the input"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class JsonFields:
-    """Typed access to the fields of a JSON object.
-
-    A missing value, or one of another type, is an InputError that states its position. The optional
-    values are None if they are missing or null.
-
-    Examples
-    --------
-    >>> JsonFields({"partition": -1}, "lag.json: status").count("partition")
-    Traceback (most recent call last):
-    kassay...InputError: lag.json: status.partition: must be from 0 to 2147483647, got -1
-    """
-
-    table: Mapping[str, object]
-    where: str
-
-    def inner(self, key: str) -> "JsonFields":
-        """Return the JSON object at a key."""
-        where = f"{self.where}.{key}"
-        return JsonFields(as_object(self._required(key), where), where)
-
-    def optional_inner(self, key: str) -> "JsonFields | None":
-        """Return the JSON object at a key, or None."""
-        return None if self.table.get(key) is None else self.inner(key)
-
-    def each(self, key: str) -> list["JsonFields"]:
-        """Return the JSON objects in the array at a key."""
-        where = f"{self.where}.{key}"
-        return [
-            JsonFields(as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
-            for index, value in enumerate(as_array(self._required(key), where))
-        ]
-
-    def text(self, key: str) -> str:
-        """Return the string at a key, which must not be empty."""
-        value = as_text(self._required(key), f"{self.where}.{key}")
-        if not value:
-            raise InputError(f"{self.where}.{key}: must not be empty")
-        return value
-
-    def optional_text(self, key: str) -> str | None:
-        """Return the string at a key, or None, also for an empty string."""
-        return as_optional_text(self.table.get(key), f"{self.where}.{key}") or None
-
-    def integer(self, key: str) -> int:
-        """Return the integer at a key."""
-        return as_integer(self._required(key), f"{self.where}.{key}")
-
-    def optional_integer(self, key: str) -> int | None:
-        """Return the integer at a key, or None."""
-        return as_optional_integer(self.table.get(key), f"{self.where}.{key}")
-
-    def count(self, key: str) -> int:
-        """Return the partition number or partition count at a key, from 0 to 2^31 - 1."""
-        value = self.integer(key)
-        if not 0 <= value < _MAX_COUNT:
-            raise InputError(
-                f"{self.where}.{key}: must be from 0 to {_MAX_COUNT - 1}, got {format_value(value)}"
-            )
-        return value
-
-    def _required(self, key: str) -> object:
-        if key not in self.table:
-            raise InputError(f"{self.where}: missing key {key!r}")
-        return self.table[key]
-
-
-def embedded_objects(text: str, *, name: str, kind: str) -> Iterator[JsonFields]:
-    """Yield the JSON objects in a text, and skip all other text."""
-    position = text.find("{")
-    while position >= 0:
-        line = text.count("\n", 0, position) + 1
-        try:
-            _, end = json.JSONDecoder().raw_decode(text, position)
-        except (ValueError, RecursionError):
-            raise error_at(name, line, f"not a complete {kind}", text[position:]) from None
-        where = f"{name}:{line}"
-        document = parse_json(text[position:end], where=name, first_line=line)
-        yield JsonFields(as_object(document, where), where)
-        position = text.find("{", end)
+    group: str | None = None
+    cluster: str | None = None
+    states_rebalances: bool = False  # the tool warns if the group is rebalancing

@@ -1,4 +1,4 @@
-"""Detect which tool wrote a document, and parse the document.
+"""Documents of tools other than ``kafka-consumer-groups.sh``: JSON values, metrics, topics.
 
 The tools are REST Proxy (API v3), Burrow, Metricbeat, the Prometheus exporters kminion,
 kafka_exporter and kafka-lag-exporter, and Kafka's tools about topics, log directories and
@@ -6,38 +6,39 @@ reassignments. Burrow's paths are ``/v3/kafka/CLUSTER/consumer/GROUP/lag`` and t
 ``/lag``.
 """
 
+import json
 import re
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from io import StringIO
-from typing import Any, Protocol
+from typing import Protocol
 
-from kassay.experiments.sources.table_rows import (
+from kassay.experiments.sources.account import noise_rule
+from kassay.experiments.sources.document_rows import (
+    NO_ROWS,
     Counts,
     DocumentRows,
+    FoundText,
     JsonFields,
-    MemberRow,
-    OffsetRow,
-    StateRow,
     add_count,
-    embedded_objects,
     merge_counts,
 )
+from kassay.experiments.sources.group_json import is_group_json, read_group_json
+from kassay.experiments.sources.table_rows import OffsetRow, StateRow
+from kassay.experiments.sources.text_lines import Line
 from kassay.reference.documents.input_files import (
     as_array,
-    as_integer,
     as_object,
     as_text,
     error_at,
-    read_json_documents,
+    format_value,
+    parse_json,
 )
 from kassay.reference.documents.json_codec import parse_topic_id
 from kassay.reference.documents.kind_documents import Kind, wrong_kind_error
 from kassay.reference.model.errors import InputError
 
-_CONSUMER_URL = re.compile(r"/consumer/(?P<group>[^/?]+)")
+_CONSUMER_URL = re.compile(r"(/kafka/(?P<cluster>[^/?]+))?/consumer/(?P<group>[^/?]+)")
 
 
 def read_rest_resource(document: JsonFields, *, line: int) -> DocumentRows:
@@ -48,25 +49,27 @@ def read_rest_resource(document: JsonFields, *, line: int) -> DocumentRows:
     if kind.endswith("List"):
         _require_single_page(document)
         kind, resources = kind.removesuffix("List"), document.each("data")
-    match kind:
-        case "KafkaConsumerGroup":
-            return DocumentRows(states=[_state(resource, line) for resource in resources])
-        case "KafkaConsumer":
-            return DocumentRows(members=[_member(resource, line) for resource in resources])
-        case "KafkaConsumerAssignment" | "KafkaConsumerLag":
-            return DocumentRows(offsets=[_partition(resource, line) for resource in resources])
-        case "KafkaTopic":
-            return DocumentRows(
-                partition_counts={
-                    resource.text("topic_name"): resource.count("partitions_count")
-                    for resource in resources
-                }
-            )
-    where = resources[0].where if resources else f"line {line}"
-    raise InputError(
-        f"{where}: kind {kind!r} is not supported; expected KafkaConsumerGroup, KafkaConsumer, "
-        "KafkaConsumerAssignment, KafkaConsumerLag or KafkaTopic"
-    )
+    cluster = resources[0].optional_text("cluster_id") if resources else None
+    return replace(_rest_rows(kind, resources, document, line), cluster=cluster)
+
+
+def _rest_rows(
+    kind: str, resources: Sequence[JsonFields], document: JsonFields, line: int
+) -> DocumentRows:
+    if kind == "KafkaConsumerLagSummary":
+        return NO_ROWS  # the sums of lags that other answers show
+    if kind == "KafkaTopic":
+        counts = {one.text("topic_name"): one.count("partitions_count") for one in resources}
+        return DocumentRows(partition_counts=counts)
+    if kind in _REST_KINDS:
+        parts = [read_group_json(one.table, one.where, line=line) for one in resources]
+        return merge_rows([one for part in parts for one in part], document.where)
+    where = resources[0].where if resources else document.where
+    expected = ", ".join(_REST_KINDS)
+    raise InputError(f"{where}: kind {kind!r} is not supported; expected {expected} or KafkaTopic")
+
+
+_REST_KINDS = ("KafkaConsumerGroup", "KafkaConsumer", "KafkaConsumerAssignment", "KafkaConsumerLag")
 
 
 def _require_single_page(document: JsonFields) -> None:
@@ -77,37 +80,6 @@ def _require_single_page(document: JsonFields) -> None:
             f"{document.where}.metadata.next: the list continues at {next_page!r}; "
             "request a page with all entries"
         )
-
-
-def _state(resource: JsonFields, line: int) -> StateRow:
-    state = resource.optional_text("state") or "Unknown"
-    return StateRow(line, resource.text("consumer_group_id"), state)
-
-
-def _member(resource: JsonFields, line: int) -> MemberRow:
-    return MemberRow(
-        line,
-        resource.text("consumer_group_id"),
-        resource.text("consumer_id"),
-        instance_id=resource.optional_text("instance_id"),
-        client_id=resource.optional_text("client_id"),
-    )
-
-
-def _partition(resource: JsonFields, line: int) -> OffsetRow:
-    lag = resource.table.get("lag")
-    return OffsetRow(
-        line,
-        resource.text("consumer_group_id"),
-        resource.text("topic_name"),
-        resource.count("partition_id"),
-        consumer_id=resource.optional_text("consumer_id"),
-        client_id=resource.optional_text("client_id"),
-        current=resource.optional_integer("current_offset"),
-        end=resource.optional_integer("log_end_offset"),
-        # A link, in a list of assignments.
-        lag=None if isinstance(lag, dict) else resource.optional_integer("lag"),
-    )
 
 
 def read_burrow_lag(document: JsonFields, *, line: int) -> DocumentRows:
@@ -126,7 +98,11 @@ def read_burrow_lag(document: JsonFields, *, line: int) -> DocumentRows:
             "request /lag instead of /status from Burrow"
         )
     group = status.text("group")
-    return _document([_row(partition, group, line) for partition in partitions])
+    rows = [
+        _burrow_row(one, group, one.text("topic"), one.count("partition"), line)
+        for one in partitions
+    ]
+    return replace(_document(rows), cluster=status.optional_text("cluster"))
 
 
 def read_burrow_consumer(document: JsonFields, *, line: int) -> DocumentRows:
@@ -138,20 +114,12 @@ def read_burrow_consumer(document: JsonFields, *, line: int) -> DocumentRows:
             f"{document.where}.request.url: the URL contains no consumer group: {url!r}"
         )
     topics = document.inner("topics")
-    return _document(
-        [
-            OffsetRow(
-                line,
-                match["group"],
-                topic,
-                number,
-                lag=partition.optional_integer("current-lag"),
-                **_owner(partition),
-            )
-            for topic in topics.table
-            for number, partition in enumerate(topics.each(topic))
-        ]
-    )
+    rows = [
+        _burrow_row(one, match["group"], topic, number, line)
+        for topic in topics.table
+        for number, one in enumerate(topics.each(topic))
+    ]
+    return replace(_document(rows), cluster=match["cluster"])
 
 
 def _document(rows: list[OffsetRow]) -> DocumentRows:
@@ -162,40 +130,43 @@ def _document(rows: list[OffsetRow]) -> DocumentRows:
     return DocumentRows(offsets=rows, shows_owners=any(row.owner is not None for row in rows))
 
 
-def _owner(partition: JsonFields) -> dict[str, Any]:
-    host, client = partition.optional_text("owner"), partition.optional_text("client_id")
-    owner = host if client is None else f"{client}_{host or ''}"
-    return {"owner": owner, "host": host, "client_id": client}
-
-
-def _row(partition: JsonFields, group: str, line: int) -> OffsetRow:
-    end = partition.optional_inner("end")
-    lag = partition.optional_integer("current_lag")
+def _burrow_row(one: JsonFields, group: str, topic: str, number: int, line: int) -> OffsetRow:
+    host, client = one.optional_text("owner"), one.optional_text("client_id")
+    end = one.optional_inner("end")
+    lags = [one.optional_integer(key) for key in ("current_lag", "current-lag")]
+    lags += [] if end is None else [end.optional_integer("lag")]
     return OffsetRow(
         line,
         group,
-        partition.text("topic"),
-        partition.count("partition"),
+        topic,
+        number,
         current=None if end is None else end.optional_integer("offset"),
-        lag=lag if lag is not None or end is None else end.optional_integer("lag"),
-        **_owner(partition),
+        lag=next((lag for lag in lags if lag is not None), None),
+        owner=host if client is None else f"{client}_{host or ''}",
+        host=host,
+        client_id=client,
     )
 
 
-def read_metricbeat_event(event: JsonFields, *, line: int) -> DocumentRows:
+def read_metricbeat_event(document: JsonFields, *, line: int) -> DocumentRows:
     """Convert one Metricbeat event, which describes one partition, to an offset row."""
-    group = event.inner("kafka").inner("consumergroup")
+    kafka = document.inner("kafka")
+    group = kafka.inner("consumergroup")
     error = group.optional_inner("error")
     code = None if error is None else error.optional_integer("code")
     if code:
         raise InputError(f"{group.where}.error.code: Kafka returned error code {code}")
     client = group.optional_inner("client")
-    topic = group.table.get("topic")  # an object since release 7.0
+    # Release 8 has topic and partition beside the group.
+    topics = kafka if "topic" in kafka.table and "topic" not in group.table else group
+    topic = topics.table.get("topic")  # an object since release 7.0
+    inner = kafka.table.get("partition")
+    moved = "partition" not in group.table and isinstance(inner, dict)
     row = OffsetRow(
         line,
         group.text("id"),
-        group.inner("topic").text("name") if isinstance(topic, dict) else group.text("topic"),
-        group.count("partition"),
+        topics.inner("topic").text("name") if isinstance(topic, dict) else group.text("topic"),
+        kafka.inner("partition").count("id") if moved else group.count("partition"),
         consumer_id=None if client is None else client.optional_text("member_id"),
         client_id=None if client is None else client.optional_text("id"),
         current=group.optional_integer("offset"),
@@ -205,7 +176,7 @@ def read_metricbeat_event(event: JsonFields, *, line: int) -> DocumentRows:
 
 
 _SAMPLE = re.compile(
-    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\{(?P<labels>.*)\}\s+(?P<value>\S+)(\s+-?[0-9]+)?\s*"
+    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?P<labels>.*)\})?\s+(?P<value>\S+)(\s+-?[0-9]+)?\s*"
 )
 _LABEL = re.compile(r'\s*([a-zA-Z_]\w*)="((?:[^"\\]|\\["\\n])*)"\s*(?:,|$)')
 _ESCAPED = {'\\"': '"', "\\\\": "\\", "\\n": "\n"}
@@ -225,6 +196,10 @@ _MEMBERS = {
 _STATE = "kminion_kafka_consumer_group_info"
 _TOPIC = "kminion_kafka_topic_info"
 _PARTITIONS = "kafka_topic_partitions"
+_CLUSTERS = ("cluster_name", "cluster", "cluster_id", "kafka_cluster")
+"""Labels with the name of the cluster."""
+_MIN_SUFFIX = 8
+"""Characters of a metric from which it is the end of another one and not its own name."""
 _METRICS = frozenset({*_LAGS, *_MEMBERS, _STATE, _TOPIC, _PARTITIONS})
 
 
@@ -268,45 +243,90 @@ class _Sample:
         return int(value)
 
 
-def parse_metrics(text: str, *, name: str) -> DocumentRows:
-    """Parse the supported metrics of one Prometheus scrape, and ignore all other text."""
-    samples = list(_samples(text, name))
-    lags = [sample for sample in samples if sample.metric in _LAGS]
-    members = {
-        sample.label(_MEMBERS[sample.metric]): sample.value() or 0
-        for sample in samples
-        if sample.metric in _MEMBERS
-    }
-    states = {
-        sample.label("group_id"): (sample.label("state"), sample.labels.get("protocol") or None)
-        for sample in samples
-        if sample.metric == _STATE
-    }
-    no_state = ("-", None)
-    return DocumentRows(
-        offsets=[_offset_row(sample) for sample in lags],
-        states=[
-            StateRow(1, group, state=state, strategy=strategy, members=members.get(group))
-            for group in dict.fromkeys([*states, *members])
-            for state, strategy in (states.get(group, no_state),)
-        ],
-        shows_owners=any("consumer_id" in sample.labels for sample in lags),
-        partition_counts=dict(
-            _partition_count(sample) for sample in samples if sample.metric in (_TOPIC, _PARTITIONS)
-        ),
-    )
+def read_metric(content: str, *, name: str, line: int) -> DocumentRows | None:
+    """Read a line of a Prometheus scrape. Return None if the line is none.
+
+    Comments, and metrics that kassay does not use, have no content.
+    """
+    if content.startswith(("# HELP ", "# TYPE ", "# EOF")):
+        return NO_ROWS
+    metric = re.split(r"[{\s]", content, maxsplit=1)[0]
+    match = _SAMPLE.fullmatch(content)
+    labels = None if match is None else _labels(match["labels"] or "")
+    if metric not in _METRICS:
+        is_cut = len(metric) > _MIN_SUFFIX and any(each.endswith(metric) for each in _METRICS)
+        if is_cut or ("_" not in metric and labels is not None and _metric_with(labels)):
+            raise error_at(name, line, "the start of the name of a metric is missing", content)
+        is_metric = match is not None and labels is not None and is_number(match["value"])
+        return NO_ROWS if is_metric and ("{" in content or "_" in metric) else None
+    if match is None or labels is None:
+        raise error_at(name, line, "not a complete sample", content)
+    return _content(_Sample(name, line, content, metric, labels, match["value"]))
 
 
-def _samples(text: str, name: str) -> Iterator[_Sample]:
-    for line, content in enumerate(text.splitlines(), start=1):
-        metric = content.strip().partition("{")[0]
-        if metric not in _METRICS or "{" not in content:
-            continue
-        match = _SAMPLE.fullmatch(content.strip())
-        labels = None if match is None else _labels(match["labels"])
-        if match is None or labels is None:
-            raise error_at(name, line, "not a complete sample", content)
-        yield _Sample(name, line, content, metric, labels, match["value"])
+def hides_metric(text: str) -> bool:
+    """Return whether a text is a sample that is used, for example behind a comment sign."""
+    return text.startswith(tuple(f"{name}{{" for name in _METRICS))
+
+
+def _prometheus_series(document: JsonFields, line: int, *, name: str) -> list[DocumentRows]:
+    """Read an answer of the HTTP API of Prometheus: the newest value of each series."""
+    if document.text("status") != "success":
+        raise InputError(f"{document.where}: Prometheus reports: {document.table.get('error')!r}")
+    data, found = document.inner("data"), []
+    if data.text("resultType") not in ("vector", "matrix"):
+        raise InputError(f"{data.where}.resultType: must be vector or matrix; query a metric")
+    for series in data.each("result"):
+        metric = series.inner("metric")
+        labels = {key: as_text(value, metric.where) for key, value in metric.table.items()}
+        points = [series.table["value"]] if "value" in series.table else series.table.get("values")
+        newest = as_array(as_array(points, f"{series.where}.values")[-1:] or [()], series.where)[0]
+        point = as_array(newest, series.where)
+        if len(point) != 2:
+            raise InputError(f"{series.where}: expected [time, value], got {format_value(newest)}")
+        title = labels.pop("__name__", None) or _metric_with(labels)
+        if title is None:
+            raise InputError(f"{series.where}.metric: the name of the metric is missing")
+        if title in _METRICS:
+            text = format_value(series.table)
+            found.append(_content(_Sample(name, line, text, title, labels, str(point[1]))))
+    return found
+
+
+def _metric_with(labels: Mapping[str, str]) -> str | None:
+    """Return the metric of a lag that has these labels, for sums, which have no name."""
+    return next((name for name, keys in _LAGS.items() if set(keys) <= labels.keys()), None)
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number in float notation, or NaN."""
+    try:
+        Decimal(text)
+    except InvalidOperation:
+        return False
+    return True
+
+
+def _content(sample: _Sample) -> DocumentRows:
+    cluster = next((sample.labels[key] for key in _CLUSTERS if sample.labels.get(key)), None)
+    if sample.metric in (_TOPIC, _PARTITIONS):
+        topic, count = _partition_count(sample)
+        return DocumentRows(partition_counts={topic: count}, cluster=cluster)
+    if sample.metric in _MEMBERS:
+        group = sample.label(_MEMBERS[sample.metric])
+        state = StateRow(sample.line, group, "-", members=sample.value() or 0)
+    elif sample.metric == _STATE:
+        strategy = sample.labels.get("protocol") or None
+        state = StateRow(
+            sample.line, sample.label("group_id"), sample.label("state"), strategy=strategy
+        )
+    else:
+        return DocumentRows(
+            offsets=[_offset_row(sample)],
+            shows_owners="consumer_id" in sample.labels,
+            cluster=cluster,
+        )
+    return DocumentRows(states=[state], cluster=cluster)
 
 
 def _labels(text: str) -> dict[str, str] | None:
@@ -344,184 +364,261 @@ def _partition_count(sample: _Sample) -> tuple[str, int]:
 
 
 _TOPIC_LINE = re.compile(
-    r"\s*Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s(?:.*?\bTopicId: ?(?P<id>\S+)\s)?"
+    r"Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s(?:.*?\bTopicId: ?(?P<id>\S+)\s)?"
     r".*?PartitionCount: ?(?P<count>\d+)\s.*"
 )
 _COUNT_LABEL = "PartitionCount:"
-
-
-_LOG_DIRS_KEY = re.compile(r'"logDirs"\s*:')
+_TOPIC_PARTITION = re.compile(r"Topic: ?[a-zA-Z0-9._-]+\s+Partition: ?\d+\s.*")
+_MESSAGES = re.compile(
+    r"Querying brokers for log directories information|"
+    r"Received log directory information from brokers? .*|"
+    r"(Error: |Warning: )?(Share|Streams) group '.*' (has no active members|does not exist)\.?|"
+    r"Current partition replica assignment|Proposed partition reassignment configuration|"
+    r"Save this to use as the --reassignment-json-file option during rollback|"
+    r"Successfully started partition reassignments? .*|Status of partition reassignment:|"
+    r"Reassignment of partition \S+ .*|Warning: You must run --verify periodically.*|"
+    r"The (inter-broker|replica-alter-dir) throttle limit was set to .*"
+)
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 _GENERATED = "Proposed partition reassignment configuration"
+_JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)')
 
 
-def parse_topic_description(text: str, *, name: str) -> DocumentRows:
-    """Read partition counts and topic ids from the output of ``kafka-topics.sh --describe``.
+class _Reader(Protocol):
+    """Function that reads the JSON object of a tool."""
 
-    Kafka releases before 2.8 print no topic ids.
+    def __call__(self, document: JsonFields, *, line: int) -> DocumentRows:
+        """Return the content of a document that starts in a line."""
+
+
+def read_tool_line(line: Line, *, name: str) -> FoundText | None:
+    """Read a line about a topic or a metric, or a message of a tool. Return None for others."""
+    content = line.text.strip()
+    if _TOPIC_PARTITION.fullmatch(content):
+        return FoundText("kafka-topics.sh: partition")
+    if _MESSAGES.fullmatch(content):
+        return FoundText("message of a tool")
+    rule = "kafka-topics.sh: topic" if _COUNT_LABEL in content else "metric"
+    try:
+        if _COUNT_LABEL in content:
+            return FoundText(rule, [_topic(content, line, name)])
+        metric = read_metric(content, name=name, line=line.number)
+    except InputError as error:
+        return FoundText(rule, error=error)
+    if metric is NO_ROWS:
+        is_weak = "{" not in content and not content.startswith("#")
+        return FoundText("metric that is not used", is_weak=is_weak, is_noise=True)
+    return None if metric is None else FoundText(rule, [metric])
+
+
+def _topic(content: str, line: Line, name: str) -> DocumentRows:
+    match = _TOPIC_LINE.fullmatch(f"{content} ")
+    if match is None:
+        message = "not a complete line of kafka-topics.sh --describe"
+        raise error_at(name, line.number, message, content)
+    id = parse_topic_id(match["id"], f"{name}:{line.number}")
+    counts = {match["topic"]: int(match["count"])}
+    return DocumentRows(
+        partition_counts=counts, topic_ids={} if id is None else {match["topic"]: id}
+    )
+
+
+def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText | None:
+    """Read the JSON value that starts in a line, or return None if none starts there.
+
+    A value that is not complete ends before the next line in which a value can start.
     """
-    counts: Counts = {}
-    ids: dict[str, uuid.UUID] = {}
-    for line, content in enumerate(text.splitlines(), start=1):
-        if _COUNT_LABEL not in content:
-            continue
-        match = _TOPIC_LINE.fullmatch(content)
-        if match is None:
-            raise error_at(name, line, "not a complete line of kafka-topics.sh --describe", content)
-        where = f"{name}:{line}"
-        add_count(counts, match["topic"], int(match["count"]), where)
-        if (id := parse_topic_id(match["id"], where)) is not None:
-            ids[match["topic"]] = id
-    return DocumentRows(partition_counts=counts, topic_ids=ids)
+    start = lines[at].text.lstrip()
+    if not _JSON_START.match(start):
+        return None
+    number = lines[at].number
+    try:
+        value, end = json.JSONDecoder().raw_decode(start)
+        text = start
+    except (ValueError, RecursionError):
+        text = "\n".join([start, *(line.text for line in lines[at + 1 :])])
+        try:
+            _, end = json.JSONDecoder().raw_decode(text)
+        except (ValueError, RecursionError):
+            end = 0
+    count = text.count("\n", 0, end) + 1
+    # A shell prints its prompt, or the sign of a missing line end, behind the last value.
+    rest = text[end:].partition("\n")[0].strip(", \t\r")
+    if not end or (rest and not (rest == "%" or noise_rule(rest) == "prompt")):
+        count = max(count, _incomplete(lines, at))
+        text = "\n".join([start, *(line.text for line in lines[at + 1 : at + count])])
+        end = len(text)
+    try:
+        value = parse_json(text[:end], where=name, first_line=number)
+    except InputError as error:
+        return FoundText("JSON", error=error, count=count)
+    is_complete = at > 0 and _GENERATED in lines[at - 1].text
+    try:
+        contents, rule = _read_value(value, number, name=name, is_complete=is_complete)
+    except InputError as error:
+        return FoundText("JSON", error=error, count=count, value=value)
+    return FoundText(rule, contents, count=count)
 
 
-def parse_kcat_metadata(document: Mapping[str, object], *, name: str) -> DocumentRows:
-    """Read partition counts from the output of ``kcat -L -J``, which has the key ``topics``."""
-    counts: Counts = {}
-    for index, entry in enumerate(as_array(document["topics"], f"{name}: topics")):
-        where = f"{name}: topics[{index}]"
-        topic = as_object(entry, where)
-        title = as_text(topic.get("topic"), f"{where}.topic")
-        partitions = as_array(topic.get("partitions"), f"{where}.partitions")
-        numbers = [
-            as_integer(as_object(p, where).get("partition"), f"{where}.partitions[{i}].partition")
-            for i, p in enumerate(partitions)
-        ]
-        if sorted(numbers) != list(range(len(numbers))):
-            raise InputError(
-                f"{where}: partition numbers must be 0, 1, 2 and so on without gaps, "
-                f"got {sorted(numbers)}"
-            )
-        add_count(counts, title, len(numbers), where)
-    return DocumentRows(partition_counts=counts)
+def _incomplete(lines: Sequence[Line], at: int) -> int:
+    """Return the number of lines of a JSON value that starts in a line and is not complete."""
+    for count, line in enumerate(lines[at + 1 :], start=1):
+        if line.text.startswith(("{", "[")) or not line.text.strip():
+            return count
+    return len(lines) - at
 
 
-def parse_log_dirs(text: str, *, name: str) -> DocumentRows:
-    """Read the size of every partition, in bytes, from the output of ``kafka-log-dirs.sh``.
-
-    The size of a partition is the size of its largest replica, because the tool does not show
-    the leader. Replicas that are being copied to another directory do not count.
-    """
-    sizes: dict[tuple[str, int], int] = {}
-    for document in embedded_objects(text, name=name, kind="list of log directories"):
-        directories = [
-            each for broker in document.each("brokers") for each in broker.each("logDirs")
-        ]
-        for row in (row for directory in directories for row in directory.each("partitions")):
-            partition = row.text("partition")
-            match = _PARTITION.fullmatch(partition)
-            if match is None:
-                raise InputError(f"{row.where}.partition: must be TOPIC-NUMBER, got {partition!r}")
-            size = row.integer("size")
-            if size < 0:
-                raise InputError(f"{row.where}.size: must be at least 0, got {size}")
-            if row.table.get("isFuture") is not True:
-                key = match["topic"], int(match["number"])
-                sizes[key] = max(size, sizes.get(key, 0))
-    return DocumentRows(sizes=sizes)
-
-
-def parse_reassignment(text: str, *, name: str) -> DocumentRows:
-    """Read partition counts from the partition lists of ``kafka-reassign-partitions.sh``.
-
-    ``--generate`` lists all partitions of its topics. Other lists have only the partitions to
-    move, so they give minimum counts.
-    """
-    numbers: dict[str, set[int]] = {}
-    for document in embedded_objects(text, name=name, kind="list of partitions"):
-        if "partitions" not in document.table:
-            raise InputError(
-                f"{document.where}: the document lists topics but not their partitions; "
-                "use the output of --generate"
-            )
-        for row in document.each("partitions"):
-            numbers.setdefault(row.text("topic"), set()).add(row.count("partition"))
-    counts = {topic: max(listed) + 1 for topic, listed in numbers.items()}
-    if _GENERATED not in text:
-        return DocumentRows(minimum_counts=counts)
-    for topic, count in counts.items():
-        if len(numbers[topic]) != count:
-            raise InputError(
-                f"{name}: the text lists {len(numbers[topic])} partitions of topic {topic!r}, but "
-                f"the highest partition number is {count - 1}; use the complete output of "
-                "--generate"
-            )
-    return DocumentRows(partition_counts=counts)
-
-
-class UnknownFormatError(InputError):
-    """Error: no supported tool writes JSON documents of this form."""
-
-
-class Parser(Protocol):
-    """Function that parses the output of a tool."""
-
-    def __call__(self, text: str, *, name: str) -> DocumentRows:
-        """Parse a text. ``name`` is the name of the file in errors."""
-
-
-def recognise_tool(text: str) -> Parser | None:
-    """Return the parser of the tool that wrote a text, or None if the tool is another one.
-
-    None includes ``kafka-consumer-groups.sh``.
-    """
-    return next((parse for is_output, parse in _TOOLS if is_output(text)), None)
-
-
-def parse_json_documents(text: str, *, name: str) -> DocumentRows:
-    """Parse the JSON documents of one or several tools."""
-    parts: list[DocumentRows] = []
-    for document in read_json_documents(StringIO(text), name=name):
-        if document.error is not None:
-            raise document.error
-        line = int(document.where.rpartition(":")[2])
-        parts.append(_read_document(document.value, line, name=name))
-    return _merge(parts, name)
-
-
-def _read_document(value: object, line: int, *, name: str) -> DocumentRows:
+def _read_value(
+    value: object, line: int, *, name: str, is_complete: bool
+) -> tuple[list[DocumentRows], str]:
+    """Return the contents of a JSON value, and the name of the tool that wrote it."""
     where = f"{name}:{line}"
+    if is_group_json(value):
+        return read_group_json(value, where, line=line), "description of groups"
     if isinstance(value, list):
-        return _merge([_read_document(each, line, name=name) for each in value], name)
+        parts = [_read_value(each, line, name=name, is_complete=is_complete) for each in value]
+        return [one for part, _ in parts for one in part], parts[0][1] if parts else "JSON: []"
     document = JsonFields(as_object(value, where), where)
     table = document.table
-    if "kind" in table:
-        return read_rest_resource(document, line=line)
-    if "status" in table and "error" in table:
-        return read_burrow_lag(document, line=line)
-    if "topics" in table and "error" in table and "request" in table:
-        return read_burrow_consumer(document, line=line)
-    if isinstance(table.get("kafka"), dict) and "consumergroup" in document.inner("kafka").table:
-        return read_metricbeat_event(document, line=line)
-    if "topics" in table and "brokers" in table:
-        return parse_kcat_metadata(table, name=name)
+    if isinstance(table.get("status"), str) and ("data" in table or "errorType" in table):
+        return _prometheus_series(document, line, name=name), "Prometheus"
+    if "version" in table and ("partitions" in table or "topics" in table):
+        return [_reassignment(document, is_complete=is_complete)], "kafka-reassign-partitions.sh"
+    for is_document, read, rule in _DOCUMENTS:
+        if is_document(table):
+            return [read(document, line=line)], rule
     keys = ", ".join(map(repr, list(table)[:5]))
     raise UnknownFormatError(
         f"{where}: not the JSON output of a supported tool; its first keys: {keys}"
     )
 
 
-def _merge(parts: list[DocumentRows], name: str) -> DocumentRows:
+def _is_event(table: Mapping[str, object]) -> bool:
+    kafka = table.get("kafka")
+    return isinstance(kafka, dict) and "consumergroup" in kafka
+
+
+def _kcat_metadata(document: JsonFields) -> DocumentRows:
+    """Read partition counts from the output of ``kcat -L -J``, which has the key ``topics``."""
+    counts: Counts = {}
+    for topic in document.each("topics"):
+        numbers = sorted(partition.integer("partition") for partition in topic.each("partitions"))
+        if numbers != list(range(len(numbers))):
+            raise InputError(
+                f"{topic.where}: partition numbers must be 0, 1, 2 and so on without gaps, "
+                f"got {numbers}"
+            )
+        add_count(counts, topic.text("topic"), len(numbers), topic.where)
+    return DocumentRows(partition_counts=counts)
+
+
+def _log_dirs(document: JsonFields) -> DocumentRows:
+    """Read the size of each partition, in bytes, from the output of ``kafka-log-dirs.sh``.
+
+    The size of a partition is the size of its largest replica, because the tool does not show
+    the leader. Replicas that are being copied to another directory do not count.
+    """
+    sizes: dict[tuple[str, int], int] = {}
+    directories = [each for broker in document.each("brokers") for each in broker.each("logDirs")]
+    for row in (row for directory in directories for row in directory.each("partitions")):
+        partition = row.text("partition")
+        match = _PARTITION.fullmatch(partition)
+        if match is None:
+            raise InputError(f"{row.where}.partition: must be TOPIC-NUMBER, got {partition!r}")
+        size = row.integer("size")
+        if size < 0:
+            raise InputError(f"{row.where}.size: must be at least 0, got {size}")
+        if row.table.get("isFuture") is not True:
+            key = match["topic"], int(match["number"])
+            sizes[key] = max(size, sizes.get(key, 0))
+    return DocumentRows(sizes=sizes)
+
+
+def _reassignment(document: JsonFields, *, is_complete: bool) -> DocumentRows:
+    """Read partition counts from a partition list of ``kafka-reassign-partitions.sh``.
+
+    ``--generate`` lists all partitions of its topics. Other lists have only the partitions to
+    move, so they give minimum counts.
+    """
+    if "partitions" not in document.table:
+        raise InputError(
+            f"{document.where}: the document lists topics but not their partitions; "
+            "use the output of --generate"
+        )
+    numbers: dict[str, set[int]] = {}
+    for row in document.each("partitions"):
+        numbers.setdefault(row.text("topic"), set()).add(row.count("partition"))
+    counts = {topic: max(listed) + 1 for topic, listed in numbers.items()}
+    if not is_complete:
+        return DocumentRows(minimum_counts=counts)
+    for topic, count in counts.items():
+        if len(numbers[topic]) != count:
+            raise InputError(
+                f"{document.where}: the text lists {len(numbers[topic])} partitions of topic "
+                f"{topic!r}, but the highest partition number is {count - 1}; use the complete "
+                "output of --generate"
+            )
+    return DocumentRows(partition_counts=counts)
+
+
+_DOCUMENTS: tuple[tuple[Callable[[Mapping[str, object]], bool], _Reader, str], ...] = (
+    (lambda table: "kind" in table, read_rest_resource, "REST Proxy"),
+    (lambda table: table.keys() >= {"status", "error"}, read_burrow_lag, "Burrow: lag"),
+    (
+        lambda table: table.keys() >= {"topics", "error", "request"},
+        read_burrow_consumer,
+        "Burrow: consumer",
+    ),
+    (_is_event, read_metricbeat_event, "Metricbeat"),
+    (
+        lambda table: table.keys() >= {"topics", "brokers"},
+        lambda document, **_: _kcat_metadata(document),
+        "kcat -L -J",
+    ),
+    (
+        lambda table: "brokers" in table,
+        lambda document, **_: _log_dirs(document),
+        "kafka-log-dirs.sh",
+    ),
+)
+"""Test whether a JSON object is of a tool, its reader, and the name of the tool."""
+
+
+class UnknownFormatError(InputError):
+    """Error: no supported tool writes JSON documents of this form."""
+
+
+def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
+    """Join the states of groups with their numbers of members, which metrics show separately."""
+    joined: dict[object, StateRow] = {}
+    for row in rows:
+        known = joined.get(row.group)
+        if known is None or (known.state == "-") is (row.state == "-"):
+            joined[row.group if known is None else (row.group, row.line)] = row
+            continue
+        state, number = (known, row) if row.state == "-" else (row, known)
+        members = number.members if state.members is None else state.members
+        joined[row.group] = replace(state, members=members)
+    return tuple(joined.values())
+
+
+def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
+    """Merge the contents of several parts of a file. Raise InputError if counts differ."""
     counts: dict[str, int] = {}
+    minimum: dict[str, int] = {}
+    sizes: dict[tuple[str, int], int] = {}
     for part in parts:
         counts = merge_counts(counts, part.partition_counts, where=name)
+        minimum |= {k: max(n, minimum.get(k, 0)) for k, n in part.minimum_counts.items()}
+        sizes |= {k: max(n, sizes.get(k, 0)) for k, n in part.sizes.items()}
     return DocumentRows(
         offsets=tuple(row for part in parts for row in part.offsets),
         members=tuple(row for part in parts for row in part.members),
-        states=tuple(row for part in parts for row in part.states),
-        shows_owners=any(part.shows_owners for part in parts),
+        states=_joined_states([row for part in parts for row in part.states]),
+        shows_owners=any(part.shows_owners for part in parts if part.offsets),
         partition_counts=counts,
+        minimum_counts={k: n for k, n in minimum.items() if n > counts.get(k, 0)},
+        sizes=sizes,
+        topic_ids={k: v for part in parts for k, v in part.topic_ids.items()},
+        cluster=next((part.cluster for part in parts if part.cluster), None),
     )
-
-
-_TOOLS: tuple[tuple[Callable[[str], bool], Parser], ...] = (
-    (lambda text: _COUNT_LABEL in text, parse_topic_description),
-    (lambda text: any(f"{metric}{{" in text for metric in _METRICS), parse_metrics),
-    (lambda text: '"brokers"' in text and bool(_LOG_DIRS_KEY.search(text)), parse_log_dirs),
-    (
-        lambda text: '"version"' in text and ('"partitions"' in text or '"topics"' in text),
-        parse_reassignment,
-    ),
-    (lambda text: text.lstrip().startswith(("{", "[")), parse_json_documents),
-)
-"""Test whether a text is the output of a tool, and its parser. The first match counts."""

@@ -32,9 +32,18 @@ _BYTE_ORDER_MARKS = (
 )
 _DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 CAPTURE_SUFFIXES = (".txt", ".log", ".out", ".csv", ".prom", ".json", ".jsonl")
+_SHOWN_FILES = 5
 _GROUP_KEYS = frozenset({"topics", "members"})
+_DOCUMENT_KEYS = _GROUP_KEYS | {
+    *("id", "state", "protocol", "assignor", "weight_source", "weight_unit"),
+    *("available_weights", "notes"),
+}
 _IMPORT_ERROR = frozenset({"id", "error"})
-_OTHER_TOOLS = frozenset({"kind", "brokers", "version", "status", "request"})
+_OTHER_TOOLS = {
+    *("kind", "brokers", "version", "status", "request", "groupId"),
+    *("group_id", "group_name", "partitions", "offsets", "coordinator"),
+    *("partitionAssignor", "partition_assignor", "consumer_group"),
+}
 
 
 def name_of(path: Path) -> str:
@@ -144,6 +153,8 @@ class SourceText:
     documents: Iterable[str] | None = None
     from_directory: bool = False
     error: InputError | None = None  # why the file cannot be read
+    may_be_unrelated: bool = False  # a file of a directory without suffix
+    unused: str | None = None  # names of files that are not read
 
 
 def source_texts(path: Path, *, stdin: TextIO | None, group: str | None) -> Iterator[SourceText]:
@@ -179,19 +190,26 @@ def is_group_document(document: object) -> bool:
     if not isinstance(document, Mapping):
         return False
     keys = frozenset(document)
-    return keys == _IMPORT_ERROR or bool(keys & _GROUP_KEYS and not keys & _OTHER_TOOLS)
+    if keys & _OTHER_TOOLS or not isinstance(document.get("members", []), list):
+        return False
+    if "topics" in document:
+        return isinstance(document["topics"], Mapping) or keys <= _DOCUMENT_KEYS
+    return keys == _IMPORT_ERROR or ("members" in document and keys <= _DOCUMENT_KEYS)
 
 
 def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
-    files = sorted(
+    every = sorted(
         file
         for file in path.rglob("*")
-        if is_capture(file)
-        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
     )
+    files = [file for file in every if is_capture(file) or not without_gzip(file).suffix]
     if not files:
         kinds = f"files {' or '.join(CAPTURE_SUFFIXES)}, also with {GZIP_SUFFIX}"
         raise InputError(f"{path}: the directory contains no captures ({kinds})")
+    if others := [str(file) for file in every if file not in set(files)]:
+        more = f" and {len(others) - _SHOWN_FILES} more" if len(others) > _SHOWN_FILES else ""
+        yield SourceText(str(path), unused=", ".join(others[:_SHOWN_FILES]) + more)
     for file in files:
         id = group or file.parent.name
         try:
@@ -199,14 +217,19 @@ def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
             error = None if text.strip() else InputError(f"{file}: the file is empty")
         except InputError as unreadable:
             text, error = "", unreadable
+        unrelated = not is_capture(file)
         if error is not None:
-            yield SourceText(str(file), id, from_directory=True, error=error)
+            yield SourceText(
+                str(file), id, from_directory=True, error=error, may_be_unrelated=unrelated
+            )
             continue
         # A directory may hold unrelated JSON files.
         value = _first_value(text)
         complete = isinstance(value, Mapping) and value.keys() >= _GROUP_KEYS
         lines = text.splitlines(keepends=True) if complete else None
-        yield SourceText(str(file), id, text, documents=lines, from_directory=True)
+        yield SourceText(
+            str(file), id, text, documents=lines, from_directory=True, may_be_unrelated=unrelated
+        )
 
 
 def is_capture(file: Path) -> bool:
@@ -230,8 +253,13 @@ def _document_lines(text: str) -> list[str] | None:
     A damaged text with members is a group document, whose parser reports the damage.
     """
     value = _first_value(text)
-    damaged = value is None and text.lstrip().startswith("{") and '"members"' in text
+    first = _FIRST_KEY.match(text)
+    is_kassay = first is not None and first[1] in _DOCUMENT_KEYS
+    damaged = value is None and is_kassay and '"members"' in text
     return text.splitlines(keepends=True) if damaged or is_group_document(value) else None
+
+
+_FIRST_KEY = re.compile(r'\s*\{\s*"(\w+)"')
 
 
 def _first_value(text: str) -> object:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from kassay.experiments.cli.cluster_options import (
     read_cluster,
 )
 from kassay.experiments.cli.groups import SourceOptions
-from kassay.experiments.cli.output import Record, error_record, json_lines, write_text
+from kassay.experiments.cli.output import Record, error_record, json_lines
 from kassay.experiments.sources import anonymize as anonymization
+from kassay.experiments.sources.account import Account
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,
@@ -25,6 +26,7 @@ from kassay.experiments.sources.capture_files import (
 )
 from kassay.experiments.sources.kind_texts import read_connect_cluster
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.documents.output_files import write_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +41,20 @@ class ImportCommandOptions:
         metavar="PATH...",
     )
     group: list[str] | None = option(
-        None,
-        "For captures: id to use for groups without an id. For a cluster: id of a group to read, "
-        "repeatable.",
-        show_default="captures: the file name; cluster: all groups",
+        None, "Id of a group to import; repeatable.", show_default="all groups"
     )
     connect_url: str | None = option(
         None,
         "REST interface of a worker of a Kafka Connect cluster to read, such as "
         "http://worker:8083.",
         metavar="URL",
+    )
+    account: bool = option(
+        False,
+        "Print how each line of each capture is used: by which table or rule, as noise by which "
+        "rule, or as an error; to standard error.",
+        "--account",
+        "-v",
     )
     skip_empty: bool = option(False, "Skip groups without members.")
     anonymize: bool = option(
@@ -90,17 +96,25 @@ def import_(
     Example: `kassay import --bootstrap-server broker:9092 --group orders | kassay compare -`
     """
     groups = list(options.group or ())
-    _check_usage(options, cluster, source_data, groups)
+    _check_usage(options, cluster, source_data)
     known = source_data.import_options()
     empty = EmptyGroups.SKIP if options.skip_empty else EmptyGroups.KEEP
     if options.connect_url is not None:
         document = read_connect_cluster(
-            options.connect_url, timeout=cluster.timeout, id=groups[0] if groups else None
+            options.connect_url, timeout=cluster.timeout, id=source_data.name
         )
         imported = iter([ImportedGroup.of_document(document.id, document)])
     elif cluster.bootstrap_server is None:
-        id = groups[0] if groups else None
-        imported = import_groups(options.paths or (), known, stdin=sys.stdin, group=id, empty=empty)
+        imported = import_groups(
+            options.paths or (),
+            known,
+            stdin=sys.stdin,
+            empty=empty,
+            on_account=_print_account if options.account else None,
+            is_joined=True,
+        )
+        if groups:
+            imported = _selected(imported, groups)
         if known.together:
             imported = join_imported(imported)
     else:
@@ -108,11 +122,25 @@ def import_(
     _write(imported, options)
 
 
+def _selected(imported: Iterable[ImportedGroup], ids: Sequence[str]) -> Iterator[ImportedGroup]:
+    """Yield the groups with the ids, errors that belong to no group, and an error if one lacks."""
+    found = list(imported)
+    names = sorted(one.id for one in found if one.id is not None)
+    yield from (one for one in found if one.id is None or one.id in ids)
+    for id in dict.fromkeys(ids):
+        if id not in names:
+            shown = ", ".join(names) or "none"
+            yield ImportedGroup(
+                id, error=f"the input contains no group {id!r}; its groups: {shown}"
+            )
+
+
+def _print_account(account: Account) -> None:
+    typer.echo(str(account), err=True)
+
+
 def _check_usage(
-    options: ImportCommandOptions,
-    cluster: SampledClusterOptions,
-    source_data: SourceOptions,
-    groups: list[str],
+    options: ImportCommandOptions, cluster: SampledClusterOptions, source_data: SourceOptions
 ) -> None:
     if options.names is not None and not options.anonymize:
         raise typer.BadParameter("--names requires --anonymize")
@@ -123,10 +151,6 @@ def _check_usage(
             )
         return
     check_cluster_usage("PATH", bool(options.paths), cluster, source_data)
-    if cluster.bootstrap_server is None and len(groups) > 1:
-        raise typer.BadParameter(
-            f"--group must be given at most once with captures, got {len(groups)} times"
-        )
 
 
 def _write(imported: Iterator[ImportedGroup], options: ImportCommandOptions) -> None:
@@ -134,6 +158,8 @@ def _write(imported: Iterator[ImportedGroup], options: ImportCommandOptions) -> 
     if not found:
         print_note("the input contains no group")
     for one in found:
+        if one.unused is not None:
+            print_note(one.unused)
         if one.skipped is not None:
             print_note(f"skipped {one.id!r}: {one.skipped}")
     if options.anonymize:

@@ -141,7 +141,8 @@ def plan(
     others = states_of_documents(
         output_format, limits.interruptible_limits(), output=options.output
     )
-    parsed = consumer_groups(source, output_format, others)
+    # The text has the notes of each group.
+    parsed = consumer_groups(source, output_format, others, print_notes=not options.is_text)
     _plan_groups(parsed, options, source, objective, limits)
 
 

@@ -340,7 +340,10 @@ class LiveCluster:
 
     def _permanent_errors(self) -> list[KafkaError]:
         """Return the connection errors that no retry can resolve."""
-        return [e for code in _PERMANENT for e in self._connection_errors if e.code() == code]
+        found = [e for code in _PERMANENT for e in self._connection_errors if e.code() == code]
+        is_down = any(e.code() == _ALL_BROKERS_DOWN for e in self._connection_errors)
+        refused = [e for e in self._connection_errors if is_down and "refused" in e.str()]
+        return [*found, *refused]
 
     def _topic_answer(self, future: "Future[Any]") -> Any:
         """Return the response, or None if the topic is unknown or the partition has no leader."""

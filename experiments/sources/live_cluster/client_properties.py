@@ -87,7 +87,13 @@ def load_librdkafka_settings(path: Path) -> dict[str, str]:
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise InputError(f"{path}: the file must be text in UTF-8, got byte 0x{byte:02x}") from None
-    return librdkafka_settings(parse_properties(text, name=str(path)), name=str(path))
+    properties = parse_properties(text, name=str(path))
+    for item in properties.values():
+        is_file = item.key.startswith("ssl.") and item.key.endswith(".location")
+        if is_file and not Path(item.value).is_file():
+            message = f"{item.key}: no such file: {item.value}"
+            raise error_at(str(path), item.line, message)
+    return librdkafka_settings(properties, name=str(path))
 
 
 def parse_properties(text: str, *, name: str) -> dict[str, Property]:

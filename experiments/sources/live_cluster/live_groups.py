@@ -13,6 +13,7 @@ from kassay.experiments.sources.capture_files import (
     imported_group,
     measured_speeds,
 )
+from kassay.experiments.sources.document_rows import DocumentRows
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     Cluster,
     ClusterReading,
@@ -115,13 +116,12 @@ def build_live_group(
     the number of consumed messages per partition, if it is given.
     """
     topics = reading.topics
-    known = replace(
-        options,
+    content = DocumentRows(
         partition_counts={name: topic.partitions for name, topic in topics.items()},
-        minimum_counts=None,
+        sizes=options.content.sizes,
         topic_ids={name: topic.id for name, topic in topics.items() if topic.id is not None},
     )
-    group = build_group(_observed_group(reading), known)
+    group = build_group(_observed_group(reading), replace(options, content=content))
     members, notes = group.members, (*group.notes, *_notes(reading, options))
     if consumed is not None:
         speeds = measured_speeds(group, consumed)

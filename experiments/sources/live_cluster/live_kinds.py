@@ -11,13 +11,13 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
 )
 from kassay.experiments.sources.live_cluster.kafka_python import UnreadableDescriptionError
 from kassay.reference.documents.kind_documents import (
-    ASSUMED,
     Kind,
     KindDocument,
     parse_kind_document,
     parse_task,
 )
 from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import ASSUMED
 from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION
 from kassay.reference.protocol.streams_messages import (

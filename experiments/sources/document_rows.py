@@ -1,0 +1,171 @@
+"""Contents of documents and texts of tools: rows, partition counts and sizes."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kassay.experiments.sources.table_rows import (
+    MemberRow,
+    OffsetRow,
+    ParsedTable,
+    StateRow,
+    TableKind,
+)
+from kassay.reference.documents.input_files import (
+    as_array,
+    as_integer,
+    as_object,
+    as_optional_integer,
+    as_optional_text,
+    as_text,
+    format_value,
+)
+from kassay.reference.model.errors import InputError
+
+_MAX_COUNT = 2**31
+Counts = dict[str, int]
+"""Partition count by topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRows:
+    """Table rows, partition counts and sizes that one document of a tool contains.
+
+    Partition counts are by topic.
+    """
+
+    offsets: Sequence[OffsetRow] = ()
+    members: Sequence[MemberRow] = ()
+    states: Sequence[StateRow] = ()
+    shows_owners: bool = True  # the format can show owners
+    partition_counts: Counts = field(default_factory=dict)
+    minimum_counts: Counts = field(default_factory=dict)  # lower bounds of partition counts
+    sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)  # bytes per partition
+    topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
+    cluster: str | None = None
+
+    def without_rows(self) -> "DocumentRows":
+        """Return a copy with nothing but the partition counts, sizes and topic ids."""
+        return replace(self, offsets=(), members=(), states=())
+
+    def tables(self) -> list[ParsedTable]:
+        """Return the rows as tables, like those that ``kafka-consumer-groups.sh`` prints."""
+        owners = ("CONSUMER-ID",) if self.shows_owners else ()
+        columns = ("TOPIC", "PARTITION", "LAG", *owners)
+        tables = (
+            (TableKind.OFFSETS, columns, tuple(self.offsets)),
+            (TableKind.MEMBERS, ("CONSUMER-ID",), tuple(self.members)),
+            (TableKind.STATE, ("STATE",), tuple(self.states)),
+        )
+        return [
+            ParsedTable(kind, columns, rows, 1, cluster=self.cluster)
+            for kind, columns, rows in tables
+            if rows
+        ]
+
+
+NO_ROWS = DocumentRows()
+
+
+def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Counts:
+    """Merge two dicts of partition counts by topic. Raise InputError if counts differ."""
+    merged = dict(left)
+    for topic, count in right.items():
+        add_count(merged, topic, count, where)
+    return merged
+
+
+def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
+    """Add the partition count of a topic. Raise InputError if the topic has another count."""
+    if counts.setdefault(topic, count) != count:
+        raise InputError(
+            f"{where}: topic {topic!r} has {count} partitions here, "
+            f"but {counts[topic]} in another part of the input"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFields:
+    """Typed access to the fields of a JSON object.
+
+    A missing value, or one of another type, is an InputError that states its position. The optional
+    values are None if they are missing or null.
+
+    Examples
+    --------
+    >>> JsonFields({"partition": -1}, "lag.json: status").count("partition")
+    Traceback (most recent call last):
+    kassay...InputError: lag.json: status.partition: must be from 0 to 2147483647, got -1
+    """
+
+    table: Mapping[str, object]
+    where: str
+
+    def inner(self, key: str) -> "JsonFields":
+        """Return the JSON object at a key."""
+        where = f"{self.where}.{key}"
+        return JsonFields(as_object(self._required(key), where), where)
+
+    def optional_inner(self, key: str) -> "JsonFields | None":
+        """Return the JSON object at a key, or None."""
+        return None if self.table.get(key) is None else self.inner(key)
+
+    def each(self, key: str) -> list["JsonFields"]:
+        """Return the JSON objects in the array at a key."""
+        where = f"{self.where}.{key}"
+        return [
+            JsonFields(as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
+            for index, value in enumerate(as_array(self._required(key), where))
+        ]
+
+    def text(self, key: str) -> str:
+        """Return the string at a key, which must not be empty."""
+        value = as_text(self._required(key), f"{self.where}.{key}")
+        if not value:
+            raise InputError(f"{self.where}.{key}: must not be empty")
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        """Return the string at a key, or None, also for an empty string."""
+        return as_optional_text(self.table.get(key), f"{self.where}.{key}") or None
+
+    def integer(self, key: str) -> int:
+        """Return the integer at a key."""
+        return as_integer(self._required(key), f"{self.where}.{key}")
+
+    def optional_integer(self, key: str) -> int | None:
+        """Return the integer at a key, or None."""
+        return as_optional_integer(self.table.get(key), f"{self.where}.{key}")
+
+    def count(self, key: str) -> int:
+        """Return the partition number or partition count at a key, from 0 to 2^31 - 1."""
+        value = self.integer(key)
+        if not 0 <= value < _MAX_COUNT:
+            raise InputError(
+                f"{self.where}.{key}: must be from 0 to {_MAX_COUNT - 1}, got {format_value(value)}"
+            )
+        return value
+
+    def _required(self, key: str) -> object:
+        if key not in self.table:
+            raise InputError(f"{self.where}: missing key {key!r}")
+        return self.table[key]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundText:
+    """Lines of a tool: the rule, their number, and their contents or why they are invalid.
+
+    ``value`` is a JSON value of no known tool. ``is_weak`` is set for a name and a number, and
+    ``is_noise`` for lines that are not used.
+    ``group`` is the group of tables below the lines.
+    """
+
+    rule: str
+    contents: Sequence[DocumentRows] = ()
+    error: InputError | None = None
+    count: int = 1
+    value: object = None
+    is_weak: bool = False
+    is_noise: bool = False
+    group: str | None = None

@@ -1,0 +1,290 @@
+"""Read the texts about groups and topics of rpk, kaf, kcl, kafkactl, kcat and Java programs.
+
+Each reader gets the lines of a capture and a position, and returns what stands there, or None.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+
+import yaml
+
+from kassay.experiments.sources.document_rows import DocumentRows, FoundText
+from kassay.experiments.sources.group_json import is_group_json, read_group_json
+from kassay.experiments.sources.table_rows import Assignment, OffsetRow, StateRow
+from kassay.experiments.sources.text_lines import Line
+from kassay.reference.documents.input_files import error_at
+from kassay.reference.model.errors import InputError
+
+_SUMMARY = re.compile(
+    r"(GROUP|COORDINATOR(-NODE|-PARTITION)?|STATE|BALANCER|MEMBERS|TOTAL-LAG|ERROR)(\s+(\S.*))?"
+)
+
+
+_PLAIN = re.compile(r"\S+(?<!\.\.\.)")
+"""Id of a group in a line of its own. With blanks, it could be two texts on one line."""
+
+
+def read_rpk_summary(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
+    """Read the lines above the table of ``rpk group describe``: key and value per line."""
+    found: dict[str, str] = {}
+    for line in lines[at:]:
+        match = _SUMMARY.fullmatch(line.text.strip())
+        if match is None or match[1] in found:
+            break
+        found[match[1]] = (match[4] or "").strip()
+        if len(found) == 2 and not (match[1].startswith("COORDINATOR") and "GROUP" in found):
+            return None
+    if len(found) < 2:
+        return None
+    group, number = found["GROUP"], lines[at].number
+    is_complete = {"STATE", "MEMBERS", "BALANCER"} <= found.keys() and found["STATE"].isalpha()
+    if not (is_complete and _PLAIN.fullmatch(group)) or not any(
+        key.startswith("COORDINATOR") for key in found
+    ):
+        message = "the summary of rpk group describe is not complete"
+        return FoundText("rpk", error=error_at(name, number, message), count=len(found))
+    return _described(found, "rpk", lines[at], name, count=len(found), is_entered=True)
+
+
+def _described(
+    value: Mapping[str, object],
+    rule: str,
+    line: Line,
+    name: str,
+    *,
+    count: int = 1,
+    is_entered: bool = False,
+) -> FoundText:
+    """Return the group that the values of a text describe, or why they are invalid.
+
+    With ``is_entered``, tables below the lines are about the group.
+    """
+    try:
+        contents = read_group_json(value, f"{name}:{line.number}", line=line.number)
+    except InputError as error:
+        return FoundText(rule, error=error, count=count)
+    group = contents[0].states[0].group if is_entered else None
+    return FoundText(rule, contents, count=count, group=group)
+
+
+_PARTITIONS = re.compile(r"(?P<topic>[\w.-]+)\s+(=> )?\[(?P<numbers>[\d ]*)\]")
+_KAF_OFFSET = re.compile(r"(\d+)\s+(-?\d+)\s+(-?\d+)\s+(-?\d+)(\s+\S.*)?")
+_KAF_NOISE = re.compile(
+    r"|Protocol Type:.*|Offsets:|Partition\s+Group Offset.*|Total\s.*|Topic\s+Partitions|"
+    r"[-\s]+|(Metadata|UUID|UserEndpoint):.*|Assignments:"
+)
+_KAF_KEY = re.compile(r"(Group ID|State|Protocol|Host):\s*(\S+)?")
+_BLOCK = re.compile(r"(\S+):")
+
+
+def read_kaf(  # noqa: C901, PLR0912 - one branch per kind of line
+    lines: Sequence[Line], at: int, name: str
+) -> FoundText | None:
+    """Read the output of ``kaf group describe``, which shows clients and hosts, no member ids."""
+    if not lines[at].text.lstrip().startswith("Group ID:"):
+        return None
+    values: dict[str, str] = {}
+    offsets: dict[tuple[str, int], tuple[int, int, int]] = {}
+    owned: list[tuple[str, Assignment]] = []  # by client and host
+    block, has_members, count = "", False, 0
+    for line in lines[at:]:
+        text = line.text.strip()
+        if text.endswith("..."):
+            break
+        if match := _KAF_KEY.fullmatch(text):
+            if match[1] == "Group ID" and count:
+                break
+            values[match[1]] = match[2] or ""
+            if match[1] == "Host":
+                owned.append((f"{block}_{match[2] or ''}", ()))
+        elif text == "Members:":
+            has_members = True
+        elif match := _KAF_OFFSET.fullmatch(text):
+            offsets[block, int(match[1])] = (int(match[2]), int(match[3]), int(match[4]))
+        elif (match := _PARTITIONS.fullmatch(text)) and owned:
+            client, before = owned[-1]
+            owned[-1] = (client, (*before, _topic_numbers(match)))
+        elif "Not available" in text:
+            message = "this release of kaf does not show assignments; add the output of rpk or kcl"
+            return FoundText("kaf", error=error_at(name, line.number, message), count=count + 1)
+        elif match := _BLOCK.fullmatch(text) if text not in ("Offsets:", "Assignments:") else None:
+            block = match[1]
+        elif not _KAF_NOISE.fullmatch(text):
+            break
+        count += 1
+    group, number = values.get("Group ID", ""), lines[at].number
+    if not (has_members and _PLAIN.fullmatch(group) and values.get("State", "").isalpha()):
+        message = "the output of kaf group describe is not complete"
+        return FoundText("kaf", error=error_at(name, number, message), count=count)
+    owners = {
+        (topic, n): client for client, topics in owned for topic, numbers in topics for n in numbers
+    }
+    rows = []
+    for topic, n in sorted({*owners, *offsets}):
+        current, end, lag = offsets.get((topic, n), (None, None, None))
+        owner = owners.get((topic, n))
+        rows.append(OffsetRow(number, group, topic, n, current, end, lag, owner=owner))
+    protocol = values.get("Protocol") or None
+    state = StateRow(number, group, values["State"], strategy=protocol, members=len(owned))
+    return FoundText("kaf", [DocumentRows(offsets=rows, states=[state])], count=count, group=group)
+
+
+def _topic_numbers(match: re.Match[str]) -> tuple[str, tuple[int, ...]]:
+    return match["topic"], tuple(map(int, match["numbers"].split()))
+
+
+_KCL_KEY = re.compile(r"(ID|STATE|PROTO TYPE|PROTO|MEMBERS|ERROR)\s*(?<=\s)(\S.*)?")
+
+
+def read_kcl(  # noqa: C901 - one branch per kind of line
+    lines: Sequence[Line], at: int, name: str
+) -> FoundText | None:
+    """Read the output of ``kcl group describe -v``."""
+    values: dict[str, str] = {}
+    members: list[dict[str, object]] = []
+    assigned: list[object] = []  # of the last member
+    count = 0
+    for line in lines[at:]:
+        text = line.text.strip()
+        words = re.split(r"\s{2,}|\t", text)
+        if match := _KCL_KEY.fullmatch(text):
+            if match[1] in values:
+                break
+            values[match[1]] = match[2] or ""
+            if len(values) == 2 and (next(iter(values)) != "ID" or match[1] != "STATE"):
+                return None
+        elif len(values) < 2:
+            return None
+        elif (match := _PARTITIONS.fullmatch(text)) and members:
+            assigned.append(list(_topic_numbers(match)))
+        elif len(words) >= 4 and " " not in words[0] and words[3].startswith(("/", "[")):
+            assigned = []
+            members.append(
+                dict(zip(("memberid", "instance", "client", "host"), words, strict=False))
+                | {"assignment": assigned}
+            )
+        elif text not in ("", "ASSIGNMENTS") and not text.startswith("MEMBER ID"):
+            break
+        count += 1
+    if len(values) < 2:
+        return None
+    group, number = values["ID"], lines[at].number
+    is_complete = _PLAIN.fullmatch(group) and values["STATE"].isalpha()
+    if not is_complete or values.get("ERROR") not in ("<nil>", ""):
+        message = "the output of kcl group describe is not complete, or shows an error"
+        return FoundText("kcl", error=error_at(name, number, message), count=count)
+    if values.get("MEMBERS") != str(len(members)):
+        message = f"group {group!r} has {values.get('MEMBERS')} members, {len(members)} are shown"
+        return FoundText("kcl", error=error_at(name, number, message), count=count)
+    described = {"group": group, "state": values["STATE"], "protocol": values.get("PROTO")}
+    return _described({**described, "members": members}, "kcl", lines[at], name, count=count)
+
+
+_DESCRIPTION = re.compile(
+    r"\(groupId=(?P<group>.*?), isSimpleConsumerGroup=(true|false), members=(?P<members>.*?), "
+    r"partitionAssignor=(?P<assignor>[^,]*), (type=(?P<type>\w+), )?(group|s)[sS]?tate="
+    r"(?P<state>\w+), coordinator=(?P<rest>.*?authorizedOperations=[^)]*\)?)"
+)
+_MEMBER = re.compile(
+    r"\(memberId=(?P<memberid>.*?), groupInstanceId=(?P<instance>.*?), clientId=(?P<client>.*?), "
+    r"host=(?P<host>[^,]*), assignment=\((topicPartitions=)?(?P<assignment>[^()]*)\)"
+    r"(, targetAssignment=[^()]*(\((topicPartitions=)?(?P<targetassignment>[^()]*)\))?[^()]*)?"
+    r"(, memberEpoch=\w*(\[(?P<memberepoch>\d+)\])?)?[^()]*\)"
+)
+
+
+def read_admin_client(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
+    """Read descriptions of groups that a Java program has printed: ``(groupId=orders, ...``."""
+    line = lines[at]
+    if "groupId=" not in line.text or "isSimpleConsumerGroup=" not in line.text:
+        return None
+    groups = []
+    for match in _DESCRIPTION.finditer(line.text):
+        members = [
+            {
+                key: _names(value) if key.endswith("assignment") else value
+                for key, value in one.groupdict().items()
+                if value not in _NULL
+            }
+            for one in _MEMBER.finditer(match[0])
+        ]
+        if len(members) != match["members"].count("memberId="):
+            break
+        epoch = re.search(r"groupEpoch=(\d+)", line.text) if match["type"] == "Consumer" else None
+        assignor = match["assignor"].strip("'\"")
+        described = {"group": match["group"], "state": match["state"], "assignor": assignor}
+        if epoch is not None:
+            described["groupepoch"] = epoch[1]
+        groups.append({**described, "members": members})
+    if len(groups) < line.text.count("isSimpleConsumerGroup="):
+        error = error_at(name, line.number, "the description of a group is not complete", line.text)
+        return FoundText("AdminClient", error=error)
+    return _described({"groups": groups}, "AdminClient", line, name)
+
+
+_NULL = (None, "null", "Optional.empty")
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part]
+
+
+def read_yaml(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
+    """Read a group as ``kafkactl describe consumer-group -o yaml`` prints it."""
+    start = re.fullmatch(r"(\s*)[Gg]roup:\s*", lines[at].text)
+    if start is None:
+        return None
+    texts = [lines[at].text.strip()]
+    for line in lines[at + 1 :]:
+        text = line.text.removeprefix(start[1])
+        if not re.match(r"\s+\S|- |[A-Za-z]+:", text) or text.startswith("group:"):
+            break
+        texts.append(text)
+    where, number, count = f"{name}:{lines[at].number}", lines[at].number, len(texts)
+    try:
+        value = yaml.safe_load("\n".join(texts))
+        if not is_group_json(value):
+            return None
+        contents = read_group_json(value, where, line=number)
+    except (yaml.YAMLError, InputError) as error:
+        message = str(error).partition("\n")[0]
+        problem = error if isinstance(error, InputError) else error_at(name, number, message)
+        return FoundText("kafkactl", error=InputError(str(problem)), count=count)
+    if "members" in value:
+        return FoundText("kafkactl", contents, count=count)
+    # The text is cut, or an option has hidden them.
+    missing = error_at(name, number, "the description of the group has no members")
+    return FoundText("kafkactl", error=missing, count=count)
+
+
+_KCAT_TOPIC = re.compile(r'topic "(?P<topic>[^"]+)" with (?P<count>\d+) partitions:(?P<error>.*)')
+_KCAT_PARTITION = re.compile(r"partition \d+, leader -?\d+, replicas: .*")
+_KCAT_OTHER = re.compile(
+    r"Metadata for (all topics|\S+) \(from broker .*\):|\d+ (brokers|topics):|"
+    r"broker -?\d+ at \S+( \(controller\))?"
+)
+
+
+def read_kcat(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
+    """Read a topic with its partitions, or another line, of the output of ``kcat -L``."""
+    text = lines[at].text.strip()
+    match = _KCAT_TOPIC.fullmatch(text)
+    if match is None:
+        return FoundText("kcat -L") if _KCAT_OTHER.fullmatch(text) else None
+    rest = takewhile(lambda one: _KCAT_PARTITION.fullmatch(one.text.strip()), lines[at + 1 :])
+    shown, stated = sum(1 for _ in rest), int(match["count"])
+    if shown != stated:
+        message = f"topic {match['topic']!r} has {stated} partitions, {shown} are shown"
+        error = error_at(name, lines[at].number, message)
+        return FoundText("kcat -L", error=error, count=shown + 1)
+    counts = {} if match["error"].strip() else {match["topic"]: stated}
+    return FoundText("kcat -L", [DocumentRows(partition_counts=counts)], count=shown + 1)
+
+
+Reader = Callable[[Sequence[Line], int, str], FoundText | None]
+READERS: tuple[Reader, ...] = (
+    *(read_rpk_summary, read_kaf, read_kcl),
+    *(read_admin_client, read_yaml, read_kcat),
+)
+"""Readers in the order in which they are tried."""

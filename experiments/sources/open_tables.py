@@ -1,0 +1,253 @@
+"""Tables of a capture while it is read, and checks that their rows agree."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kassay.experiments.sources.account import Problem
+from kassay.experiments.sources.csv_tables import split_csv_row
+from kassay.experiments.sources.kind_texts import is_share_cell, read_tasks
+from kassay.experiments.sources.recognise_library import client_id_of
+from kassay.experiments.sources.table_rows import (
+    FIELDS,
+    Cells,
+    Header,
+    MemberRow,
+    OffsetRow,
+    OtherRow,
+    ParsedTable,
+    TableKind,
+    TableRow,
+    build_row,
+    matches_columns,
+    split_row,
+)
+
+_NO_CONSUMER = ("none", "-", "unknown")
+_SHARE_COLUMNS = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT")
+# A cut cell of these columns fails another check.
+_CHECKED_COLUMNS = ("ASSIGNMENT", "UPGRADED")
+_ID_COLUMNS = ("CLIENT-ID", "CONSUMER-ID", "OWNER", "Owner")
+_LOG_MESSAGE = re.compile(
+    r" (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |\((org|kafka)\.[\w.$]+\)\s*$|"
+    r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Consumer group '|\b(WARN(ING)?|Warning|ERROR):? "
+)
+_MARK = re.compile(r"\s*([$#>%;*~+]+|//|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|Warning)[:\]])\s")
+"""Sign of a prompt, comment or message in front of a row."""
+_SIGNS = "-+*~"
+"""Signs of differences and emphasis, which names can start with."""
+_UNIQUE_ID = re.compile(r"(.*-)?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|[\w-]{22}")
+
+
+@dataclass(slots=True)
+class OpenTable:
+    """Table to which rows are added."""
+
+    header: Header
+    group: str | None
+    rows: list[TableRow] = field(default_factory=list)
+    cells: list[Cells] = field(default_factory=list)  # of the rows
+    is_wrapped: bool = False  # the header has several lines
+    shifted: list[int] = field(default_factory=list)  # lines that start left of their column
+    has_aligned: bool = False  # a row whose second cell stands below its name
+
+    def split(self, text: str) -> Cells | None:
+        """Return the cells of a line, or None if the line is no row of this table."""
+        if _MARK.match(text):
+            return None
+        if self.header.is_csv:
+            return split_csv_row(text, self.header, matches_columns)
+        if self.header.kind is TableKind.OTHER_OFFSETS:
+            return None
+        cells = split_row(text, self.header, matches_columns)
+        if cells is None or _LOG_MESSAGE.search(cells[self.header.names[-1]]):
+            return None
+        if "ASSIGNMENTS" in cells and (
+            read_tasks(cells["ASSIGNMENTS"]) is None
+            or not (cells["ASSIGNMENTS"] or text.endswith((" ", "\t", "|")))
+        ):
+            return None
+        return cells
+
+    def add(self, cells: Cells, line: int, text: str = "") -> None:
+        """Add a row. ``text`` is its line, for a row that is not wrapped."""
+        self.rows.append(build_row(self.header.kind, cells, line=line))
+        self.cells.append(cells)
+        if text and self.header.gap > 1:
+            start, first = self.header.starts[1], cells[self.header.names[0]]
+            is_aligned = (
+                text[start - 1 : start + 1].startswith(" ") and text[start : start + 1] > " "
+            )
+            self.has_aligned |= is_aligned
+            if not is_aligned and len(text) - len(text.lstrip()) + len(first) < start - 1:
+                self.shifted.append(line)
+
+    @property
+    def rule(self) -> str:
+        """Name of the table in the account."""
+        return f"{self.header.kind} table"
+
+
+def names_group(table: OpenTable) -> bool:
+    """Return whether a table has a column for groups."""
+    return table.header.names[0] in ("GROUP", "Group") or "GROUP" in table.header.names
+
+
+def has_blank(cells: Cells) -> bool:
+    """Return whether a name in a row contains a blank."""
+    return any(
+        " " in value
+        for name, value in cells.items()
+        if name not in ("ASSIGNMENT", "ASSIGNMENTS", "COORDINATOR (ID)")
+    )
+
+
+def parsed_table(table: OpenTable) -> ParsedTable:
+    """Return a table with typed rows. A members table of share groups gets their kind.
+
+    Old releases of ``kafka-consumer-groups.sh`` print the columns of share groups, with assignments
+    such as ``orders(0,1)`` instead of ``orders:0,1``.
+    """
+    header = table.header
+    kind, rows = header.kind, tuple(table.rows)
+    if header.names == _SHARE_COLUMNS and any(
+        is_share_cell(cells["ASSIGNMENT"]) for cells in table.cells
+    ):
+        kind = TableKind.SHARE
+        rows = tuple(
+            OtherRow(row.line, tuple(cells.values()))
+            for row, cells in zip(table.rows, table.cells, strict=True)
+        )
+    warns = not header.is_csv
+    return ParsedTable(kind, header.names, rows, header.line, table.group, states_rebalances=warns)
+
+
+def is_cell_complete(cells: Cells, column: str, others: Iterable[TableRow]) -> bool:
+    """Return whether the cell at the end of the text is certainly complete, that is, not cut."""
+    value = cells[column]
+    if column in _CHECKED_COLUMNS:
+        return True
+    if column not in _ID_COLUMNS:
+        return False
+    # A cut value does not occur in another row.
+    if value in _NO_CONSUMER or value in {getattr(row, FIELDS[column][0], None) for row in others}:
+        return True
+    # The member id of the classic protocol is the client id and a UUID.
+    return column == "CLIENT-ID" and value == client_id_of(cells.get("CONSUMER-ID", ""))
+
+
+def contradictions(tables: Sequence[OpenTable]) -> Iterator[Problem]:
+    """Yield the rows of a table that contradict each other, which indicates damage."""
+    names = {cells[table.header.names[0]] for table in tables for cells in table.cells}
+    for table in tables:
+        yield from _other_starts(table, names)
+        consumers: dict[tuple[str | None, str], OffsetRow] = {}
+        seen: set[tuple[str | None, str]] = set()
+        for row in table.rows:
+            message = None
+            if isinstance(row, MemberRow):
+                message = _wrong_count(row)
+                title = f"member {row.consumer_id!r}"
+            elif isinstance(row, OffsetRow):
+                message = _other_consumer(row, consumers)
+                title = "" if row.topic is None else f"{row.topic}-{row.partition}"
+            else:
+                continue
+            if title and (row.group, title) in seen:
+                message = message or f"{title} has two rows"
+            seen.add((row.group, title))
+            if message is not None:
+                yield Problem(row.line, message, "", row.group or table.group, count=0)
+
+
+def _other_starts(table: OpenTable, names: Collection[str]) -> Iterator[Problem]:
+    """Yield the rows that lack their start, or that have a sign in front of a known name."""
+    group = None if names_group(table) else table.group
+    for row, cells in zip(table.rows, table.cells, strict=True):
+        name = cells[table.header.names[0]]
+        if name[:1] in _SIGNS and len(name) > 1 and name.lstrip(_SIGNS) in names:
+            message = f"{name!r} may be {name.lstrip(_SIGNS)!r} with a sign in front of it"
+            yield Problem(row.line, message, "", group, count=0)
+    for line in table.shifted if table.has_aligned else ():
+        yield Problem(line, "the start of the row may be missing", "", group, count=0)
+
+
+def rows_after_damage(
+    problems: Sequence[Problem], tables: Sequence[OpenTable]
+) -> Iterator[Problem]:
+    """Yield rows that follow a damaged row and are the first of their group: the rest of it."""
+    damaged = {one.line + one.count: one for one in problems if one.group is not None}
+    seen: set[str | None] = set()
+    for table in tables:
+        for row in table.rows:
+            group = getattr(row, "group", None)
+            problem = damaged.get(row.line)
+            if problem is not None and group not in seen | {problem.group, None}:
+                message = "the row may be the rest of the damaged line above it"
+                yield Problem(row.line, message, "", group, count=0)
+            seen.add(group)
+
+
+def headers_without_rows(tables: Sequence[OpenTable]) -> Iterator[Problem]:
+    """Yield the headers of a text that has nothing but headers: their rows are missing."""
+    kinds = (TableKind.OFFSETS, TableKind.MEMBERS, TableKind.STATE)
+    for table in tables if not any(table.rows for table in tables) else ():
+        if table.header.kind in kinds:
+            message = "the table has no rows"
+            yield Problem(table.header.line, message, "", table.group, count=0)
+
+
+def consumers_of_two_groups(tables: Sequence[OpenTable]) -> Iterator[Problem]:
+    """Yield the rows that show a consumer of another group, because member ids are unique."""
+    groups: dict[str, str | None] = {}
+    for table in tables:
+        for row in table.rows:
+            id = getattr(row, "consumer_id", None)
+            if id is None or not _UNIQUE_ID.fullmatch(id):
+                continue
+            group = getattr(row, "group", None) or table.group
+            first = groups.setdefault(id, group)
+            if group is not None and first not in (None, group):
+                message = f"consumer {id!r} is also in group {first!r}"
+                for each in (first, group):
+                    yield Problem(row.line, message, "", each, count=0)
+
+
+def _wrong_count(row: MemberRow) -> str | None:
+    if row.partitions is None or (row.assignment is None and row.unnamed is None):
+        return None
+    named = [numbers for _, numbers in row.assignment or ()]
+    listed = sum(map(len, (*named, *(row.unnamed or ()))))
+    if listed == row.partitions:
+        return None
+    return f"member {row.consumer_id!r} has {row.partitions} partitions but lists {listed}"
+
+
+def wrong_lag(row: OffsetRow) -> str | None:
+    """Return why the lag does not follow from the offsets beside it, or None if it does."""
+    title = f"{row.topic}-{row.partition}"
+    if row.current is None or row.end is None:
+        return (
+            None
+            if row.lag is None
+            else f"{title} has lag {row.lag}, but one of its offsets is missing"
+        )
+    expected = row.end - row.current
+    if row.lag == expected or (row.lag == 0 and expected < 0) or row.current < 0:
+        return None
+    shown = "no lag" if row.lag is None else f"lag {row.lag}"
+    return f"{title} has {shown}, but LOG-END-OFFSET - CURRENT-OFFSET is {expected}"
+
+
+def _other_consumer(
+    row: OffsetRow, consumers: dict[tuple[str | None, str], OffsetRow]
+) -> str | None:
+    if row.consumer_id is None:
+        return None
+    first = consumers.setdefault((row.group, row.consumer_id), row)
+    if (first.host, first.client_id) == (row.host, row.client_id):
+        return None
+    return (
+        f"consumer {row.consumer_id!r} has host and client id {row.host!r}, {row.client_id!r} "
+        f"here but {first.host!r}, {first.client_id!r} in line {first.line}"
+    )

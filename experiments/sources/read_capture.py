@@ -1,0 +1,629 @@
+"""Read a capture: each line of a text is used by a rule, is known noise, or is an error.
+
+A text may contain outputs of several tools, messages and prompts in any order. The rules are tried
+for each line in the order of `_RULES`; a line that no rule takes waits until the whole text is
+read, because it can be a part of a row that a terminal wrapped, or a row without its header.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from itertools import product
+
+from kassay.experiments.sources.account import (
+    UNKNOWN_LINE,
+    Account,
+    LineUse,
+    Problem,
+    ReadCapture,
+    is_prose,
+    noise_rule,
+)
+from kassay.experiments.sources.csv_tables import csv_row_problem, read_csv_header
+from kassay.experiments.sources.document_rows import DocumentRows, FoundText
+from kassay.experiments.sources.group_texts import READERS
+from kassay.experiments.sources.kind_texts import (
+    connect_result,
+    is_connect_status,
+    is_connector_status,
+)
+from kassay.experiments.sources.open_tables import (
+    OpenTable,
+    consumers_of_two_groups,
+    contradictions,
+    has_blank,
+    headers_without_rows,
+    is_cell_complete,
+    names_group,
+    parsed_table,
+    rows_after_damage,
+    wrong_lag,
+)
+from kassay.experiments.sources.table_rows import (
+    KNOWN_COLUMNS,
+    Cells,
+    Header,
+    Notice,
+    OffsetRow,
+    TableKind,
+    build_row,
+    header_names,
+    read_header,
+    starts_table,
+)
+from kassay.experiments.sources.text_lines import Line, clean_lines
+from kassay.experiments.sources.tool_documents import (
+    UnknownFormatError,
+    hides_metric,
+    merge_rows,
+    read_json_value,
+    read_tool_line,
+)
+from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
+from kassay.reference.model.errors import InputError
+
+_LOG_START = (
+    r"([\w./-]+\s*\|\s*)?(\[?[\dT:.,Z+-]{8,}\]?\s+){0,2}"
+    r"((WARN(ING)?|Warning|ERROR|Error|INFO)[:\]]?\s+)*(\S*\.\S*[:\]]?\s+)?"
+)
+_QUOTED = r"[`'\"](?P<group>.*)[`'\"]"
+_NOTICES = (
+    ("empty", re.compile(rf"{_LOG_START}Consumer group {_QUOTED} has no active members\.?")),
+    ("rebalancing", re.compile(rf"{_LOG_START}Consumer group {_QUOTED} is rebalancing\.?")),
+    ("missing", re.compile(rf"{_LOG_START}Consumer group {_QUOTED} does not exist\.?")),
+    ("missing", re.compile(r"Error: .*GroupIdNotFoundException: Group (?P<group>.*) not found\.")),
+)
+_OTHER_GROUP = re.compile(r"Error: (Share|Streams) group '")
+_RECORD = re.compile(r"Dumping .*__consumer_offsets.*|\| offset: \d+ .*")
+_RECORD_MESSAGE = "the file contains records of kafka-dump-log.sh; read it with kassay history"
+_GROUP_OPTION = re.compile(r"--group[ =](\"[^\"]+\"|'[^']+'|\S+)")
+_COMMANDS = ("prompt", "command")
+_HIDING = (*_COMMANDS, "heading", "log line", "message", "table rule", "time", "stack trace")
+_LEFT_OUT = "lines left out"
+_KINDS = frozenset(Kind) - {Kind.CONSUMER}
+_KIND_TABLES = (TableKind.SHARE, TableKind.STREAMS)
+_OFFSET_NAMES = frozenset({"CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"})
+_INDENTATION = 4
+"""Number of blanks from which lines of a text are a code block."""
+_MAX_BROKEN = 200
+"""Number of errors after which JSON values must stand in one line."""
+_MAX_PARTS = 6
+"""Maximum number of lines that a terminal makes of one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Line that no rule took, the table above it, and the group of the messages above it."""
+
+    line: Line
+    table: OpenTable | None
+    group: str | None
+
+
+class _Reader:
+    """Reader of one text. Its rules return the number of lines that they use."""
+
+    def __init__(self, text: str, name: str, group: str | None) -> None:
+        self.name = name
+        self.default_group = group
+        self.lines = clean_lines(text, _starts_data)
+        self.uses: list[LineUse] = []
+        self.problems: list[Problem] = []
+        self.tables: list[OpenTable] = []
+        self.notices: list[Notice] = []
+        self.contents: dict[str | None, list[DocumentRows]] = {}
+        self.kinds: list[tuple[str | None, KindDocument | InputError]] = []
+        self.connectors: list[Mapping[str, object]] = []
+        self.notes: list[tuple[str | None, str]] = []
+        self.waiting: list[_Waiting] = []
+        self.widths: dict[int, int] = {}
+        self.current: OpenTable | None = None
+        self.group: str | None = None  # named by the last notice or command
+
+    def read(self) -> ReadCapture:
+        """Apply the rules to all lines."""
+        at = 0
+        while at < len(self.lines):
+            used = next((used for rule in _RULES if (used := rule(self, at))), 0)
+            if not used:
+                self.waiting.append(_Waiting(self.lines[at], self.current, self.group))
+            at += max(used, 1)
+        self._read_waiting()
+        self.problems.extend(rows_after_damage(self.problems, self.tables))
+        self.problems.extend(contradictions(self.tables))
+        if not (self.notices or self.problems):
+            self.problems.extend(headers_without_rows(self.tables))
+        self.problems.extend(consumers_of_two_groups(self.tables))
+        self._check_lags()
+        if (cut := self._cut_line()) is not None:
+            self.problems.append(cut)
+        contents = []
+        for parts in self.contents.values():
+            try:
+                contents.append(merge_rows(parts, self.name))
+            except InputError as error:
+                self.problems.append(Problem(1, str(error), "", count=0))
+        tables = [parsed_table(one) for one in self.tables]
+        account = Account(
+            self.name,
+            sorted(self.uses, key=lambda use: use.line),
+            sorted(self.problems, key=lambda problem: problem.line),
+        )
+        described = [one for one in tables if one.kind not in _KIND_TABLES]
+        return ReadCapture(
+            [*described, *(table for one in contents for table in one.tables())],
+            self.notices,
+            contents,
+            account,
+            self.notes,
+            self.kinds,
+            [one for one in tables if one.kind in _KIND_TABLES],
+            self.connectors,
+        )
+
+    def use(self, at: int, rule: str, count: int = 1, *, is_noise: bool = False) -> int:
+        """Account for lines, and return their number."""
+        for line in self.lines[at : at + count]:
+            self.uses.append(LineUse(line.number, rule, is_noise))
+            if "\ufffd" in line.text and not is_noise:
+                message = "the line has a character that could not be decoded; save it as UTF-8"
+                self.problems.append(Problem(line.number, message, line.text, count=0))
+        return count
+
+    def note(self, line: int, group: str | None, text: str) -> None:
+        """Add a note about a line, unless the group has one of the same text."""
+        if all(known != group or not note.endswith(text) for known, note in self.notes):
+            self.notes.append((group, f"{self.name}:{line}: {text}"))
+
+    def refuse(self, at: int, message: str, count: int = 1, *, is_foreign: bool = False) -> int:
+        """Account for lines as an error, and return their number."""
+        line = self.lines[at]
+        text = "" if message.startswith(self.name) else line.text
+        self.problems.append(
+            Problem(line.number, message, text, count=count, is_foreign=is_foreign)
+        )
+        return count
+
+    def notice(self, at: int) -> int:
+        """Use a line with a message of Kafka's tool about a group."""
+        first = self.lines[at].text.strip()
+        is_error = first.startswith("Error: ") and not _OTHER_GROUP.match(first)
+        if "onsumer group" not in first and not is_error:
+            return 0
+        for count in (1, 2):  # a terminal can break the line
+            content = "".join(line.text for line in self.lines[at : at + count]).strip()
+            for kind, form in _NOTICES:
+                if match := form.fullmatch(content):
+                    return self._add_notice(at, kind, match["group"], content, count)
+        return self._add_notice(at, "error", None, first, 1) if is_error else 0
+
+    def _add_notice(self, at: int, kind: str, group: str | None, content: str, count: int) -> int:
+        self.notices.append(Notice(self.lines[at].number, kind, group or self.group, content))
+        if group is not None:
+            self._enter(group)
+        return self.use(at, f"notice: {kind}", count)
+
+    def record(self, at: int) -> int:
+        """Refuse a record of the offsets topic, which another command reads."""
+        if not _RECORD.fullmatch(self.lines[at].text.strip()):
+            return 0
+        return self.refuse(at, _RECORD_MESSAGE, is_foreign=True)
+
+    def json_value(self, at: int) -> int:
+        """Use the lines of a JSON value."""
+        if len(self.problems) > _MAX_BROKEN:  # the time would grow with the square of the length
+            found = read_json_value(self.lines[at : at + 1], 0, name=self.name)
+        else:
+            found = read_json_value(self.lines, at, name=self.name)
+        if found is None:
+            return 0
+        if isinstance(found.value, dict) and self._kind_document(found.value, at, found.count):
+            return self.use(at, "document of another kind of group", found.count)
+        return self._take(at, found)
+
+    def _take(self, at: int, found: FoundText) -> int:
+        """Use the lines that a reader has found, or refuse them with its error."""
+        if found.error is not None:
+            is_foreign = isinstance(found.error, UnknownFormatError)
+            return self.refuse(at, str(found.error), found.count, is_foreign=is_foreign)
+        for one in found.contents:
+            self.contents.setdefault(one.cluster, []).append(one)
+        return self.use(at, found.rule, found.count, is_noise=found.is_noise)
+
+    def header(self, at: int) -> int:
+        """Use the header of a table, which a terminal may have wrapped."""
+        line = self.lines[at]
+        csv = read_csv_header(line.text, line=line.number)
+        if "|" in line.text and read_header(line.text, line=line.number) is not None:
+            csv = None  # the table of a tool between bars
+        if isinstance(csv, str):
+            self.current = None
+            return self.refuse(at, csv)
+        if csv is not None:
+            return self._open(csv, at, 1)
+        if not starts_table(line.text):
+            return 0
+        # The first part of a wrapped header can be the header of another release.
+        for count in range(min(_MAX_PARTS, len(self.lines) - at), 0, -1):
+            for gap in ("", " "):
+                header = read_header(
+                    gap.join(each.text for each in self.lines[at : at + count]), line=line.number
+                )
+                if header is not None:
+                    return self._open(header, at, count)
+        self.current = None
+        return self.refuse(at, _header_problem(line.text))
+
+    def group_text(self, at: int) -> int:
+        """Use the lines of a tool that prints a group or a topic on several lines."""
+        for read in READERS:
+            found = read(self.lines, at, self.name)
+            if found is not None:
+                if found.group is not None:
+                    self._enter(found.group)
+                return self._take(at, found)
+        return 0
+
+    def row(self, at: int) -> int:
+        """Use a row of the table above."""
+        if self.current is None or not self.lines[at].text.strip():
+            return 0
+        cells = self.current.split(self.lines[at].text)
+        if cells is None:
+            return 0
+        self.current.add(cells, self.lines[at].number, self.lines[at].text)
+        return self.use(at, self.current.rule)
+
+    def tool_line(self, at: int) -> int:
+        """Use a line of another tool: a topic, a metric."""
+        found = read_tool_line(self.lines[at], name=self.name)
+        if found is None:
+            return 0
+        follows = self.waiting and self.waiting[-1].line.number == self.lines[at].number - 1
+        if follows and found.is_weak:
+            return 0  # rather the end of a row that a terminal wrapped
+        return self._take(at, found)
+
+    def noise(self, at: int) -> int:
+        """Use a line that is known noise. A command may name the group."""
+        text = self.lines[at].text
+        rule = noise_rule(text)
+        if rule in (None, _LEFT_OUT) or (rule in _HIDING and self._hides_row(text)):
+            return 0
+        if rule in _COMMANDS:
+            match = _GROUP_OPTION.search(text)
+            if match is not None or rule == "prompt":
+                self._enter(None if match is None else match[1].strip("\"'"))
+        return self.use(at, rule, is_noise=True)
+
+    def _enter(self, group: str | None) -> None:
+        """Note the group of the following tables that do not name theirs."""
+        if group != self.group and self.current is not None and not names_group(self.current):
+            self.current = None
+        self.group = group
+
+    def _open(self, header: Header, at: int, count: int) -> int:
+        self.current = OpenTable(header, self.group, is_wrapped=count > 1)
+        self.tables.append(self.current)
+        if header.kind is TableKind.OTHER_OFFSETS:
+            message = "a table of offsets has no members; add the option --members"
+            return self.refuse(at, message, count)
+        return self.use(at, f"header of {self.current.rule}", count)
+
+    def _kind_document(self, value: Mapping[str, object], at: int, count: int) -> bool:
+        """Add a document of another kind than consumer groups, and return whether it is one."""
+        if is_connect_status(value):
+            self.kinds.append(connect_result(value, where=self.name, id=self.default_group))
+            return True
+        if is_connector_status(value):
+            self.connectors.append({"status": value})
+            return True
+        kind = value.get("kind")
+        if not isinstance(kind, str) or kind not in _KINDS:
+            return False
+        text = "\n".join(line.text for line in self.lines[at : at + count])
+        first = self.lines[at].number
+        blank = "\n" * (first - 1)  # so that errors have the number of the line
+        self.kinds.extend(read_kind_documents(StringIO(blank + text), name=self.name, kind=None))
+        return True
+
+    def _hides_row(self, text: str) -> bool:
+        """Return whether a row of a table follows other text in a line."""
+        starts = [match.start() for match in re.finditer(r"(?<=\s)\S|(?<=[*~_#>])\w", text)]
+        layouts = {table.header.names: table for table in self.tables}.values()
+        return any(hides_metric(text[start:]) for start in starts) or any(
+            table.header.kind in _DATA_TABLES and table.split(text[start:]) is not None
+            for table in layouts
+            for start in starts
+        )
+
+    def _read_waiting(self) -> None:
+        """Account for the lines that no rule took."""
+        names = self._names()
+        data = {use.line for use in self.uses if not use.is_noise or use.rule == "table rule"}
+        for run in _runs(self.waiting):
+            at = self._end_of_row(run)
+            while at < len(run):
+                count = self._wrapped(run, at) or self._without_header(run[at])
+                text, number = run[at].line.text, run[at].line.number
+                if noise_rule(text) == _LEFT_OUT and not data.isdisjoint((number - 1, number + 1)):
+                    message = "rows are left out here; give the complete output"
+                    count = self.refuse(number - 1, message)
+                if not count and (rule := noise_rule(text)) and rule not in _HIDING:
+                    self.uses.append(LineUse(run[at].line.number, rule, is_noise=True))
+                    count = 1
+                if (
+                    not count
+                    and (is_prose(text, names) or self._continues_prose(run[at].line))
+                    and not self._hides_row(text)
+                ):
+                    self.uses.append(LineUse(run[at].line.number, "prose", is_noise=True))
+                    count = 1
+                if not count:
+                    self._refuse_row(run[at])
+                at += max(count, 1)
+
+    def _continues_prose(self, line: Line) -> bool:
+        """Return whether a line is a word below a sentence, such as the name of its author."""
+        above = next((use for use in self.uses if use.line == line.number - 1), None)
+        is_prose_above = above is not None and above.rule in ("prose", "greeting", "mail or chat")
+        return is_prose_above and bool(re.fullmatch(r"[A-Z][a-z]+( [A-Z][a-z]+)?", line.text))
+
+    def _check_lags(self) -> None:
+        """Note lags that do not follow from the offsets. Refuse rows that lack one of the three."""
+        for table in self.tables:
+            if not _OFFSET_NAMES.issubset(table.header.names):
+                continue
+            for row in table.rows:
+                message = wrong_lag(row) if isinstance(row, OffsetRow) else None
+                if message is None or not isinstance(row, OffsetRow):
+                    continue
+                if "LOG-START-OFFSET" in table.header.names and None in (row.current, row.lag):
+                    continue  # rpk shows the whole topic as lag, and no lag of an empty one
+                group = row.group or table.group
+                if None in (row.current, row.end, row.lag):
+                    self.problems.append(Problem(row.line, message, "", group, count=0))
+                else:
+                    self.notes.append((group, f"{self.name}:{row.line}: {message}"))
+
+    def _cut_line(self) -> Problem | None:
+        """Return a problem if the last line has no end and is not certainly complete."""
+        line = self.lines[-1]
+        table = self.current
+        if table is None:
+            return None
+        if not line.text.strip():
+            return self._start_of_row(line, table)
+        message = "the last line may be cut; end it with a newline if it is complete"
+        problem = Problem(line.number, message, line.text, count=0)
+        if table.header.line == line.number:
+            return problem
+        if not table.rows or table.rows[-1].line != line.number:
+            return None
+        return None if self._is_complete(line, table) else problem
+
+    def _is_complete(self, line: Line, table: OpenTable) -> bool:
+        """Return whether the row in the last line is certainly not cut."""
+        if table.header.is_csv:
+            return False
+        column, cells = table.header.names[-1], table.split(line.text) or {}
+        if line.text.endswith(" ") and cells.get(column) and column != "ASSIGNMENTS":
+            return True
+        others = [row for each in self.tables for row in each.rows if row is not table.rows[-1]]
+        return is_cell_complete(cells, column, others)
+
+    def _start_of_row(self, line: Line, table: OpenTable) -> Problem | None:
+        """Return a problem if the blanks of a last line can be the start of a row."""
+        last = table.rows[-1].line if table.rows else table.header.line
+        filled = [one.text for one in self.lines if one.text.strip()]
+        is_indented = len(line.text) >= _INDENTATION and all(
+            text.startswith(line.text) for text in filled
+        )
+        if is_indented or not line.text or not self.lines[last - 1].text.startswith(line.text):
+            return None
+        message = "the last line has the start of a row; end it with a newline or remove it"
+        return Problem(line.number, message, "", count=0)
+
+    def _names(self) -> frozenset[str]:
+        """Return the names of groups, topics and members in the tables."""
+        rows = [row for table in self.tables for row in table.rows]
+        fields = ("group", "topic", "consumer_id", "client_id", "instance_id", "owner")
+        found = {getattr(row, each, None) for row in rows for each in fields}
+        return frozenset(name for name in found if name)
+
+    def _wrapped(self, run: Sequence[_Waiting], at: int) -> int:
+        """Join lines to a row of their table, if exactly one way to join them gives a row.
+
+        A terminal breaks a line at its width, or at spaces that are lost. The longest row counts,
+        and ways that leave no blank inside a name are preferred.
+        """
+        table = run[at].table
+        if table is None or table.header.is_csv:
+            return 0
+        width = max(self._width(table), *(len(one.line.text) for one in run))
+        for count in range(min(_MAX_PARTS, len(run) - at), 1, -1):
+            parts = [one.line.text for one in run[at : at + count]]
+            if any(noise_rule(part) for part in parts):
+                continue
+            ways = [("", " ") if len(part) == width else (" ",) for part in parts[:-1]]
+            found: list[Cells] = []
+            for gaps in product(*ways):
+                text = parts[0] + "".join(
+                    gap + part for gap, part in zip(gaps, parts[1:], strict=True)
+                )
+                cells = table.split(text)
+                if cells is not None:
+                    found.append(cells)
+            found = [cells for cells in found if not has_blank(cells)] or found
+            rows = [build_row(table.header.kind, cells, line=0) for cells in found]
+            if found and all(row == rows[0] for row in rows):
+                table.add(found[0], run[at].line.number)
+                for one in run[at : at + count]:
+                    self.uses.append(LineUse(one.line.number, f"{table.rule}, wrapped row"))
+                return count
+            if found:
+                return 0
+        return 0
+
+    def _end_of_row(self, run: Sequence[_Waiting]) -> int:
+        """Join the first line to the row above it, which a terminal broke inside its last cell.
+
+        Return the number of lines that are used.
+        """
+        line, table = run[0].line, run[0].table
+        if table is None or table.header.is_csv:
+            return 0
+        at = next((n for n, row in enumerate(table.rows) if row.line == line.number - 1), None)
+        if at is None:
+            return 0
+        start = self.lines[line.number - 2].text
+        last = table.header.names[-1]
+        cells = table.split(start + line.text)
+        if (
+            not table.is_wrapped
+            or len(start) < max(len(line.text), self._width(table))
+            or start.endswith(" ")
+            or cells is None
+            or has_blank(cells)
+            or any(cells[name] != value for name, value in table.cells[at].items() if name != last)
+        ):
+            return 0
+        table.rows[at] = build_row(table.header.kind, cells, line=line.number - 1)
+        table.cells[at] = cells
+        self.uses.append(LineUse(line.number, f"{table.rule}, wrapped row"))
+        return 1
+
+    def _width(self, table: OpenTable) -> int:
+        """Return the length of the longest line of a table: the width of a terminal that wraps."""
+        if id(table) not in self.widths:
+            numbers = [table.header.line, *(row.line for row in table.rows)]
+            lengths = (len(self.lines[number - 1].text.rstrip()) for number in numbers)
+            self.widths[id(table)] = max(lengths)
+        return self.widths[id(table)]
+
+    def _without_header(self, waiting: _Waiting) -> int:
+        """Read a row without a header by the layout of the one table of the text that fits."""
+        line = waiting.line
+        fitting: dict[tuple[str, ...], tuple[OpenTable, Cells]] = {}
+        for table in self.tables:
+            cells = None if table is waiting.table else table.split(line.text)
+            if cells is not None:
+                fitting.setdefault(table.header.names, (table, cells))
+        if len(fitting) != 1:
+            return 0
+        table, cells = next(iter(fitting.values()))
+        if waiting.table is not None and len(waiting.table.header.names) >= len(cells):
+            return 0  # a damaged row of the table above it
+        found = next(
+            (
+                one
+                for one in self.tables
+                if one.header.names == table.header.names
+                and (names_group(one) or one.group == waiting.group)
+            ),
+            None,
+        )
+        if found is None:
+            found = OpenTable(table.header, waiting.group)
+            self.tables.append(found)
+        found.add(cells, line.number)
+        self.uses.append(LineUse(line.number, f"{table.rule}, row without header"))
+        self.note(
+            line.number,
+            cells.get("GROUP") or found.group,
+            f"a row without a header is read as a row of the {table.rule} in line "
+            f"{table.header.line}",
+        )
+        return 1
+
+    def _refuse_row(self, waiting: _Waiting) -> None:
+        line, table = waiting.line, waiting.table
+        rows = [] if table is None else table.rows
+        groups = {getattr(row, "group", None) for row in rows}
+        named = [group for group in groups if group and line.text.strip().startswith(f"{group} ")]
+        if table is None:
+            message = UNKNOWN_LINE
+        elif table.header.kind is TableKind.STREAMS and "ASSIGNMENTS" in _by_position(table, line):
+            message = "the assignment is cut or has an unknown form"
+        elif table.header.is_csv:
+            message = csv_row_problem(line.text, table.header)
+        else:
+            message = f"the line is not a complete row of the {table.rule} above it"
+        group = max(named, key=len) if named else None
+        self.problems.append(Problem(line.number, message, line.text, group))
+
+
+_RULES: tuple[Callable[[_Reader, int], int], ...] = (
+    _Reader.notice,
+    _Reader.record,
+    _Reader.json_value,
+    _Reader.group_text,
+    _Reader.header,
+    _Reader.row,
+    _Reader.tool_line,
+    _Reader.noise,
+)
+"""Rules in the order in which they are tried."""
+_DATA_TABLES = frozenset(TableKind) - {
+    TableKind.LISTING,
+    TableKind.DELETION,
+    TableKind.RESET,
+    TableKind.OTHER_OFFSETS,
+}
+
+
+def read_capture(text: str, *, name: str, group: str | None = None) -> ReadCapture:
+    r"""Read a capture. ``name`` is the name of the file in errors.
+
+    ``group`` is the id of a Connect cluster, whose answers do not name it.
+
+    Examples
+    --------
+    >>> text = "$ kafka-consumer-groups.sh --list --state\nGROUP STATE\norders Stable\n^C\n"
+    >>> print(read_capture(text, name="x").account)
+    x:1: ignored: prompt
+    x:2: read: header of listing table
+    x:3: read: listing table
+    x:4: ignored: interrupt
+    x:5: ignored: blank line
+    """
+    return _Reader(text, name, group).read()
+
+
+def _starts_data(text: str) -> bool:
+    """Return whether a line is a header, a notice, a topic, a metric or a JSON object."""
+    content = text.strip()
+    return (
+        starts_table(text)
+        or isinstance(read_csv_header(text, line=1), Header)
+        or content.startswith(('{"', "Topic:", "Group ID:", "group:", "Metadata for "))
+        or bool(re.fullmatch(r"ID {2,}\S+", content))
+        or content in ("{", "[")
+        or hides_metric(content)
+        or any(form.fullmatch(content) for _, form in _NOTICES)
+    )
+
+
+def _header_problem(text: str) -> str:
+    unknown = next((name for name in header_names(text) if name not in KNOWN_COLUMNS), None)
+    if unknown is not None:
+        return f"unknown column {unknown!r} in the header of a table"
+    return "the header of a table is truncated or has an unknown layout"
+
+
+def _by_position(table: OpenTable, line: Line) -> Mapping[str, str]:
+    """Return the words of a line by the columns of its table."""
+    return dict(zip(table.header.names, line.text.split(), strict=False))
+
+
+def _runs(waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
+    """Yield the runs of consecutive lines below the same table."""
+    run: list[_Waiting] = []
+    for one in waiting:
+        if run and (one.line.number != run[-1].line.number + 1 or one.table is not run[-1].table):
+            yield run
+            run = []
+        run.append(one)
+    if run:
+        yield run

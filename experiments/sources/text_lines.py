@@ -1,0 +1,92 @@
+"""Lines of a capture without what terminals, containers and messages add around them.
+
+Removed are colours, quotes as in ``> ``, and a prefix that lines share, such as the name of a
+container, a time stamp or the number of the line.
+"""
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+_LINE_END = re.compile(r"\r?\n|\r")
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]|\x1b[=>78]"
+)
+_INVISIBLE = str.maketrans(
+    dict.fromkeys("\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\xad")
+    | dict.fromkeys("\xa0\u2002\u2003\u2007\u2009\u202f", " ")
+    | {"\u2502": "|", "\u2503": "|", "\u2010": "-", "\u2011": "-"}
+)
+_LONE_DASH = re.compile(r"(?<!\S)[\u2012-\u2015\u2212](?!\S)")
+"""Dash that an editor has put in place of a hyphen in a cell."""
+_HTML = re.compile(r"</?(pre|code|br|p|span|div)\b[^>\n]*>")
+_TIME = r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\]]*\]?:?"
+_CLOCK = r"\[?\d\d:\d\d:\d\d([.,]\d+)?\]?:?"
+_WRAPPERS = tuple(
+    re.compile(form)
+    for form in (
+        r"(?:\s{0,3}> ?)+(?P<text>.*)",
+        rf"[\w./-]+\s*\|\s?(?:{_TIME}\s)?(?P<text>.*)",  # docker compose
+        rf"(?:{_TIME}|{_CLOCK})\s(?P<text>.*)",  # kubectl logs --timestamps
+        rf"\[?pod/\S+\s(?:{_TIME}\s)?(?P<text>.*)",  # kubectl logs --prefix
+        r"\s*\d+(?:[:\t]|\s+\|)\s?(?P<text>.*)",  # grep -n, cat -n
+        r"[\w./-]+\.\w+[:-](?:\d+[:-])?(?P<text>.*)",  # grep -H, grep -Hn
+        rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|{_TIME}) \S+ \S+: (?P<text>.*)",  # journalctl
+        r"[a-z][\w.-]*:\s(?P<text>.*)",  # pdsh
+        r"(?:#|//|;|--)\s(?P<text>.*)",  # comments
+        r"[+-](?P<text>.*)",  # diff
+        r"\|\s?(?P<text>[^|]*?)(?:\s*\|)?",  # one bar on each side
+        r"\s*(?P<quote>[\"'`])(?P<text>.*)(?P=quote),?\\?",  # JSON and YAML lists of lines
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Line of a text, without colours and prefixes. The number is that of the original line."""
+
+    number: int
+    text: str
+
+
+def clean_lines(text: str, is_start: Callable[[str], bool]) -> list[Line]:
+    r"""Return the lines of a text without colours and prefixes.
+
+    A prefix is one if a header or another start of data, as ``is_start`` recognises it, follows it
+    in some line. Lines without the prefix stay as they are.
+
+    Examples
+    --------
+    >>> text = "> GROUP  STATE\n> \x1b[1morders\x1b[0m Stable\n"
+    >>> [line.text for line in clean_lines(text, lambda line: line.startswith("GROUP"))]
+    ['GROUP  STATE', 'orders Stable', '']
+    """
+    if _HTML.search(text):
+        text = html.unescape(_HTML.sub("", text))
+    contents = [_CONTROL.sub("", line).translate(_INVISIBLE) for line in _LINE_END.split(text)]
+    contents = [_LONE_DASH.sub("-", line) for line in contents]
+    while wrapper := _wrapper(contents, is_start):
+        contents = [_without(wrapper, content) for content in contents]
+    return [Line(number, content) for number, content in enumerate(contents, start=1)]
+
+
+def _wrapper(contents: Sequence[str], is_start: Callable[[str], bool]) -> re.Pattern[str] | None:
+    """Return the form of a prefix that stands before a start of data."""
+    return next(
+        (
+            form
+            for form in _WRAPPERS
+            if any(
+                is_start(_without(form, content))
+                for content in contents
+                if form.fullmatch(content) and not is_start(content)
+            )
+        ),
+        None,
+    )
+
+
+def _without(wrapper: re.Pattern[str], content: str) -> str:
+    match = wrapper.fullmatch(content)
+    return content if match is None else match["text"]
