@@ -13,8 +13,8 @@ import pytest
 from kassay.experiments.cli import main
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups
+from kassay.experiments.sources.document_rows import DocumentRows
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.experiments.sources.tool_documents import parse_log_dirs
 from kassay.reference.model.group import NO_CLIENT, NO_STATUS, Group, WeightSource
 from kassay.reference.model.topic_partitions import Partitions
 from tests.conformance.admin import Administrator
@@ -31,6 +31,7 @@ from tests.conformance.cluster_with_groups import (
 )
 from tests.conformance.consumers import Profile
 from tests.conformance.running_group import RunningGroup
+from tests.experiments.sources.reading import content_of
 
 pytestmark = pytest.mark.kafka
 
@@ -114,7 +115,7 @@ def test_message_rate_is_computed_from_two_samples(site: ClusterWithGroups) -> N
 def test_partition_size_is_the_size_of_the_largest_replica(site: ClusterWithGroups) -> None:
     server = site.cluster.bootstrap
     printed = run_tool(LOG_DIRS_TOOL, "--describe", "--bootstrap-server", server)
-    sizes = parse_log_dirs(printed, name="log-dirs").sizes
+    sizes = content_of(printed, name="log-dirs").sizes
     assert {tp for tp in sizes if tp[0] in TOPICS} == {
         (name, number) for name, count in TOPICS.items() for number in range(count)
     }
@@ -128,7 +129,8 @@ def test_partition_size_is_the_size_of_the_largest_replica(site: ClusterWithGrou
     }
     assert {tp: sizes[tp] for tp in on_disk} == on_disk
     assert min(on_disk.values()) > 0
-    group = site.live(ImportOptions(weights=WeightSource.SIZE, sizes=sizes))["range"]
+    options = ImportOptions(weights=WeightSource.SIZE, content=DocumentRows(sizes=sizes))
+    group = site.live(options)["range"]
     assert {topic.name: topic.weights for topic in group.topics} == {
         name: tuple(on_disk[name, number] for number in range(TOPICS[name]))
         for name in sorted(TOPICS)

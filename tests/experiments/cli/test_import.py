@@ -121,8 +121,8 @@ def test_a_group_without_an_id_gets_the_id_of_the_option_or_the_file_name(run, w
     )
     write("shop.txt", text)
     assert run("shop.txt")[1][0]["id"] == "shop"
-    assert run("shop.txt", "--group", "mine")[1][0]["id"] == "mine"
-    assert "give --group" in run("-", stdin=text)[2]
+    assert run("shop.txt", "--name", "mine")[1][0]["id"] == "mine"
+    assert "give --name" in run("-", stdin=text)[2]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,6 @@ def test_a_group_without_an_id_gets_the_id_of_the_option_or_the_file_name(run, w
         (["--bootstrap-server", "h:1", "--metadata", "m"], "--metadata cannot be combined"),
         (["captures", "--command-config", "c"], "requires --bootstrap-server"),
         (["captures", "--weights", "rate"], "requires --bootstrap-server"),
-        (["captures", "--group", "a", "--group", "b"], "at most once with captures, got 2"),
     ],
 )
 def test_contradictory_options_are_a_usage_error(run, arguments, message):
@@ -147,3 +146,23 @@ def test_an_unreachable_cluster_is_one_error_line(run):
     assert (code, out) == (2, [])
     [line] = err.splitlines()
     assert line.startswith("kassay: 127.0.0.1:1: cannot list groups: ")
+
+
+def test_the_account_is_printed_on_standard_error(run, write):
+    write("good.txt", "$ kafka-consumer-groups.sh\n" + offsets() + "^C\n")
+    for option in ("--account", "-v"):
+        code, lines, err = run("good.txt", option)
+        assert (code, [line["id"] for line in lines]) == (0, ["group"])
+        assert "good.txt:1: ignored: prompt\n" in err
+        assert "good.txt:4-5: read: offsets table\n" in err
+        assert "good.txt:6: ignored: interrupt\n" in err
+
+
+def test_an_option_chooses_one_of_two_snapshots(run, write):
+    write("two.txt", offsets() + offsets().replace("c1 ", "c9 "))
+    code, lines, _ = run("two.txt")
+    assert code == 2
+    assert "choose one with --snapshot first or --snapshot last" in lines[0]["error"]
+    for snapshot, member in (("first", "c1"), ("last", "c9")):
+        code, lines, _ = run("two.txt", "--snapshot", snapshot)
+        assert (code, {one["id"] for one in lines[0]["members"]}) == (0, {member, "c2"})

@@ -64,7 +64,7 @@ def test_a_streams_group_has_the_current_tasks_of_the_table(kassay, suffix):
 
 
 def test_a_connect_cluster_has_the_tasks_of_the_rest_answer(kassay):
-    document = imported(kassay, EXAMPLES / "connect-status.json", "--group", "workers")
+    document = imported(kassay, EXAMPLES / "connect-status.json", "--name", "workers")
     assert (document["kind"], document["id"]) == ("connect", "workers")
     [step] = document["steps"]
     assert step["connectors"] == {"archive": 4, "audit-log": 3}
@@ -93,7 +93,7 @@ def test_a_connect_cluster_has_the_tasks_of_the_rest_answer(kassay):
         ),
         (
             "GROUP MEMBER PROCESS CLIENT-ID ASSIGNMENTS\ng m p\n",
-            "the line is not a complete row of its table",
+            "the line is not a complete row of the streams members table",
         ),
         ('{"a": {"status": {"connector": {}, "tasks": []}}}', "missing key 'state'"),
         ('{"a": {"status": {"tasks": []}}}', "missing key 'connector'"),

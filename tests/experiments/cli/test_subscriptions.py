@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+IDLE = "no member is without partitions"
+ASSIGNED = f"{IDLE} and every member subscribes only to the topics of its partitions"
+EQUAL = f"{IDLE} and every member subscribes to every topic of the group"
 CAPTURE = (
     "GROUP TOPIC   PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n"
     "g     orders  0         0              76             76  a           /1   a        \n"
@@ -34,8 +37,8 @@ def test_the_option_of_each_command_replaces_the_assumption(kassay: Any, tmp_pat
     [plain, equal] = [
         kassay("solve", file, *options).record for options in ((), ("--subscriptions", "equal"))
     ]
-    assert plain["condition"] == "every member subscribes only to the topics of its partitions"
-    assert equal["condition"] == "every member subscribes to every topic of the group"
+    assert plain["condition"] == ASSIGNED
+    assert equal["condition"] == EQUAL
     assert (plain["imbalance"]["value"], equal["imbalance"]["value"]) == (151, 76)
     back = imported(kassay, tmp_path, "--subscriptions", "equal")
     assert kassay("solve", back, "--subscriptions", "assigned").record["imbalance"]["value"] == 151
@@ -61,10 +64,8 @@ def test_each_command_prints_both_readings_if_they_differ(
     file = imported(kassay, tmp_path)
     done = kassay(command[0], file, *command[1:], "--format", "jsonl")
     other = done.record["other_reading"]
-    assert (
-        done.record["condition"] == "every member subscribes only to the topics of its partitions"
-    )
-    assert other.pop("condition") == "every member subscribes to every topic of the group"
+    assert done.record["condition"] == ASSIGNED
+    assert other.pop("condition") == EQUAL
     assert other["id"] == "g"
     table = kassay(command[0], file, *command[1:], "--format", "table")
     assert "(other)" in table.out

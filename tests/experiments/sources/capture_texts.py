@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from kassay.experiments.sources.describe_output import parse_text
 from tests.conftest import ROOT
 from tests.experiments.sources import layouts
 from tests.experiments.sources.layouts import MemberLine, OffsetLine
+from tests.experiments.sources.reading import parse_text
 
 CAPTURES = ROOT / "examples" / "captures"
 LOG_LINE = (

@@ -44,11 +44,8 @@ def live_groups() -> dict[str | None, Group]:
 
 @cache
 def captured_groups(release: str) -> dict[str | None, Group]:
-    metadata = load_metadata(DATA / "topics.txt")
     options = ImportOptions(
-        assumed_subscriptions=AssumedSubscriptions.EQUAL,
-        partition_counts=metadata.partition_counts,
-        topic_ids=metadata.topic_ids,
+        assumed_subscriptions=AssumedSubscriptions.EQUAL, content=load_metadata(DATA / "topics.txt")
     )
     imported = import_groups([DATA / release], options)
     return {each.id: each.group for each in imported if each.group is not None}

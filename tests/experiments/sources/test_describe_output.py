@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups
-from kassay.experiments.sources.describe_output import parse_text
 from kassay.experiments.sources.table_rows import MemberRow, OffsetRow
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from tests.conftest import SHARED_FIXTURES
 from tests.experiments.sources import capture_texts, layouts
 from tests.experiments.sources.layouts import MemberLine, OffsetLine
+from tests.experiments.sources.reading import parse_text
 
 NAME = st.text("abcXYZ019._-", min_size=1, max_size=34).filter(lambda s: s not in ("-", ".", ".."))
 SPACED = st.builds(lambda a, b: f"{a} {b}", NAME, NAME)
@@ -182,11 +182,6 @@ def test_states_are_parsed(state_lines, verbose):
     ]
 
 
-def rows(text):
-    (table,) = parse_text(text, name="x.csv").tables
-    return table.rows
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -207,7 +202,6 @@ def test_damaged_tables_are_errors_with_a_place(text, message):
 
 TEXTS = capture_texts.texts()
 MUTATIONS = int(os.environ.get("KASSAY_FUZZ", "800"))
-CUTS = 60
 LOCATED = re.compile(r"(x|.*/x\.txt):\d+: |group ['\"]|.*/x\.txt: ", re.DOTALL)
 
 
@@ -224,30 +218,6 @@ def error_of(read, *arguments, **options):
     except InputError as error:
         return str(error)
     return None
-
-
-@pytest.mark.parametrize("index", range(len(TEXTS)))
-def test_cut_texts_give_complete_rows_or_an_error(index):
-    text = TEXTS[index]
-    whole = capture_texts.rows_of(text)
-    positions = random.Random(index).sample(range(len(text)), min(CUTS, len(text)))
-    for position in positions:
-        message = error_of(capture_texts.rows_of, text[:position])
-        if message is not None:
-            assert LOCATED.match(message)
-            continue
-        rows = capture_texts.rows_of(text[:position])
-        assert rows == whole[: len(rows)], text[:position][-200:]
-
-
-@pytest.mark.parametrize("index", range(len(TEXTS)))
-def test_log_lines_between_rows_are_ignored(index):
-    text = TEXTS[index]
-    lines = text.split("\n")
-    at = random.Random(index).randrange(len(lines))
-    assert capture_texts.rows_of(
-        "\n".join([*lines[:at], capture_texts.LOG_LINE, *lines[at:]])
-    ) == capture_texts.rows_of(text)
 
 
 @pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if row_lines(text)])
@@ -366,6 +336,7 @@ def expected_form(table):
             fields.pop("epoch")
             fields.pop("target")
             fields.pop("unnamed")
+            fields.pop("subscription")
             assignment = fields.pop("assignment")
             if assignment is not None:
                 fields["assignment"] = {topic: list(numbers) for topic, numbers in assignment}

@@ -6,21 +6,13 @@ import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.tool_documents import (
-    UnknownFormatError,
-    parse_log_dirs,
-    recognise_tool,
-)
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import WeightSource
 from tests.conftest import SHARED_FIXTURES
+from tests.experiments.sources.reading import content_of as read_output
 
 SAMPLES = SHARED_FIXTURES / "json"
 needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="needs ../shared/fixtures/json")
-
-
-def read_output(text, *, name):
-    return recognise_tool(text)(text, name=name)
 
 
 def partition(number, owner="10.0.0.1", lag=5, **more):
@@ -101,11 +93,14 @@ def test_invalid_documents_are_errors_with_a_place(text, message):
     assert str(caught.value).startswith("x.json:1")
 
 
-def test_unknown_json_is_an_error_for_files_and_ignored_in_directories(write):
-    with pytest.raises(UnknownFormatError, match="its first keys: 'a'"):
+def test_unknown_json_is_an_error_for_files_and_named_in_directories(write):
+    with pytest.raises(InputError, match="its first keys: 'a'"):
         read_output('{"a": 1}', name="x.json")
     directory = write(other='{"a": 1}', lag=burrow(partition(0)))
-    assert one(directory).id == "g"
+    unused, found = import_groups([directory], ImportOptions())
+    assert found.id == "g"
+    reason = f"not used: {directory / 'other.json'}:1: not the JSON output of a supported tool"
+    assert unused.unused.startswith(reason)
     (named,) = import_groups([directory / "other.json"], ImportOptions())
     assert "not the JSON output of a supported tool" in named.error
 
@@ -274,7 +269,7 @@ def test_the_partition_size_is_the_size_of_the_largest_replica():
     text = log_dirs_output(
         [replica("my-t-0", 10), replica("my-t-1", 7)], [replica("my-t-0", 12), replica("my-t-1", 0)]
     )
-    assert parse_log_dirs(text, name="sizes.txt").sizes == {("my-t", 0): 12, ("my-t", 1): 7}
+    assert read_output(text, name="sizes.txt").sizes == {("my-t", 0): 12, ("my-t", 1): 7}
 
 
 @pytest.mark.parametrize(
@@ -282,7 +277,7 @@ def test_the_partition_size_is_the_size_of_the_largest_replica():
     [
         (
             log_dirs_output([replica("t-0", 1)])[:-20],
-            "sizes.txt:3: not a complete list of log directories",
+            "sizes.txt:3: not valid JSON: unterminated string",
         ),
         (
             log_dirs_output([replica("t", 1)]),
@@ -305,7 +300,7 @@ def test_the_partition_size_is_the_size_of_the_largest_replica():
 )
 def test_damaged_documents_are_errors_with_a_place(text, message):
     with pytest.raises(InputError) as caught:
-        parse_log_dirs(text, name="sizes.txt")
+        read_output(text, name="sizes.txt")
     assert message in str(caught.value)
 
 

@@ -1,0 +1,367 @@
+"""Harmless wrappings of captures, and damage, as functions of lines and a seeded generator."""
+
+import json
+import re
+
+LOG = (
+    "[2026-03-01 10:00:00,001] WARN [Consumer clientId=c] Connection to node -1 could not be "
+    "established. (org.apache.kafka.clients.NetworkClient)"
+)
+STACK = (
+    "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.TimeoutException\n"
+    "\tat org.apache.kafka.common.internals.KafkaFutureImpl.wrap(KafkaFutureImpl.java:45)\n"
+    "\t... 3 more"
+)
+TOPICS = (
+    "Topic: extra\tTopicId: AAAAAAAAAAAAAAAAAAAAAQ\tPartitionCount: 2\tReplicationFactor: 1\t"
+    "Configs: \n"
+    "\tTopic: extra\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    "\tTopic: extra\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1"
+)
+CURL = (
+    "  % Total    % Received % Xferd  Average Speed   Time    Time     Time  Current\n"
+    "                                 Dload  Upload   Total   Spent    Left  Speed\n"
+    "100  1834  100  1834    0     0   1231      0  0:00:01  0:00:01 --:--:--  1231"
+)
+METRIC = '# HELP go_goroutines Goroutines\n# TYPE go_goroutines gauge\ngo_goroutines{job="k"} 12'
+
+
+def _above(text):
+    return lambda lines, _: [*text.split("\n"), *lines]
+
+
+def _below(text):
+    return lambda lines, _: [*lines, *text.split("\n")]
+
+
+def _each(change):
+    return lambda lines, seeded: [change(line, seeded) for line in lines]
+
+
+def _between(text):
+    def insert(lines, seeded):
+        at = seeded.randrange(len(lines) + 1)
+        return [*lines[:at], *text.split("\n"), *lines[at:]]
+
+    return insert
+
+
+def _cells(line):
+    """Return the cells of a row between gaps of spaces."""
+    return re.split(r" {2,}|(?<=\d) (?=\S)|(?<=\S) (?=[\d/-])", line.strip())
+
+
+def _wrap(width):
+    def wrap(lines, _):
+        parts = []
+        for line in lines:
+            content = line.rstrip()
+            parts += [content[at : at + width] for at in range(0, len(content), width)] or [""]
+        return parts
+
+    return wrap
+
+
+ANYWHERE = {
+    "prompt with a command": _above("$ kafka-consumer-groups.sh --bootstrap-server b:9092"),
+    "prompt of bash": _below("bash-4.4$"),
+    "prompt of root": _below("[root@b1 bin]#"),
+    "prompt of a container": _below("root@kafka-0:/# exit"),
+    "prompt of PowerShell": _below("PS C:\\kafka>"),
+    "interrupt": _below("^C"),
+    "rule": _below("---"),
+    "fences": lambda lines, _: ["```", *lines, "```"],
+    "fence with a language": lambda lines, _: ["```console", *lines, "```", ""],
+    "exit code of kubectl": _below("command terminated with exit code 1"),
+    "container of kubectl": _above('Defaulted container "kafka" out of: kafka, init (init)'),
+    "watch": _above("Every 2.0s: kafka-consumer-groups.sh --describe      b1: Sun Mar  1 10:00"),
+    "script": lambda lines, _: ["Script started on 2026-03-01", *lines, "Script done."],
+    "log line above": _above(LOG),
+    "level in brackets": _above("[INFO] Scanning"),
+    "code block": _above("{code}"),
+    "log line between": _between(LOG),
+    "JVM warning": _above("OpenJDK 64-Bit Server VM warning: Sharing is only supported for boot"),
+    "SLF4J": _above("SLF4J: Class path contains multiple SLF4J bindings."),
+    "stack trace": _below(STACK),
+    "topics below": _below(TOPICS),
+    "topics above": _above(TOPICS),
+    "progress of curl": _above(CURL),
+    "metric": _below(METRIC),
+    "prose above": _above("Here is what we see on broker 3 since this morning:"),
+    "prose below": _below("Any help is welcome, thank you very much!"),
+    "heading": _above("## Describe"),
+    "bold": _above("**Describe of the group**"),
+    "date": _above("Sun Mar  1 10:00:00 UTC 2026"),
+    "blank lines": lambda lines, _: ["", "", *lines, "", ""],
+    "CRLF": _each(lambda line, _: line + "\r"),
+    "byte order mark": lambda lines, _: ["\ufeff" + lines[0], *lines[1:]],
+    "title of tail": _above("==> describe.txt <=="),
+    "time": _below("\nreal\t0m1.234s\nuser\t0m2.100s\nsys\t0m0.200s"),
+    "time of zsh": _below("kafka-consumer-groups  2.31s user 0.25s system 110% cpu 2.318 total"),
+    "pager": _below("lines 1-20/20 (END)"),
+    "Ansible": _above("broker1 | CHANGED | rc=0 >>"),
+    "mail": lambda lines, _: [
+        "On Mon, Mar 1, 2026 at 10:00 AM Bob <bob@example.com> wrote:",
+        *lines,
+        "-- ",
+        "Bob",
+    ],
+    "greeting": lambda lines, _: ["Hi all,", *lines, "Best regards,", "Bob"],
+    "chat": _above("bob.smith  [10:32 AM]"),
+    "curl -i": _above("HTTP/1.1 200 OK\nContent-Type: application/json\n"),
+    "curl -v": _above(
+        "* Connected to b1 (10.0.0.1)\n> GET /v3 HTTP/1.1\n> \n< HTTP/1.1 200 OK\n< "
+    ),
+    "prompt of zsh": _above("\u279c  ~ kafka-consumer-groups --describe --all-groups"),
+    "prompt of cmd": _above("C:\\kafka\\bin>kafka-consumer-groups.bat --describe"),
+    "trace of a shell": _above("+ kafka-consumer-groups.sh --describe --all-groups"),
+    "login": _above("Last login: Sun Mar  1 09:58:12 2026 from 10.0.0.5"),
+    "pod": _below('pod "kafka-client" deleted'),
+    "collector": _above("[0.004s][warning][gc] Option UseConcMarkSweepGC was deprecated"),
+    "version": _above("Kafka version: 3.6.1"),
+    "address": _above("https://kafka.example.com/ui/clusters/prod/consumer-groups"),
+    "title": _above("consumer-groups output (prod):"),
+    "title between signs": _above("=== describe ==="),
+    "word with a colon": _above("before:"),
+    "HTML": lambda lines, _: ["<pre>" + lines[0].replace('"', "&quot;"), *lines[1:], "</pre>"],
+    "mark of direction": lambda lines, _: ["\u200e" + lines[0], *lines[1:]],
+    "bracketed paste": lambda lines, _: ["\x1b[?2004h" + lines[0], *lines[1:], "\x1b[?2004l"],
+}
+"""Harmless additions to all formats."""
+
+TABLES = {
+    "quotes": _each(lambda line, _: f"> {line}"),
+    "two quotes": _each(lambda line, _: f">> {line}"),
+    "colours of a line": _each(lambda line, _: f"\x1b[1m{line}\x1b[0m"),
+    "colours of a word": _each(
+        lambda line, _: re.sub(r"(\w+)", "\x1b[01;31m\\1\x1b[m", line, count=1)
+    ),
+    "docker compose": _each(lambda line, _: f"kafka-1  | {line}"),
+    "time stamps": _each(
+        lambda line, seeded: f"2026-03-01T10:00:00.{seeded.randrange(10**9):09}Z {line}"
+    ),
+    "prefix of kubectl": _each(lambda line, _: f"[pod/kafka-0/kafka] {line}"),
+    "grep -H": _each(lambda line, _: f"describe.txt:{line}"),
+    "cat -n": lambda lines, _: [f"{n:6}\t{line}" for n, line in enumerate(lines, 1)],
+    "comments": _each(lambda line, _: f"# {line}"),
+    "quoted lines": _each(lambda line, _: f'    "{line}",'),
+    "bars on both sides": _each(lambda line, _: f"| {line} |"),
+    "indentation": _each(lambda line, _: f"    {line}"),
+    "double spacing": lambda lines, _: [each for line in lines for each in (line, "")],
+    "spaces at the end": _each(lambda line, _: line + "   "),
+    "no spaces at the end": _each(lambda line, _: line.rstrip()),
+    "no-break spaces": _each(lambda line, _: line.replace("  ", " \xa0")),
+    "pasted twice": lambda lines, _: [*lines, "", *lines],
+    "no blank line": lambda lines, _: [*(line for line in lines if line.strip()), ""],
+    "journalctl": _each(lambda line, _: f"Mar 01 10:00:00 b1 kafka[12]: {line}" if line else ""),
+    "pdsh": _each(lambda line, _: f"b1: {line}" if line else ""),
+    "bat": lambda lines, _: [
+        "       \u2502 File: describe.txt",
+        *(f"{n:4}   \u2502 {line}" for n, line in enumerate(lines, 1)),
+    ],
+    "difference": lambda lines, _: ["--- /dev/null", "+++ b/x", *("+" + line for line in lines)],
+    "erased ends": _each(lambda line, _: line + "\x1b[K"),
+    "list of lines": lambda lines, _: [
+        '"stdout_lines": [',
+        *(f"    {json.dumps(line)}," for line in lines),
+        "]",
+    ],
+    "wrapped at 80": _wrap(80),
+    "wrapped at 100": _wrap(100),
+    "wrapped at 132": _wrap(132),
+}
+"""Harmless changes of tables."""
+
+WORDS = {
+    "tabs": _each(lambda line, _: "\t".join(line.split())),
+    "single spaces": _each(lambda line, _: " ".join(line.split())),
+    "bars": _each(lambda line, _: f"| {' | '.join(line.split())} |" if line.strip() else ""),
+    "Markdown": lambda lines, _: [
+        each
+        for line in lines
+        for each in (
+            [f"| {' | '.join(line.split())} |", "|---" * len(line.split()) + "|"]
+            if "PARTITION" in line
+            else [f"| {' | '.join(line.split())} |" if line.strip() else ""]
+        )
+    ],
+}
+"""Harmless changes of tables whose cells are words, none of them blank."""
+
+
+def is_row(line):
+    """Return whether a line is a row of a table."""
+    other = ("PARTITION", "Consumer group", "\tat ", "Error", "Exception")
+    return bool(re.search(r"\d", line)) and not any(word in line for word in other)
+
+
+def _at_row(change):
+    """Return a change of one row. The function gets the row and returns lines."""
+
+    def apply(lines, seeded):
+        rows = [at for at, line in enumerate(lines) if is_row(line)]
+        if not rows:
+            return lines
+        at = seeded.choice(rows)
+        return [*lines[:at], *change(lines[at], seeded), *lines[at + 1 :]]
+
+    return apply
+
+
+def _at_header(change):
+    def apply(lines, seeded):
+        at = next((n for n, line in enumerate(lines) if "PARTITION" in line), None)
+        return lines if at is None else [*lines[:at], *change(lines[at], seeded), *lines[at + 1 :]]
+
+    return apply
+
+
+def _cut(line, seeded):
+    # A cut between the tasks of a Streams member cannot be seen.
+    length = len(line.partition("ACTIVE")[0].rstrip())
+    return [line[: seeded.randrange(1, max(2, int(length * 0.8)))]]
+
+
+def _without_cell(line, seeded):
+    words = line.split()
+    at = seeded.randrange(len(line.partition("ACTIVE")[0].split()))
+    return [" ".join(words[:at] + words[at + 1 :])]
+
+
+def _blank_cell(line, seeded):
+    # A cell can be a part of a name with blanks, and the last one is cut elsewhere.
+    words = list(re.finditer(r"(?<!\S )(?<!\S)\S+(?= {2,}\S)", line))
+    if not words:
+        return [line]
+    match = seeded.choice(words)
+    return [line[: match.start()] + " " * len(match[0]) + line[match.end() :]]
+
+
+def _swapped(line, seeded):
+    words = line.split()
+    kinds = [word.isdigit() for word in words]
+    places = [at for at in range(len(words) - 1) if kinds[at] is not kinds[at + 1]]
+    if not places:
+        return [line]
+    at = seeded.choice(places)
+    words[at], words[at + 1] = words[at + 1], words[at]
+    return ["  ".join(words)]
+
+
+def _other_number(line, seeded):
+    numbers = list(re.finditer(r"(?<=\s)\d+(?=\s)", line))
+    if not numbers:
+        return [line]
+    match = seeded.choice(numbers)
+    return [line[: match.start()] + "x" * len(match[0]) + line[match.end() :]]
+
+
+def _split(line, seeded):
+    at = seeded.randrange(1, max(2, len(line.rstrip())))
+    return [line[:at] + LOG, line[at:]]
+
+
+def _glued(lines, seeded):
+    rows = [n for n, line in enumerate(lines[:-1]) if is_row(line) and is_row(lines[n + 1])]
+    if not rows:
+        return lines
+    at = seeded.choice(rows)
+    return [*lines[:at], lines[at].rstrip() + lines[at + 1], *lines[at + 2 :]]
+
+
+def _start_lost(lines, seeded):
+    """Remove the start of a padded row. Without other rows, this cannot be seen."""
+    rows = [at for at, line in enumerate(lines) if is_row(line) and "   " in line[:40]]
+    at = seeded.choice(rows) if len(rows) > 1 else None
+    return [line[2:] if number == at else line for number, line in enumerate(lines)]
+
+
+def _other_moment(lines, seeded):
+    """Append the text again, in which a row has other numbers."""
+
+    def moved(line):
+        return re.sub(r"(?<=\s)(\d+)(?=\s)", lambda match: str(int(match[1]) + 1), line)
+
+    rows = [n for n, line in enumerate(lines) if is_row(line)]
+    changed = {seeded.choice(rows)} if rows else set()
+    return [*lines, "", *(moved(line) if n in changed else line for n, line in enumerate(lines))]
+
+
+def _cut_text(lines, seeded):
+    """Cut a text inside a line, because the end of a line looks like the end of a text."""
+    text = "\n".join(lines)
+    places = [at for at in range(1, len(text)) if "\n" not in text[at - 1 : at + 1]]
+    return text[: seeded.choice(places)].split("\n")
+
+
+DAMAGE = {
+    "no header": _at_header(lambda *_: []),
+    "header cut on the left": _at_header(lambda line, _: [line[3:]]),
+    "header cut on the right": _at_header(_cut),
+    "unknown column": _at_header(lambda line, _: [line.replace("PARTITION", "PARTITIO")]),
+    "row cut": _at_row(_cut),
+    "row without a cell": _at_row(_without_cell),
+    "blank cell": _at_row(_blank_cell),
+    "cells swapped": _at_row(_swapped),
+    "number replaced": _at_row(_other_number),
+    "row twice": _at_row(lambda line, _: [line, line]),
+    "row broken by a log line": _at_row(_split),
+    "log line in front of a row": _at_row(lambda line, _: [f"{LOG} {line}"]),
+    "prompt in front of a row": _at_row(lambda line, _: [f"$ {line}"]),
+    "comment in front of a row": _at_row(lambda line, _: [f"# {line}"]),
+    "warning in front of a row": _at_row(lambda line, _: [f"WARNING: {line}"]),
+    "log line behind a row": _at_row(lambda line, _: [line + LOG]),
+    "log line behind a row, with a space": _at_row(lambda line, _: [f"{line.rstrip()} {LOG}"]),
+    "rows on one line": _glued,
+    "ellipsis": _at_row(
+        lambda line, s: [line[: max(3, len(line.partition("ACTIVE")[0]) // 2)] + "..."]
+    ),
+    "text cut": _cut_text,
+    "blank line, then a cut row": _at_row(lambda line, s: ["", *_cut(line, s)]),
+    "other moment": _other_moment,
+    "no rows above": lambda lines, s: lines[s.randrange(1, max(2, len(lines))) :],
+    "rows left out": _at_row(lambda *_: ["..."]),
+    "rows left out, with a comment": _at_row(lambda *_: ["# ..."]),
+    "rows left out, with a number": _at_row(lambda *_: ["(3 more rows)"]),
+    "row in bold": _at_row(lambda line, _: [f"**{line}**"]),
+    "row struck": _at_row(lambda line, _: [f"~~{line}~~"]),
+    "start of a padded row": _start_lost,
+    "sign in front of a row": _at_row(lambda line, _: [f"-{line}", f"+{line}"]),
+    "shortened ids": _each(lambda line, _: re.sub(r"-[0-9a-f]{8}-[0-9a-f-]{27}", "-...", line)),
+    "hidden ids": _each(lambda line, _: re.sub(r"\S+-[0-9a-f]{8}-[0-9a-f-]{27}", "xxxx", line)),
+    "empty group": lambda lines, _: [
+        *lines,
+        *dict.fromkeys(
+            f"Consumer group '{line.split()[0]}' has no active members."
+            for line in lines
+            if is_row(line) and ", " not in line  # a name with blanks
+        ),
+    ],
+}
+"""Damage of tables, which must become an error unless the groups stay the same."""
+
+
+def _json_lines(change):
+    def apply(lines, seeded):
+        rows = [at for at, line in enumerate(lines) if line.strip()]
+        at = seeded.choice(rows)
+        return [*lines[:at], *change(lines[at], seeded), *lines[at + 1 :]]
+
+    return apply
+
+
+JSON_DAMAGE = {
+    "line cut": _json_lines(_cut),
+    "text cut": DAMAGE["text cut"],
+    "unknown value": _json_lines(lambda line, _: [line, json.dumps({"other": 1})]),
+    "constant": _json_lines(lambda line, _: [re.sub(r": \d+", ": NaN", line, count=1)]),
+    "number as text": _json_lines(
+        lambda line, _: [re.sub(r"(?<=partition.: )(\d+)", r'"\1"', line, count=1)]
+    ),
+    "key renamed": _json_lines(lambda line, _: [re.sub('"topic[a-z_]*"', '"tpic"', line, count=1)]),
+    "comma": _json_lines(lambda line, _: [line.rstrip()[:-1] + ",}"]),
+    "log line inside": _json_lines(
+        lambda line, s: [line[: len(line) // 2], LOG, line[len(line) // 2 :]]
+    ),
+}
+"""Damage of JSON."""

@@ -1,0 +1,19 @@
+"""Read one text completely, as tests of single formats need."""
+
+from kassay.experiments.sources.account import ReadCapture
+from kassay.experiments.sources.document_rows import DocumentRows
+from kassay.experiments.sources.read_capture import read_capture
+from kassay.experiments.sources.tool_documents import merge_rows
+
+
+def parse_text(text: str, *, name: str) -> ReadCapture:
+    """Return the content of a text. Raise the first problem of its account."""
+    found = read_capture(text, name=name)
+    for problem in found.account.problems:
+        raise found.account.error(problem)
+    return found
+
+
+def content_of(text: str, *, name: str) -> DocumentRows:
+    """Return the contents of the documents and metrics in a text."""
+    return merge_rows(parse_text(text, name=name).contents, name)
