@@ -1,7 +1,6 @@
 """Write metrics of consumer groups to a text file for Prometheus."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 
@@ -99,22 +98,6 @@ def metrics_text(
             if value is not None:
                 lines.append(f'{metric.name}{{group="{_escaped(str(row["group"]))}"}} {value}')
     return "\n".join(lines) + "\n"
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Replace the content of a file atomically: a reader sees either the old or the new text.
-
-    A device or a pipe stays and receives the text.
-    """
-    # The resolved path of /dev/stdout does not exist if standard output is a pipe.
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
-        return
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
 
 
 def _escaped(value: str) -> str:

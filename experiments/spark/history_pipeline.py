@@ -18,7 +18,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits
 from kassay.experiments.comparison.comparison_result import ComparisonRow
 from kassay.experiments.history.group_records import decode_batches, from_row
-from kassay.experiments.history.prometheus_metrics import metrics_text, replace_file
+from kassay.experiments.history.prometheus_metrics import metrics_text
 from kassay.experiments.history.rebalances import (
     FOLLOWED,
     GroupFollower,
@@ -32,8 +32,8 @@ from kassay.experiments.history.rebalances import (
 )
 from kassay.experiments.spark.jobs import map_batches, map_rows
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
-from kassay.experiments.study.output_reader import location
 from kassay.experiments.study.tables import schema_of
+from kassay.reference.documents.output_files import location, replacing_file, write_text
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS, RecordType
 
 _INT, _TEXT, _TEXTS = pa.int64(), pa.string(), pa.list_(pa.string())
@@ -231,11 +231,9 @@ def write_history(
     documents.write.text(f"{uri_of(output)}/{folder}/groups")
     local = location(output)
     if local is not None:
-        new = local / f".{GROUPS}.new"
-        with new.open("wb") as lines:
+        with replacing_file(local / GROUPS) as lines:
             for part in sorted((local / folder / "groups").glob("part-*")):
                 lines.write(part.read_bytes())
-        new.replace(local / GROUPS)
     document = {**manifest(counts), "history": folder}
     write_manifest(spark, output, run, document, folders=[folder])
     return History(generations=generations, rebalances=frames["rebalances"], counts=counts)
@@ -433,7 +431,7 @@ def _write_metrics(spark: SparkSession, folder: str, file: Path | None) -> None:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
         return  # no rebalance is written
-    replace_file(file, metrics_text(row.asDict() for row in group_metrics(rebalances).collect()))
+    write_text(file, metrics_text(row.asDict() for row in group_metrics(rebalances).collect()))
 
 
 def group_metrics(rebalances: DataFrame) -> DataFrame:

@@ -1,33 +1,40 @@
-"""``kassay history``: reconstruct past rebalances from ``__consumer_offsets``."""
+"""``kassay history``: past rebalances, from logs or from ``__consumer_offsets``."""
 
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from kassay.experiments.cli.application import BAD_INPUT, argument, option, print_error, print_note
 from kassay.experiments.cli.cluster_options import ClusterOptions, SparkOptions
 from kassay.experiments.cli.groups import metadata_option
-from kassay.experiments.cli.output import json_line, location_option
-from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.history.live_topic import list_cluster_topics
-from kassay.experiments.sources.capture_files import load_metadata
-from kassay.experiments.spark import record_sources
-from kassay.experiments.spark.history_pipeline import (
-    RECORD_SETTINGS,
-    ClusterMetadata,
-    History,
-    decode_records,
-    follow,
-    summarise_groups,
-    write_history,
+from kassay.experiments.cli.output import (
+    Format,
+    json_line,
+    location_option,
+    print_records,
+    without_control_characters,
 )
-from kassay.experiments.spark.session import CONNECT, spark_session
-from kassay.experiments.study.configuration import manifest
-from kassay.experiments.study.output_reader import check_writable
+from kassay.experiments.cli.search_options import LimitOptions
+from kassay.experiments.history.log_files import log_files, rebalance_record, summarise_logs
+from kassay.experiments.history.log_rebalances import LogRebalance
+from kassay.reference.documents.output_files import check_writable, location, replacing_file
+
+if TYPE_CHECKING:
+    from kassay.experiments.comparison.compare import CaseLimits
+    from kassay.experiments.spark.history_pipeline import ClusterMetadata, History
+
+REBALANCES = "rebalances.jsonl"
+"""File with the rebalances in logs, in the output directory."""
+_SHOWN_GROUPS = 10
+"""Groups with sentences and log lines in the text output."""
+_SHOWN_STORMS = 3
+_LINE_WIDTH = 240
+"""Characters of a log line in the text output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +66,18 @@ class HistoryOptions:
 
     paths: list[str] | None = argument(
         None,
-        "Files or directories with records: Parquet files, also as URIs such as s3a://, or output "
-        "of kafka-dump-log.sh --offsets-decoder in .txt, .log and .out files, plain or compressed "
-        "with gzip.",
+        "Files or directories with logs of brokers or clients, or with records: Parquet files, "
+        "also as URIs such as s3a://, or output of kafka-dump-log.sh --offsets-decoder in .txt, "
+        ".log and .out files. Text may be compressed with gzip; - reads a log from standard input.",
         metavar="PATH...",
     )
-    output: str = location_option()
+    output: str | None = location_option(None, " Required for records; for logs a local directory.")
+    output_format: Format | None = option(
+        None,
+        "Output format. table: text, for logs with causes and log lines. json: indented JSON. "
+        "jsonl: one JSON line per group. The default is table for logs and jsonl for records.",
+        "--format",
+    )
     metadata: Path | None = metadata_option()
     tasks: int = option(8, "Number of Spark tasks among which the work is divided.", min=1)
 
@@ -76,21 +89,50 @@ def history(
     spark: SparkOptions,
     limits: LimitOptions = LimitOptions(work=10.0),
 ) -> None:
-    """Reconstruct past rebalances from __consumer_offsets, with Spark.
+    """Find past rebalances and their causes in logs or in __consumer_offsets.
 
-    Writes the Parquet tables generations, rebalances, commits and errors for `kassay report`. A
-    local output also gets groups.jsonl, with the last state of each group. Prints one JSON line
-    per group. kassay does not write to the cluster and joins no group. With --follow, kassay writes
-    only the rebalances, each as soon as it is complete.
+    Logs of brokers and clients are read without Spark: rebalances per hour, storms, the most
+    frequent causes and the settings that help, with log lines as evidence. With --output, the file
+    rebalances.jsonl has all rebalances. Records of __consumer_offsets are read with Spark. They
+    become the Parquet tables generations, rebalances, commits and errors for `kassay report`; a
+    local output also gets groups.jsonl, with the last state of each group. kassay does not write
+    to the cluster and joins no group. With --follow, kassay writes only the rebalances, each as
+    soon as it is complete.
 
-    Example: `kassay history --bootstrap-server broker:9092 -o out/history`
+    Example: `kassay history server.log`
     """
-    begin = time.perf_counter()
-    _check_usage(options.paths, cluster, following, spark)
+    _check_usage(options, cluster, following)
+    logs = None if options.paths is None else log_files(options.paths)
+    if logs is not None:
+        _history_of_logs(logs, options)
+        return
+    _history_of_records(options, cluster, following, spark, limits)
+
+
+def _history_of_records(
+    options: HistoryOptions,
+    cluster: ClusterOptions,
+    following: FollowOptions,
+    spark: SparkOptions,
+    limits: LimitOptions,
+) -> None:
+    from kassay.experiments.spark import record_sources
+    from kassay.experiments.spark.history_pipeline import RECORD_SETTINGS, follow, write_history
+    from kassay.experiments.spark.session import CONNECT, spark_session
+    from kassay.experiments.study.configuration import manifest
+
+    if following.follow and (spark.master or "").startswith(CONNECT):
+        raise typer.BadParameter(
+            f"--follow does not run on Spark Connect, got --master {spark.master}; give the "
+            "master of the cluster, such as spark://host:7077"
+        )
+    begin, output = time.perf_counter(), options.output
+    if output is None:
+        raise typer.BadParameter("records of __consumer_offsets require --output")
     settings = cluster.settings()
     if cluster.bootstrap_server is not None:
         settings["bootstrap.servers"] = cluster.bootstrap_server
-    check_writable(options.output)
+    check_writable(output)
     known = _cluster_metadata(options.metadata, settings, cluster)
     description = {
         "kind": "history",
@@ -105,7 +147,7 @@ def history(
                 record_sources.stream_cluster(
                     session, settings, timeout=cluster.timeout, tasks=options.tasks
                 ),
-                options.output,
+                output,
                 known=known,
                 tasks=options.tasks,
                 interval=following.interval,
@@ -117,7 +159,7 @@ def history(
         written = write_history(
             session,
             _sources(session, options, cluster, settings),
-            options.output,
+            output,
             known=known,
             tasks=options.tasks,
             limits=limits.case_limits(),
@@ -125,29 +167,27 @@ def history(
                 description, rows=rows, run=spark.run_record(session, begin)
             ),
         )
-        _print_summary(written, limits.case_limits())
+        _print_summary(written, limits.case_limits(), options.output_format or Format.JSONL)
 
 
 def _check_usage(
-    paths: list[str] | None, cluster: ClusterOptions, following: FollowOptions, spark: SparkOptions
+    options: HistoryOptions, cluster: ClusterOptions, following: FollowOptions
 ) -> None:
-    if bool(paths) == (cluster.bootstrap_server is not None):
+    if bool(options.paths) == (cluster.bootstrap_server is not None):
         raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
     if not following.follow and following != FollowOptions():
         raise typer.BadParameter("--metrics, --interval and --quiet-period require --follow")
     if following.follow and cluster.bootstrap_server is None:
         raise typer.BadParameter("--follow requires --bootstrap-server")
-    if following.follow and (spark.master or "").startswith(CONNECT):
-        raise typer.BadParameter(
-            f"--follow does not run on Spark Connect, got --master {spark.master}; give the "
-            "master of the cluster, such as spark://host:7077"
-        )
 
 
 def _sources(
     session: Any, options: HistoryOptions, cluster: ClusterOptions, settings: dict[str, str]
 ) -> list[Any]:
     """Read the records of the files, or of the cluster."""
+    from kassay.experiments.spark import record_sources
+    from kassay.experiments.spark.history_pipeline import decode_records
+
     if options.paths:
         return record_sources.read_files(session, options.paths)
     raw = record_sources.read_cluster(
@@ -158,8 +198,12 @@ def _sources(
 
 def _cluster_metadata(
     file: Path | None, settings: dict[str, str], cluster: ClusterOptions
-) -> ClusterMetadata:
+) -> "ClusterMetadata":
     """Read partition counts and topic names from the metadata file and the cluster."""
+    from kassay.experiments.history.live_topic import list_cluster_topics
+    from kassay.experiments.sources.capture_files import load_metadata
+    from kassay.experiments.spark.history_pipeline import ClusterMetadata
+
     known = load_metadata(file)
     names = {str(id): topic for topic, id in known.topic_ids.items()}
     if cluster.bootstrap_server is None:
@@ -170,9 +214,15 @@ def _cluster_metadata(
     )
 
 
-def _print_summary(written: History, limits: CaseLimits) -> None:
-    for line in summarise_groups(written, limits=limits):
-        typer.echo(json_line(line))
+def _print_summary(written: "History", limits: "CaseLimits", output_format: Format) -> None:
+    from kassay.experiments.spark.history_pipeline import summarise_groups
+
+    if output_format is Format.JSONL:
+        for line in summarise_groups(written, limits=limits):
+            typer.echo(json_line(line))
+    else:
+        records = list(summarise_groups(written, limits=limits))
+        print_records(records, output_format, rows=records)
     counts = written.counts
     print_note(
         f"{counts['records']} records, {counts['generations']} generations, "
@@ -181,3 +231,84 @@ def _print_summary(written: History, limits: CaseLimits) -> None:
     if counts["errors"]:
         print_error(f"{counts['errors']} records could not be read; see the table errors")
         raise typer.Exit(BAD_INPUT)
+
+
+# ---- Logs -------------------------------------------------------------------
+
+
+def _history_of_logs(files: Sequence[Path], options: HistoryOptions) -> None:
+    """Print the summary of each group in logs, and write all rebalances to a file."""
+    if options.metadata is not None:
+        raise typer.BadParameter("--metadata applies to records of __consumer_offsets, not to logs")
+    output_format = options.output_format or Format.TABLE
+    with ExitStack() as stack:
+        write = None
+        if options.output is not None:
+            directory = location(options.output)
+            if directory is None:
+                raise typer.BadParameter(
+                    f"--output must be a local directory for logs, got {options.output}"
+                )
+            stream = stack.enter_context(replacing_file(directory / REBALANCES))
+
+            def write(one: LogRebalance) -> None:
+                stream.write(json_line(rebalance_record(one)).encode() + b"\n")
+
+        records = summarise_logs(files, on_rebalance=write)
+    if output_format is Format.TABLE:
+        _print_log_summary(records)
+    else:
+        print_records(records, output_format)
+
+
+def _print_log_summary(records: Sequence[dict[str, Any]]) -> None:
+    """Print a table of all groups, and the causes in the groups with the most rebalances."""
+    ranked = sorted(records, key=lambda record: -record["rebalances"])
+    print_records(ranked, Format.TABLE, rows=[_row(record) for record in ranked])
+    for record in ranked[:_SHOWN_GROUPS]:
+        typer.echo()
+        for line in _sentences(record):
+            typer.echo(without_control_characters(line))
+    if len(ranked) > _SHOWN_GROUPS:
+        print_note(f"{len(ranked) - _SHOWN_GROUPS} more groups; --format jsonl shows their causes")
+
+
+def _row(record: dict[str, Any]) -> dict[str, object]:
+    busiest = record["busiest_hour"] or {}
+    return {
+        "group": record["id"],
+        "rebalances": record["rebalances"],
+        "per hour": record["rebalances_per_hour"],
+        "busiest\nhour": busiest.get("rebalances"),
+        "not stable\n(s)": record["not_stable_seconds"],
+        "storms": record["storms"],
+    }
+
+
+def _sentences(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of text about a group."""
+    span = "" if record["from"] is None else f", {_time(record['from'])} to {_time(record['to'])}"
+    yield f"{record['id']} ({record['protocol']} protocol){span}"
+    storms = record["longest_storms"]
+    for storm in storms[:_SHOWN_STORMS]:
+        member = "" if storm["member"] is None else f", most often by {storm['member']}"
+        yield (
+            f"  Storm: {storm['rebalances']} rebalances from {_time(storm['from'])} to "
+            f"{_time(storm['to'])}, not stable for {storm['not_stable_seconds']} s; most frequent "
+            f"cause: {storm['cause']} ({storm['rebalances_with_cause']}){member}"
+        )
+    for title, key in (("Causes", "causes"), ("Changes", "changes")):
+        if record[key]:
+            yield f"  {title}:"
+        for number, one in enumerate(record[key], start=1):
+            yield f"    {number}. {one['text']}"
+            for line in one["lines"]:
+                yield f"       {line['file']}:{line['line']}: {_shortened(line['text'])}"
+
+
+def _time(text: str) -> str:
+    return text.partition(".")[0].replace("T", " ")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LINE_WIDTH else text[: _LINE_WIDTH - 3] + "..."

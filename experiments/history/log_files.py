@@ -1,0 +1,161 @@
+"""Read the logs of brokers and clients from files or standard input, in order of time."""
+
+import heapq
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from kassay.experiments.history.log_messages import LogEvent, read_log
+from kassay.experiments.history.log_rebalances import LogRebalance, rebalances_of_log
+from kassay.experiments.history.log_summary import GroupLogSummary, time_text
+from kassay.reference.documents.input_files import STDIN, name_of, open_binary, without_gzip
+from kassay.reference.documents.output_files import location
+from kassay.reference.model.errors import InputError
+
+DUMP_SUFFIXES = (".txt", ".log", ".out")
+_DUMP = re.compile(
+    rb"^Dumping |^[|\s]*(?:baseOffset: \d+ )?offset: \d+ .*?(?:CreateTime|LogAppendTime): "
+)
+_SEARCHED_LINES = 1000
+"""Number of lines in which the start of a dump is searched; log lines may precede it."""
+_PARQUET_MAGIC = b"PAR1"
+
+
+def is_dump(path: Path) -> bool:
+    """Return whether a file contains output of ``kafka-dump-log.sh``, by its first lines."""
+    with open_binary(path) as data:
+        return any(_DUMP.match(line) for line in islice(data, _SEARCHED_LINES))
+
+
+def log_files(paths: Sequence[str]) -> list[Path] | None:
+    """Return the files to read as logs, or None if the paths contain records of groups.
+
+    Content decides, not names: Parquet files and output of ``kafka-dump-log.sh`` are records, as
+    are URIs; all other files are logs. In a directory, the files with the suffix of a text are
+    read, and rotated logs such as ``server.log.2024-05-01-10``.
+
+    Raises
+    ------
+    InputError
+        If there are both records and logs.
+    """
+    logs: list[Path] = []
+    records: list[Path] = []
+    for name in paths:
+        path = location(name)
+        if path is None:
+            return None
+        if path != STDIN and not path.exists():
+            raise InputError(f"{path}: no such file or directory")
+        for file in _files(path):
+            (records if file != STDIN and _has_records(file) else logs).append(file)
+    if not logs:
+        return None
+    if records:
+        raise InputError(
+            f"{records[0]} contains records and {name_of(logs[0])} contains none; give records of "
+            "__consumer_offsets and logs to separate commands"
+        )
+    return logs
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = [file for file in sorted(path.rglob("*")) if file.is_file()]
+    if any(file.suffix == ".parquet" for file in found):
+        return []
+    return [file for file in found if _is_text_name(file)]
+
+
+def _is_text_name(file: Path) -> bool:
+    return without_gzip(file).suffix in DUMP_SUFFIXES or ".log." in file.name
+
+
+def _has_records(file: Path) -> bool:
+    with file.open("rb") as stream:
+        if stream.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
+            return True
+    return is_dump(file)
+
+
+def summarise_logs(
+    files: Sequence[Path], *, on_rebalance: Callable[[LogRebalance], None] | None = None
+) -> list[dict[str, Any]]:
+    """Summarise the rebalances of all groups in logs: one JSON record per group, sorted by id.
+
+    The files are read in parallel, line by line, in order of the times in them, so that rotated
+    logs, several brokers and several clients can come in any order. ``on_rebalance`` receives each
+    rebalance.
+
+    Raises
+    ------
+    InputError
+        If no line of the files is a message about a rebalance.
+    """
+    summaries: dict[str, GroupLogSummary] = {}
+    with ExitStack() as stack:
+        streams = [_events(stack.enter_context(open_binary(file)), file) for file in files]
+        for rebalance in rebalances_of_log(_in_order_of_time(streams)):
+            summary = summaries.get(rebalance.group)
+            if summary is None:
+                summary = summaries[rebalance.group] = GroupLogSummary(rebalance.group)
+            summary.add(rebalance)
+            if on_rebalance is not None:
+                on_rebalance(rebalance)
+    if not summaries:
+        raise InputError(
+            f"{name_of(files[0])}: the file contains neither a message about a rebalance of a "
+            "group nor output of kafka-dump-log.sh --offsets-decoder; captures of "
+            "kafka-consumer-groups.sh and group documents show no history, use kassay plan for them"
+        )
+    return [summaries[group].record() for group in sorted(summaries)]
+
+
+def _events(lines: Iterable[bytes], file: Path) -> Iterator[LogEvent]:
+    """Yield the events of a file. An event without a time has the time of the one before."""
+    name, last = name_of(file), None
+    for event in read_log(lines, file=name):
+        if event.time is None and last is not None:
+            yield event._replace(time=last)
+            continue
+        last = event.time
+        yield event
+
+
+def _in_order_of_time(streams: Sequence[Iterator[LogEvent]]) -> Iterator[LogEvent]:
+    """Merge logs that are each in order of time."""
+    if len(streams) == 1:
+        return streams[0]
+    # A log is opened when its first message is due: the first messages are read in advance.
+    started = []
+    for stream in streams:
+        first = next(stream, None)
+        if first is not None:
+            started.append(chain((first,), stream))
+    return heapq.merge(*started, key=lambda event: event.time or 0)
+
+
+def rebalance_record(one: LogRebalance) -> dict[str, Any]:
+    """Return a rebalance as JSON."""
+    return {
+        "id": one.group,
+        "protocol": str(one.protocol),
+        "generation": one.number,
+        "from": time_text(one.started),
+        "to": time_text(one.ended),
+        "cause": str(one.cause),
+        "reason": one.reason,
+        "member": one.member,
+        "members": one.members,
+        "assignor": one.assignor,
+        "joined": one.joined,
+        "left": one.left,
+        "session_timeout": one.expired,
+        "poll_or_rebalance_timeout": one.timed_out,
+        "static_restart": one.replaced,
+        "lines": [each.line_record() for each in one.lines],
+    }

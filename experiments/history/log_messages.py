@@ -1,0 +1,372 @@
+"""Recognise messages about rebalances in the logs of brokers and of clients.
+
+The texts are those of the following classes, read in the sources of each minor release:
+
+- brokers 0.9 to 3.9: ``kafka.coordinator.group.GroupCoordinator`` (0.9: ``kafka.coordinator``);
+- brokers 3.7 to 4.4: ``org.apache.kafka.coordinator.group.GroupMetadataManager``, for classic,
+  consumer, share and Streams groups;
+- Java clients 0.10.1 to 4.4: ``AbstractCoordinator``, ``ConsumerCoordinator``,
+  ``AbstractHeartbeatRequestManager``, ``AbstractMembershipManager`` (3.7 and 3.8:
+  ``MembershipManagerImpl``) in ``org.apache.kafka.clients.consumer.internals``;
+- librdkafka 0.11 to 2.9: ``rdkafka_cgrp.c``, with ``debug=cgrp`` or ``debug=all``; session and poll
+  timeouts appear without these.
+
+The layout of the lines is free: a message is found by its prefix, and the time before it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MAX_LINE = 16_384
+"""Bytes of a line that are read; the names and reasons of messages are near the start."""
+
+
+class LogEventKind(StrEnum):
+    """Kind of a message about the rebalances of a group."""
+
+    # Coordinator.
+    PREPARING = "preparing"  # a rebalance of the classic protocol starts
+    STABILIZED = "stabilized"  # all members have joined the new generation
+    ASSIGNED = "assigned"  # the leader has sent the assignment
+    EMPTY = "empty"
+    BUMPED = "bumped"  # a new epoch of the consumer protocol
+    COMPUTED = "computed"  # the target assignment of an epoch
+    ACKNOWLEDGED = "acknowledged"  # the state of a member at an epoch
+    # Coordinator and clients.
+    JOINED = "joined"
+    LEFT = "left"
+    EXPIRED = "expired"  # no heartbeat within the session timeout
+    TIMED_OUT = "timed out"  # not rejoined, or not revoked, within the rebalance timeout
+    REPLACED = "replaced"  # a static member has restarted
+    ABANDONED = "abandoned"  # a pending member never joined
+    CHANGED = "changed"  # subscription or topics
+    # Clients.
+    REJOIN = "rejoin"  # the client must join again, with the reason
+    JOINING = "joining"
+    IN_GENERATION = "in generation"  # the client has joined, and waits for the assignment
+    SYNCED = "synced"
+
+
+class LogEvent(NamedTuple):
+    """A message about a group, with its position.
+
+    ``time`` is in milliseconds since 1970 or None, ``number`` a generation or epoch, ``size`` the
+    number of members. ``client`` is the client whose log contains the message, or None for a
+    coordinator. ``session_timeout`` is in milliseconds.
+    """
+
+    kind: LogEventKind
+    group: str
+    client: str | None = None
+    protocol: str | None = None
+    member: str | None = None
+    instance: str | None = None
+    replaced: str | None = None
+    number: int | None = None
+    size: int | None = None
+    reason: str | None = None
+    assignor: str | None = None
+    session_timeout: int | None = None
+    time: int | None = None
+    file: str = ""
+    line: int = 0
+    text: bytes = b""
+
+    def line_record(self) -> dict[str, object]:
+        """Return the line and its position as JSON."""
+        text = self.text.decode(errors="replace")
+        return {"file": self.file, "line": self.line, "text": text}
+
+
+class _Rule(NamedTuple):
+    """Pattern of a message. Its named groups are the fields of the event, ``fields`` constants."""
+
+    kind: LogEventKind
+    pattern: re.Pattern[str]
+    fields: dict[str, Any]
+
+
+_Rules = dict[str, list[_Rule]]
+
+
+def _rules() -> dict[str, _Rules]:
+    """Return the rules per section of the data file, by the first word of their messages."""
+    sections: dict[str, _Rules] = {}
+    text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line.startswith("["):
+            table = sections.setdefault(line.strip("[]"), {})
+        elif line and not line.startswith("# "):
+            kind, protocol, reason, pattern = line.split("\t")
+            values = {"protocol": protocol, "reason": reason}
+            fields = {name: value for name, value in values.items() if value != "-"}
+            rule = _Rule(LogEventKind(kind), re.compile(pattern, re.DOTALL), fields)
+            table.setdefault(pattern.partition(" ")[0].replace("\\", ""), []).append(rule)
+    return sections
+
+
+_SECTIONS = _rules()
+_CLASSIC_COORDINATOR, _NEW_COORDINATOR = (
+    _SECTIONS["classic coordinator"],
+    _SECTIONS["new coordinator"],
+)
+_JAVA_CLIENT, _LIBRDKAFKA = _SECTIONS["java client"], _SECTIONS["librdkafka"]
+_CLASSIC = {"protocol": "classic"}
+
+_BROKER, _JAVA, _NATIVE = b"[GroupCoordinator ", b"[Consumer ", b"#consumer-"
+_PREFIXES = (_BROKER, _JAVA, _NATIVE)
+_GROUP_AND_MEMBER = re.compile(
+    # A group id can contain the bracket, but hardly the bracket and a blank.
+    rb"\[Group(?:Id[ =]| )(?P<group>.*?)\](?= |\[MemberId |$) *"
+    rb"(?:\[MemberId (?P<member>[^\]]*)\] *)?"
+)
+_BARE = (b"o rebalance group ", b"Stabilized group ", b"joining group ", b"joined group ")
+"""Parts of messages without a prefix: of clients until 0.11, and of layouts that remove it."""
+_LAYOUT_ENDS = (b" (kafka.", b" (org.apache.kafka.", b" (state.change.logger")
+_CLIENT = re.compile(
+    r"(?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), groupId=(?P<group>.*)$"
+)
+_HANDLE = re.compile(rb"([^\s|\[\]]+#consumer-\d+)(?:\||\])? ?(?:\[thrd:[^\]]*\]:? ?)?")
+
+
+class _Message(NamedTuple):
+    """Text of a message without its prefix, and the values of the prefix."""
+
+    text: str
+    rules: _Rules
+    start: int
+    fields: dict[str, Any]
+
+
+def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
+    """Yield the messages about rebalances in the lines of a log, in the order of the lines.
+
+    The lines of one log can come from several clients and brokers. Lines with other content are
+    skipped. JSON lines are read if a text in them is such a message.
+
+    Examples
+    --------
+    >>> line = (
+    ...     b"[2024-05-01 12:00:00,250] INFO [GroupCoordinator 1]: Stabilized group orders "
+    ...     b"generation 7 (__consumer_offsets-3) with 2 members (kafka.coordinator.group.Gr...)"
+    ... )
+    >>> [event] = read_log([line], file="server.log")
+    >>> str(event.kind), event.group, event.number, event.size, event.time
+    ('stabilized', 'orders', 7, 2, 1714564800250)
+    """
+    clock = _Clock()
+    groups: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        # The first test decides for most lines. It must be as fast as possible.
+        if (
+            _BROKER not in line
+            and _JAVA not in line
+            and _NATIVE not in line
+            and not (b" group " in line and any(part in line for part in _BARE))
+        ):
+            continue
+        message = _message_of(line[:MAX_LINE])
+        if message is None:
+            continue
+        found = _event_fields(message, groups)
+        if found is not None:
+            yield LogEvent(
+                **found,
+                time=clock.read(line, message.start),
+                file=file,
+                line=number,
+                text=line.rstrip(b"\r\n"),
+            )
+
+
+def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] | None:
+    """Return the fields of an event except its position, or None for another message.
+
+    ``groups`` is the group of each client of librdkafka, for messages without a group.
+    """
+    text = message.text
+    for rule in message.rules.get(text.partition(" ")[0], ()):
+        match = rule.pattern.match(text)
+        if match is not None:
+            found = {name: value for name, value in match.groupdict().items() if value is not None}
+            fields = {**rule.fields, **message.fields, **found, "kind": rule.kind}
+            return fields if _complete(fields, groups) else None
+    return None
+
+
+def _complete(fields: dict[str, Any], groups: dict[str, str]) -> bool:
+    """Convert numbers, and add a missing group. Return False if the group is unknown."""
+    for name in ("number", "size", "session_timeout"):
+        if name in fields:
+            fields[name] = int(fields[name])
+    if fields.get("instance") in ("None", "null"):
+        del fields["instance"]
+    client = fields.get("client")
+    if client is not None:
+        if "group" in fields:
+            groups[client] = fields["group"]
+        elif client in groups:
+            fields["group"] = groups[client]
+    return "group" in fields
+
+
+def _message_of(line: bytes) -> _Message | None:
+    if line.startswith(b"{"):
+        line = _text_in_json(line) or line
+    start = line.find(_BROKER)
+    if start >= 0:
+        return _coordinator_message(line, start)
+    start = line.find(_JAVA)
+    if start >= 0:
+        end = line.find(b"] ", start)
+        prefix = _CLIENT.search(line[start:end].decode(errors="replace"))
+        if prefix is None:
+            return None
+        fields = {name: value for name, value in prefix.groupdict().items() if value is not None}
+        return _Message(_decoded(line[end + 2 :]), _JAVA_CLIENT, start, fields)
+    handle = _HANDLE.search(line) if _NATIVE in line else None
+    if handle is not None:
+        text = _decoded(line[handle.end() :])
+        return _Message(
+            text, _LIBRDKAFKA, handle.start(), {"client": handle[1].decode(errors="replace")}
+        )
+    return _bare_message(line)
+
+
+def _coordinator_message(line: bytes, start: int) -> _Message | None:
+    end = line.find(b"]", start)
+    if end < 0:
+        return None
+    text = line[end + 1 :].lstrip(b": ")
+    match = _GROUP_AND_MEMBER.match(text)
+    if match is not None:
+        ids = {name: value for name, value in match.groupdict().items() if value is not None}
+        fields = {name: value.decode(errors="replace") for name, value in ids.items()}
+        return _Message(_decoded(text[match.end() :]), _NEW_COORDINATOR, start, fields)
+    return _Message(_decoded(text), _CLASSIC_COORDINATOR, start, _CLASSIC)
+
+
+_BARE_START = re.compile(
+    rb"(Preparing to rebalance group |Stabilized group |\(Re-\)joining group |"
+    rb"Successfully joined group )"
+)
+
+
+def _bare_message(line: bytes) -> _Message | None:
+    match = _BARE_START.search(line)
+    if match is None:
+        return None
+    rules = _JAVA_CLIENT if b"join" in match[1] else _CLASSIC_COORDINATOR
+    # Clients until 0.11 name no client in their messages.
+    fields = {"client": "client"} if rules is _JAVA_CLIENT else _CLASSIC
+    return _Message(_decoded(line[match.start() :]), rules, match.start(), fields)
+
+
+def _decoded(text: bytes) -> str:
+    """Decode a message, without the class of the logger that Kafka's layout appends."""
+    text = text.rstrip()
+    if text.endswith(b")"):
+        at = text.rfind(b" (")
+        if text.startswith(_LAYOUT_ENDS, at):
+            text = text[:at]
+    return text.decode(errors="replace").rstrip()
+
+
+def _text_in_json(line: bytes) -> bytes | None:
+    """Return the message in a JSON line, as of Docker or of a JSON layout."""
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    texts = document.values() if isinstance(document, dict) else ()
+    for value in texts:
+        if isinstance(value, str):
+            text = value.encode(errors="replace")
+            if any(prefix in text for prefix in _PREFIXES) or _BARE_START.search(text):
+                return text
+    return None
+
+
+_DATE = re.compile(
+    rb"(\d{4}[-/]\d\d[-/]\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?"
+    rb"(?: ?(Z|[+-]\d\d:?\d\d)(?!\d))?"
+)
+_EPOCH = re.compile(rb"\|(\d{10})\.(\d{3})\|")
+_JSON_EPOCH = re.compile(rb'"[\w@]*(?:time\w*|ts)": ?"?(\d{13})\b')
+_CLOCK = re.compile(rb"(?<![\d:])(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
+_UNIX_EPOCH = date(1970, 1, 1).toordinal()
+_SEARCHED_PREFIX = 300
+"""Bytes before a message in which its time is searched."""
+_DAY_MS = 86_400_000
+
+
+class _Clock:
+    """Reader of the times of lines. A time without a date continues on the next day."""
+
+    def __init__(self) -> None:
+        self._days: dict[bytes, int] = {}
+        self._minutes: dict[bytes, int] = {}
+        self._day = 0
+        self._last = 0
+
+    def read(self, line: bytes, start: int) -> int | None:
+        """Return the time of a line in ms since 1970. A time without a zone is taken as UTC."""
+        # Kafka's own layout, "[2024-05-01 12:00:00,250]": one lookup per line.
+        known = self._minutes.get(line[:18])
+        if known is not None and line[20:21] == b"," and line[24:25] == b"]":
+            second, fraction = line[18:20], line[21:24]
+            if second.isdigit() and fraction.isdigit():
+                return known + int(second) * 1000 + int(fraction)
+        # The fields of JSON are in any order.
+        is_json = line.startswith(b"{")
+        prefix = line[:MAX_LINE] if is_json else line[: min(start, _SEARCHED_PREFIX)]
+        match = _DATE.search(prefix)
+        if match is not None:
+            return self._date_and_time(line, match)
+        match = _EPOCH.search(prefix) or (_JSON_EPOCH.search(prefix) if is_json else None)
+        if match is not None:
+            return int(b"".join(match.groups()))
+        match = _CLOCK.search(prefix)
+        return None if match is None else self._time_of_day(match)
+
+    def _date_and_time(self, line: bytes, match: re.Match[bytes]) -> int | None:
+        day, hour, minute, second, fraction, zone = match.groups()
+        days = self._days.get(day)
+        if days is None:
+            try:
+                days = date.fromisoformat(day.decode().replace("/", "-")).toordinal() - _UNIX_EPOCH
+            except ValueError:
+                return None
+            self._days[day] = days
+        ms = days * _DAY_MS + _day_ms(hour, minute, second, fraction)
+        if match.span() == (1, 24):
+            self._minutes[line[:18]] = ms - ms % 60_000
+        return ms - _offset_ms(zone)
+
+    def _time_of_day(self, match: re.Match[bytes]) -> int:
+        ms = _day_ms(*match.groups())
+        if ms < self._last - _DAY_MS // 2:
+            self._day += 1
+        self._last = ms
+        return self._day * _DAY_MS + ms
+
+
+def _day_ms(hour: bytes, minute: bytes, second: bytes | None, fraction: bytes | None) -> int:
+    seconds = int(hour) * 3600 + int(minute) * 60 + int(second or 0)
+    return seconds * 1000 + _milliseconds(fraction)
+
+
+def _milliseconds(fraction: bytes | None) -> int:
+    return int(fraction[:3].ljust(3, b"0")) if fraction else 0
+
+
+def _offset_ms(zone: bytes | None) -> int:
+    if zone is None or zone == b"Z":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return (-minutes if zone[:1] == b"-" else minutes) * 60_000

@@ -1,0 +1,617 @@
+"""Find the rebalances of groups in the messages of brokers and clients, with their causes."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+
+from kassay.experiments.history.log_messages import LogEvent, LogEventKind
+from kassay.reference.model.group import Protocol
+
+_OPEN_GENERATIONS = 64
+"""Generations of a group that can still change, as logs of clients are not in the same order."""
+_RESTART_MS = 600_000
+"""Maximum time in ms between leaving and joining of a client that counts as a restart."""
+_REMEMBERED = 2_000
+"""Clients of a group whose last leave is remembered."""
+_SAME_REBALANCE_MS = 10_000
+"""Maximum time in ms between the ends of two members' parts of a rebalance of one epoch."""
+_SHOWN_LINES = 4
+"""Log lines of a rebalance that are kept."""
+
+
+class Cause(StrEnum):
+    """Cause of a rebalance in a log."""
+
+    JOIN = "join"
+    RESTART = "restart"
+    LEAVE = "leave"
+    SESSION_TIMEOUT = "session timeout"
+    POLL_TIMEOUT = "poll timeout"
+    REBALANCE_TIMEOUT = "rebalance timeout"
+    METADATA = "metadata"
+    SUBSCRIPTION = "subscription"
+    COOPERATIVE = "cooperative"
+    STATIC_MEMBER = "static member"
+    PROTOCOL = "protocol"
+    COORDINATOR = "coordinator"
+    OTHER_MEMBER = "other member"
+    UNKNOWN = "unknown"
+
+
+_METADATA_CHANGED = (
+    r"(?:cached|assignment) metadata has changed|"
+    r"metadata (?:of|for) subscribed topics?\S* has changed|no longer exist"
+)
+_CAUSES = [
+    (cause, re.compile(pattern, re.IGNORECASE))
+    for cause, pattern in (
+        # The reason of a client explains more than the request that it sent.
+        (Cause.POLL_TIMEOUT, r"poll timeout|max\.poll\.interval|maximum poll interval"),
+        (Cause.COOPERATIVE, r"need to revoke partitions|previously owned partitions to other"),
+        (Cause.METADATA, _METADATA_CHANGED),
+        (Cause.SUBSCRIPTION, r"subscription (?:of a member )?(?:has changed|modified)"),
+        (
+            Cause.SESSION_TIMEOUT,
+            r"heartbeat expiration|session (?:timed out|expired)|member fenced",
+        ),
+        (Cause.REBALANCE_TIMEOUT, r"pending sync request|within \d+ ?ms|rebalance timeout"),
+        (Cause.PROTOCOL, r"selectedProtocol will change"),
+        (Cause.STATIC_MEMBER, r"metadata for static member|existing static member"),
+        (Cause.JOIN, r"adding new member|given member-id|member_id_required"),
+        (Cause.LEAVE, r"LeaveGroup|being closed|unsubscribe|pro-actively leaving"),
+        (Cause.COORDINATOR, r"over capacity|storing group assignment|coordinator"),
+        (Cause.SUBSCRIPTION, r"updating metadata for member"),
+        (Cause.METADATA, r"leader .* re-joining"),
+        # The message is "Joining group" if a client has not been in the group.
+        (Cause.JOIN, r"joining group|without an assignment|metadata .* available"),
+        # Passive: another member is the cause.
+        (Cause.OTHER_MEMBER, r"rebalanc|new assignment|unknown.member|illegal.gen|generation"),
+    )
+]
+_MEMBER_IN_REASON = re.compile(
+    r"(?:[Mm]ember|[Ll]eader|static member|for \()\s*(?:MemberMetadata\(memberId=)?"
+    r"(?!with |metadata )([^\s,;()]+)"
+)
+_RANDOM_PART = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PASSIVE = (Cause.OTHER_MEMBER, Cause.UNKNOWN)
+
+
+def cause_of(reason: str | None) -> Cause:
+    """Return the cause that the reason in a message states.
+
+    Examples
+    --------
+    >>> str(cause_of("removing member c1-… on heartbeat expiration"))
+    'session timeout'
+    >>> str(cause_of("Removing member c1-… on LeaveGroup; client reason: consumer poll timeout"))
+    'poll timeout'
+    >>> str(cause_of(None))
+    'unknown'
+    """
+    # Without the random parts of member ids, a log has few reasons.
+    return _cause_of_text(_RANDOM_PART.sub("", reason)) if reason else Cause.UNKNOWN
+
+
+@lru_cache(maxsize=4096)
+def _cause_of_text(reason: str) -> Cause:
+    return next((cause for cause, pattern in _CAUSES if pattern.search(reason)), Cause.UNKNOWN)
+
+
+@lru_cache(maxsize=4096)
+def client_of(member: str) -> str:
+    """Return the client id, or the group instance id, that a member id starts with.
+
+    A member id without it, as in the consumer protocol, is returned unchanged.
+
+    Examples
+    --------
+    >>> client_of("billing-1-4b0be0d1-3f67-4ac5-9d6b-7b1a6a6a2a01")
+    'billing-1'
+    """
+    return _RANDOM_PART.sub("", member) or member
+
+
+@dataclass(slots=True, kw_only=True)
+class LogRebalance:
+    """A rebalance in a log: one generation of the classic protocol, or one epoch.
+
+    ``started`` and ``ended`` are in milliseconds since 1970; ``ended`` is None if the log does not
+    contain the end. ``joined``, ``left``, ``expired`` (session timeout) and ``timed_out`` (poll or
+    rebalance timeout) are member ids, in logs of clients also client ids. ``member`` is the member
+    that caused the rebalance. ``after_ms`` is the time since a restarted member left. ``lines`` are
+    the first messages.
+    """
+
+    group: str
+    protocol: Protocol
+    number: int | None = None
+    started: int | None = None
+    ended: int | None = None
+    reason: str | None = None
+    cause: Cause = Cause.UNKNOWN
+    member: str | None = None
+    members: int | None = None
+    assignor: str | None = None
+    joined: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    expired: list[str] = field(default_factory=list)
+    timed_out: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    after_ms: int | None = None
+    session_timeout: int | None = None
+    from_coordinator: bool = True
+    is_stabilized: bool = False
+    lines: list[LogEvent] = field(default_factory=list)
+
+    @property
+    def not_stable_ms(self) -> int:
+        """Return the time from the start to the end in milliseconds, 0 if it is unknown."""
+        if self.started is None or self.ended is None:
+            return 0
+        return max(0, self.ended - self.started)
+
+    def show(self, event: LogEvent) -> None:
+        """Keep the line of a message as evidence."""
+        if len(self.lines) < _SHOWN_LINES:
+            self.lines.append(event)
+
+
+_CHANGES = {
+    LogEventKind.JOINED: "joined",
+    LogEventKind.LEFT: "left",
+    LogEventKind.EXPIRED: "expired",
+    LogEventKind.TIMED_OUT: "timed_out",
+    LogEventKind.REPLACED: "replaced",
+}
+"""List of a rebalance that a change of a member belongs to."""
+_CAUSE_OF_CHANGE = {
+    LogEventKind.TIMED_OUT: Cause.POLL_TIMEOUT,
+    LogEventKind.EXPIRED: Cause.SESSION_TIMEOUT,
+    LogEventKind.LEFT: Cause.LEAVE,
+    LogEventKind.JOINED: Cause.JOIN,
+    LogEventKind.REPLACED: Cause.STATIC_MEMBER,
+}
+"""Cause of a rebalance without a reason, from the changes before it, in order of precedence."""
+
+
+@dataclass(slots=True)
+class _ClientState:
+    """A client between the request to join and the end of the rebalance."""
+
+    started: int | None = None
+    reason: str | None = None
+    cause: Cause = Cause.UNKNOWN
+    number: int | None = None
+    stable: int | None = None  # generation of the last rebalance
+    members: int | None = None
+    assignor: str | None = None
+    is_rejoining: bool = False
+    is_new: bool = False  # its first message is a request to join
+    events: list[LogEvent] = field(default_factory=list)
+
+
+class RebalanceLog:
+    """Finder of the rebalances of one group, which receives its messages in order of time."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._open: LogRebalance | None = None
+        self._recent: OrderedDict[int, LogRebalance] = OrderedDict()
+        self._changes: list[LogEvent] = []
+        self._clients: dict[str, _ClientState] = {}
+        self._departed: OrderedDict[str, int] = OrderedDict()
+        self._has_coordinator = False
+
+    def add(self, event: LogEvent) -> Iterator[LogRebalance]:
+        """Add a message. Yield the rebalances that later messages do not change."""
+        if event.client is None:
+            self._has_coordinator = True
+            yield from self._add_of_coordinator(event)
+        else:
+            yield from self._add_of_client(event)
+
+    def flush(self) -> Iterator[LogRebalance]:
+        """Yield the last rebalances, including an unfinished one. Call this method at the end."""
+        if self._open is not None:
+            yield from self._close(None)
+        yield from self._recent.values()
+        self._recent.clear()
+
+    # ---- Messages of the coordinator -----------------------------------------
+
+    def _add_of_coordinator(self, event: LogEvent) -> Iterator[LogRebalance]:
+        if event.kind in _CHANGES or event.kind is LogEventKind.CHANGED:
+            self._change(event)
+            return
+        match event.kind:
+            case LogEventKind.PREPARING:
+                yield from self._start(event)
+            case LogEventKind.STABILIZED:
+                self._stabilize(event)
+            case LogEventKind.ASSIGNED | LogEventKind.EMPTY:
+                yield from self._complete(event)
+            case LogEventKind.BUMPED | LogEventKind.COMPUTED if event.number is not None:
+                yield from self._at_epoch(event, event.number)
+            case LogEventKind.ACKNOWLEDGED:
+                known = self._recent.get(event.number or 0)
+                if known is not None and event.reason == "STABLE":
+                    known.ended = event.time
+            case LogEventKind.ABANDONED:
+                self._changes = [each for each in self._changes if each.member != event.member]
+            case _:
+                return
+
+    def _stabilize(self, event: LogEvent) -> None:
+        one = self._open or self._new(event, Protocol.CLASSIC)  # The log can start here.
+        one.number, one.members, one.is_stabilized = event.number, event.size, True
+        one.ended = event.time
+        one.show(event)
+        self._open = one
+
+    def _complete(self, event: LogEvent) -> Iterator[LogRebalance]:
+        """End the rebalance with the assignment, or because the group is empty."""
+        one = self._open
+        if one is None or event.number != one.number:
+            return  # The log starts later, or the leader answers to an older generation.
+        if event.kind is LogEventKind.EMPTY:
+            one.members = 0
+        one.members = one.members if event.size is None else event.size
+        one.show(event)
+        yield from self._close(event.time)
+
+    def _start(self, event: LogEvent) -> Iterator[LogRebalance]:
+        """Start a rebalance of the classic protocol. An unfinished one ends here."""
+        if self._open is not None:
+            yield from self._close(event.time)
+        number = (event.number or 0) + 1
+        if self._recent and number <= next(reversed(self._recent)):
+            yield from self._recent.values()  # The group has been deleted and created again.
+            self._recent.clear()
+        self._open = one = self._new(event, Protocol.CLASSIC)
+        one.number, one.reason, one.cause = number, event.reason, cause_of(event.reason)
+        found = _MEMBER_IN_REASON.search(event.reason or "")
+        one.member = found[1] if found else None
+        self._take_changes(one)
+        if one.member is not None and "joins" not in (event.reason or ""):
+            self._apply_reason(one, one.member, event)
+
+    def _apply_reason(self, one: LogRebalance, member: str, event: LogEvent) -> None:
+        """Add the member in the reason of a rebalance to the members that joined or left."""
+        if one.cause is Cause.JOIN:
+            self._join(one, member, event.time)
+        left = {
+            Cause.SESSION_TIMEOUT: one.expired,
+            Cause.POLL_TIMEOUT: one.timed_out,
+            Cause.LEAVE: one.left,
+        }.get(one.cause)
+        if left is not None:
+            if member not in left:
+                left.append(member)
+            self._depart(member, event.time)
+
+    def _at_epoch(self, event: LogEvent, number: int) -> Iterator[LogRebalance]:
+        """Start the rebalance of an epoch, or extend it until its target is computed."""
+        if self._open is not None:
+            yield from self._close(event.time)
+        one = self._recent.get(number)
+        if one is None:
+            last = next(reversed(self._recent), None)
+            if last is not None and number < last:
+                yield from self._recent.values()
+                self._recent.clear()
+            one = self._new(event, Protocol.CONSUMER)
+            one.number = number
+            self._take_changes(one)
+            yield from self._keep(one)
+        else:
+            one.show(event)
+        if event.kind is LogEventKind.COMPUTED:
+            one.assignor = event.assignor or one.assignor
+            one.ended = event.time
+
+    def _new(self, event: LogEvent, protocol: Protocol) -> LogRebalance:
+        one = LogRebalance(group=self._group, protocol=protocol, started=event.time)
+        one.show(event)
+        return one
+
+    def _close(self, time: int | None) -> Iterator[LogRebalance]:
+        """End the open rebalance. Without a time, its end is that of its last message."""
+        one, self._open = self._open, None
+        if one is not None:
+            one.ended = time if time is not None else one.ended
+            yield from self._keep(one)
+
+    def _keep(self, one: LogRebalance) -> Iterator[LogRebalance]:
+        if one.number is None:
+            yield one
+            return
+        replaced = self._recent.pop(one.number, None)
+        if replaced is not None:
+            yield replaced
+        self._recent[one.number] = one
+        if len(self._recent) > _OPEN_GENERATIONS:
+            yield self._recent.popitem(last=False)[1]
+
+    def _change(self, event: LogEvent) -> None:
+        one = self._open
+        last = next(reversed(self._recent.values()), None)
+        if one is None and last is not None and _is_known(event, last):
+            last.session_timeout = event.session_timeout or last.session_timeout
+        elif one is None or one.is_stabilized:
+            self._add_change(event)
+        else:
+            self._apply(one, event)
+
+    def _add_change(self, event: LogEvent) -> None:
+        """Remember a change until the next rebalance."""
+        self._changes.append(event)
+        # The log can contain no rebalance of the group, only changes.
+        del self._changes[:-_REMEMBERED]
+
+    def _take_changes(self, one: LogRebalance) -> None:
+        """Apply the changes since the last rebalance, and derive a missing cause from them."""
+        changes, self._changes = self._changes, []
+        changes = [
+            event
+            for event in changes
+            # The coordinator knows whether a client that leaves is a static member.
+            if not (event.client is not None and event.kind is LogEventKind.LEFT)
+            and not _is_without_rebalance(event, one)
+        ]
+        for event in changes:
+            self._apply(one, event)
+            known = event.client is None and None not in (one.started, event.time)
+            if known and one.protocol is Protocol.CONSUMER:
+                # The partitions of a fenced member have no owner before the epoch of the next one.
+                one.started = min(one.started or 0, event.time or 0)
+        if one.cause is not Cause.UNKNOWN or _take_cause(one, changes):
+            return
+        stated_change = next((event for event in changes if event.reason), None)
+        if stated_change is not None:
+            one.reason, one.cause = stated_change.reason, cause_of(stated_change.reason)
+            one.member = stated_change.member
+        elif one.protocol is Protocol.CONSUMER and not changes:
+            # Since 4.0, the level of these messages is debug.
+            one.cause = Cause.SUBSCRIPTION
+
+    def _apply(self, one: LogRebalance, event: LogEvent) -> None:
+        one.show(event)
+        one.session_timeout = event.session_timeout or one.session_timeout
+        name = _CHANGES.get(event.kind)
+        if name is None:
+            return
+        stated = cause_of(event.reason)
+        if event.kind is LogEventKind.LEFT and stated is Cause.POLL_TIMEOUT:
+            name = "timed_out"
+        if event.kind is LogEventKind.TIMED_OUT and one.cause is Cause.LEAVE:
+            one.cause = Cause.POLL_TIMEOUT  # as the log of the client states
+        listed: list[str] = getattr(one, name)
+        for member in _members(event):
+            if event.kind is LogEventKind.JOINED:
+                self._join(one, member, event.time)
+            elif member not in listed:
+                listed.append(member)
+                if event.kind is not LogEventKind.REPLACED:
+                    self._depart(member, event.time)
+        if event.kind is LogEventKind.LEFT and one.cause is Cause.LEAVE and stated not in _PASSIVE:
+            # The member is the one of the reason, which names no cause of the client.
+            one.cause, one.left = stated, [each for each in one.left if each not in listed]
+
+    def _join(self, one: LogRebalance, member: str, time: int | None) -> None:
+        if member not in one.joined:
+            one.joined.append(member)
+        departed = self._departed.pop(client_of(member), None)
+        if departed is None or time is None or not 0 <= time - departed <= _RESTART_MS:
+            return
+        if one.after_ms is None:
+            one.after_ms = time - departed
+        if one.cause is Cause.JOIN and one.member in (member, None):
+            one.cause, one.member = Cause.RESTART, member
+
+    def _depart(self, member: str, time: int | None) -> None:
+        if time is None or client_of(member) == member:
+            return  # Member ids of the consumer protocol do not name the client.
+        self._departed[client_of(member)] = time
+        if len(self._departed) > _REMEMBERED:
+            self._departed.popitem(last=False)
+
+    # ---- Messages of clients -------------------------------------------------
+
+    def _add_of_client(self, event: LogEvent) -> Iterator[LogRebalance]:
+        name = event.client or ""
+        state = self._clients.setdefault(name, _ClientState())
+        if event.kind is LogEventKind.SYNCED:
+            number = event.number if event.number is not None else state.number
+            if state.is_rejoining and number is not None:
+                yield from self._sync(name, state, event, number)
+        elif event.kind is LogEventKind.IN_GENERATION:
+            yield from self._in_generation(name, state, event)
+        elif event.kind in (LogEventKind.REJOIN, LogEventKind.JOINING):
+            # After a leave, the client joins again at the next poll, if at all.
+            if cause_of(event.reason) is not Cause.LEAVE:
+                if not state.is_rejoining:
+                    state.is_rejoining, state.started = True, event.time
+                    is_first = state.stable is None and state.cause is Cause.UNKNOWN
+                    state.is_new = is_first and event.kind is LogEventKind.JOINING
+                self._state_reason(state, event)
+        elif event.kind is not LogEventKind.LEFT:
+            self._state_reason(state, event)
+            self._add_change(event._replace(member=name))
+        elif state.cause is not Cause.POLL_TIMEOUT:  # which is the cause of the leave
+            self._clients[name] = _ClientState()
+            self._add_change(event._replace(member=name))
+
+    def _in_generation(
+        self, name: str, state: _ClientState, event: LogEvent
+    ) -> Iterator[LogRebalance]:
+        """Add a generation of a client whose assignment is due, or never arrives."""
+        number, is_consumer = event.number, event.protocol == "consumer"
+        is_new = state.is_rejoining or (is_consumer and number != state.number)
+        state.number, state.members = number, event.size or None  # only the leader knows the size
+        state.assignor = event.assignor or state.assignor
+        if is_new and number is not None:
+            yield from self._sync(name, state, event, number)
+            following = self._clients[name]
+            following.is_rejoining, following.started = not is_consumer, event.time
+
+    @staticmethod
+    def _state_reason(state: _ClientState, event: LogEvent) -> None:
+        cause = cause_of(event.reason)
+        if state.reason is None or (state.cause in _PASSIVE and cause not in _PASSIVE):
+            state.reason = event.reason or state.reason
+        if state.cause in _PASSIVE and cause is not Cause.UNKNOWN:
+            state.cause = cause
+        if len(state.events) < _SHOWN_LINES:
+            state.events.append(event)
+
+    def _sync(
+        self, name: str, state: _ClientState, event: LogEvent, number: int
+    ) -> Iterator[LogRebalance]:
+        """Add the end of a client's rebalance to the rebalance of its generation."""
+        self._clients[name] = _ClientState(number=number, stable=number)
+        if event.protocol == "consumer" and number == state.stable:
+            number = self._epoch_of(state, number)
+        one = self._recent.get(number)
+        if one is None and self._open is not None and self._open.number == number:
+            one = self._open
+        if one is None:
+            if self._has_coordinator:
+                return  # Its log does not cover this time.
+            one = self._new_of_client(state, event, number)
+            yield from self._keep(one)
+        one.assignor = event.assignor or state.assignor or one.assignor
+        one.members = one.members if state.members is None else state.members
+        self._explain(one, name, state)
+        if not one.from_coordinator:
+            starts = [time for time in (one.started, state.started) if time is not None]
+            ends = [time for time in (one.ended, event.time) if time is not None]
+            one.started, one.ended = min(starts, default=None), max(ends, default=None)
+        for each in (*state.events, event):
+            one.show(each)
+
+    def _new_of_client(self, state: _ClientState, event: LogEvent, number: int) -> LogRebalance:
+        one = LogRebalance(
+            group=self._group,
+            protocol=Protocol.CONSUMER if event.protocol == "consumer" else Protocol.CLASSIC,
+            number=number,
+            started=state.started,
+            ended=event.time,
+            from_coordinator=False,
+        )
+        self._take_client_changes(one)
+        return one
+
+    def _explain(self, one: LogRebalance, name: str, state: _ClientState) -> None:
+        """Add the reason of a client to a rebalance."""
+        # Errors of the first requests are no causes.
+        cause = Cause.JOIN if state.is_new else state.cause
+        if one.cause is Cause.UNKNOWN or (one.cause in _PASSIVE and cause is not Cause.UNKNOWN):
+            one.cause, one.reason = cause, state.reason
+            one.member = name if cause not in _PASSIVE else None
+        if cause is Cause.JOIN:
+            self._join(one, name, state.started)
+
+    def _epoch_of(self, state: _ClientState, epoch: int) -> int:
+        """Return the epoch of a rebalance in which a member stays in its epoch.
+
+        The member revokes partitions for a member of a later epoch, or receives the partitions
+        that a member of its epoch has revoked.
+        """
+        newest = next(reversed(self._recent.values()), None)
+        if newest is None or newest.number is None:
+            return epoch + 1
+        is_same = (
+            newest.ended is None
+            or state.started is None
+            or state.started - newest.ended < _SAME_REBALANCE_MS
+        )
+        return newest.number if is_same and newest.number >= epoch else epoch + 1
+
+    def _take_client_changes(self, one: LogRebalance) -> None:
+        changes, self._changes = self._changes, []
+        for event in changes:
+            one.show(event)
+            getattr(one, _CHANGES[event.kind]).append(event.member)
+            if event.time is not None:
+                self._departed[event.member or ""] = event.time
+        _take_cause(one, changes)
+
+
+def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:
+    """Derive the cause of a rebalance from changes of members. Return False if there are none."""
+    for kind, cause in _CAUSE_OF_CHANGE.items():
+        found = next((event for event in changes if event.kind is kind), None)
+        if found is not None:
+            stated = cause_of(found.reason)
+            one.cause = stated if stated not in _PASSIVE else cause
+            if one.cause is Cause.JOIN and one.after_ms is not None:
+                one.cause = Cause.RESTART
+            one.member, one.reason = found.member or found.instance, found.reason
+            return True
+    return False
+
+
+def _is_known(event: LogEvent, last: LogRebalance) -> bool:
+    """Return whether a member has left in the last rebalance, as its reason states."""
+    return event.kind is LogEventKind.LEFT and event.member in (*last.left, *last.timed_out)
+
+
+def _is_without_rebalance(event: LogEvent, one: LogRebalance) -> bool:
+    """Return whether a static member restarted before a rebalance, and did not cause it."""
+    stated = (Cause.STATIC_MEMBER, Cause.PROTOCOL)
+    if event.kind is not LogEventKind.REPLACED or one.cause in stated:
+        return False
+    if one.cause is not Cause.UNKNOWN or one.protocol is Protocol.CONSUMER:
+        return True
+    if event.time is None or one.started is None:
+        return True
+    return event.time < one.started - _SAME_REQUEST_MS
+
+
+_SAME_REQUEST_MS = 1_000
+"""Time in ms between the messages of one request."""
+_SET = re.compile(r"^(?:\w*Set|\w*Map|List)?[\[({]*(.*?)[\])}]*$", re.DOTALL)
+
+
+def _members(event: LogEvent) -> Iterable[str]:
+    """Return the members of a message, which can be a set as Java or Scala prints it."""
+    if event.member is None:
+        return () if event.instance is None else (event.instance,)
+    if event.kind is not LogEventKind.TIMED_OUT or event.client is not None:
+        return (event.member,)
+    inside = _SET.match(event.member)
+    return [one.strip() for one in (inside[1] if inside else "").split(",") if one.strip()]
+
+
+def rebalances_of_log(events: Iterable[LogEvent]) -> Iterator[LogRebalance]:
+    """Yield the rebalances in the messages of logs, which are in order of time.
+
+    The rebalances of a group are in order. A rebalance is yielded when a later message can no
+    longer change it.
+
+    Examples
+    --------
+    >>> from kassay.experiments.history.log_messages import read_log
+    >>> prefix = b"[2024-05-01 12:00:0%d,000] INFO [GroupCoordinator 1]: "
+    >>> lines = [
+    ...     prefix % 1 + b"Preparing to rebalance group g in state PreparingRebalance with old "
+    ...     b"generation 6 (__consumer_offsets-3) (reason: removing member c-1 on heartbeat "
+    ...     b"expiration)",
+    ...     prefix % 3 + b"Stabilized group g generation 7 (__consumer_offsets-3) with 2 members",
+    ...     prefix % 4 + b"Assignment received from leader c-2 for group g for generation 7.",
+    ... ]
+    >>> [one] = rebalances_of_log(read_log(lines, file="server.log"))
+    >>> one.number, str(one.cause), one.member, one.not_stable_ms
+    (7, 'session timeout', 'c-1', 3000)
+    """
+    groups: dict[str, RebalanceLog] = {}
+    for event in events:
+        log = groups.get(event.group)
+        if log is None:
+            log = groups[event.group] = RebalanceLog(event.group)
+        yield from log.add(event)
+    for log in groups.values():
+        yield from log.flush()

@@ -1,0 +1,320 @@
+"""Summarise the rebalances of a group in logs: rates, storms, causes, and changes that help."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from kassay.experiments.history.log_messages import LogEvent
+from kassay.experiments.history.log_rebalances import Cause, LogRebalance, client_of
+from kassay.reference.model.group import Protocol
+
+STORM_SIZE = 5
+"""Minimum number of rebalances of a storm."""
+STORM_GAP_MS = 120_000
+"""Maximum time in ms from the end of a rebalance to the start of the next one in a storm."""
+_KEPT_STORMS = 100
+_SHOWN_STORMS = 5
+_SHOWN_CAUSES = 3
+_SHOWN_LINES = 3
+_MAX_CLIENTS = 5_000
+"""Client ids that are counted; above, those with one rebalance are dropped."""
+_HOUR_MS = 3_600_000
+_MIN_COUNT = 2
+"""Rebalances with a cause from which a change is recommended."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Rebalances:
+    """Number of rebalances, with the clients that caused them and log lines as evidence."""
+
+    rebalances: int = 0
+    clients: Counter[str] = field(default_factory=Counter)
+    lines: list[LogEvent] = field(default_factory=list)
+
+    def add(self, one: LogRebalance, clients: Iterable[str]) -> None:
+        """Add the next rebalance."""
+        self.rebalances += 1
+        for client in clients:
+            _count(self.clients, client)
+        if len(self.lines) < _SHOWN_LINES:
+            # The line with the reason explains more than the lines around it.
+            reason = (one.reason or "").encode()
+            shown = [each for each in one.lines if reason and reason in each.text] or one.lines
+            self.lines += shown[:1]
+
+
+@dataclass(slots=True, kw_only=True)
+class Storm(_Rebalances):
+    """Sequence of rebalances with little time between them. Times are in ms since 1970."""
+
+    started: int
+    ended: int
+    not_stable_ms: int = 0
+    causes: Counter[Cause] = field(default_factory=Counter)
+
+    def record(self) -> dict[str, Any]:
+        """Return the storm as JSON."""
+        cause, number = self.causes.most_common(1)[0]
+        client, of_client = next(iter(self.clients.most_common(1)), (None, 0))
+        return {
+            "from": time_text(self.started),
+            "to": time_text(self.ended),
+            "rebalances": self.rebalances,
+            "not_stable_seconds": round(self.not_stable_ms / 1000, 3),
+            "cause": str(cause),
+            "rebalances_with_cause": number,
+            "member": client,
+            "rebalances_of_member": of_client,
+            "lines": _line_records(self.lines),
+        }
+
+
+class GroupLogSummary:
+    """Summary of the rebalances of a group, which receives them one by one."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._rebalances = 0
+        self._hours: Counter[int] = Counter()
+        self._causes: dict[Cause, _Rebalances] = {}
+        self._storm: Storm | None = None
+        self._storms: list[Storm] = []
+        self._num_storms = 0
+        self._first: int | None = None
+        self._last: int | None = None
+        self._not_stable_ms = 0
+        self._covered_until = 0
+        self._longest_restart_ms = 0
+        self._members: int | None = None
+        self._protocols: Counter[Protocol] = Counter()
+        self._assignors: Counter[str] = Counter()
+        self._session_timeout: int | None = None
+        self._timed_out = _Rebalances()
+        self._has_coordinator = False
+
+    def add(self, one: LogRebalance) -> None:
+        """Add the next rebalance."""
+        self._rebalances += 1
+        self._protocols[one.protocol] += 1
+        self._has_coordinator |= one.from_coordinator
+        if one.members is not None:
+            self._members = one.members
+        if one.assignor:
+            self._assignors[one.assignor] += 1
+        self._session_timeout = one.session_timeout or self._session_timeout
+        self._longest_restart_ms = max(self._longest_restart_ms, one.after_ms or 0)
+        self._causes.setdefault(one.cause, _Rebalances()).add(one, _clients(one))
+        if one.timed_out:
+            self._timed_out.add(one, map(client_of, one.timed_out))
+        if one.started is not None:
+            self._add_time(one, one.started)
+
+    def _add_time(self, one: LogRebalance, started: int) -> None:
+        ended = started if one.ended is None else max(started, one.ended)
+        self._first = started if self._first is None else min(self._first, started)
+        self._last = ended if self._last is None else max(self._last, ended)
+        self._hours[started // _HOUR_MS] += 1
+        self._not_stable_ms += max(0, ended - max(started, self._covered_until))
+        self._covered_until = max(self._covered_until, ended)
+        storm = self._storm
+        if storm is None or started - storm.ended > STORM_GAP_MS:
+            self._end_storm()
+            self._storm = storm = Storm(started=started, ended=ended)
+        storm.add(one, _clients(one))
+        storm.not_stable_ms += one.not_stable_ms
+        storm.causes[one.cause] += 1
+        storm.ended = max(storm.ended, ended)
+
+    def _end_storm(self) -> None:
+        storm, self._storm = self._storm, None
+        if storm is not None and storm.rebalances >= STORM_SIZE:
+            self._num_storms += 1
+            self._storms.append(storm)
+            if len(self._storms) > 2 * _KEPT_STORMS:
+                self._storms.sort(key=lambda one: one.rebalances, reverse=True)
+                del self._storms[_KEPT_STORMS:]
+
+    def record(self) -> dict[str, Any]:
+        """Return the summary as JSON. Call this method after the last rebalance."""
+        self._end_storm()
+        storms = sorted(self._storms, key=lambda one: (-one.rebalances, one.started))
+        causes = sorted(self._causes.items(), key=lambda item: -item[1].rebalances)
+        hours = sorted(self._hours.items())
+        busiest = max(hours, key=lambda hour: hour[1], default=None)
+        seconds = None if self._first is None or self._last is None else self._last - self._first
+        return {
+            "id": self._group,
+            "protocol": str(self._protocols.most_common(1)[0][0]),
+            "from": time_text(self._first),
+            "to": time_text(self._last),
+            "members": self._members,
+            "rebalances": self._rebalances,
+            # A shorter time counts as one hour, so that two rebalances are no high rate.
+            "rebalances_per_hour": None
+            if seconds is None
+            else round(self._rebalances / max(1.0, seconds / _HOUR_MS), 2),
+            "busiest_hour": None
+            if busiest is None
+            else {"from": time_text(busiest[0] * _HOUR_MS), "rebalances": busiest[1]},
+            "not_stable_seconds": round(self._not_stable_ms / 1000, 3),
+            "storms": self._num_storms,
+            "longest_storms": [storm.record() for storm in storms[:_SHOWN_STORMS]],
+            "causes": [
+                {
+                    "cause": str(cause),
+                    "rebalances": count.rebalances,
+                    "text": _cause_text(cause, count, self._rebalances),
+                    "members": dict(count.clients.most_common(_SHOWN_LINES)),
+                    "lines": _line_records(count.lines),
+                }
+                for cause, count in causes[:_SHOWN_CAUSES]
+            ],
+            "changes": list(self._changes()),
+            "hours": [{"from": time_text(n * _HOUR_MS), "rebalances": count} for n, count in hours],
+        }
+
+    # ---- Changes that help ----------------------------------------------------
+
+    def _changes(self) -> Iterator[dict[str, Any]]:
+        is_consumer = self._protocols.most_common(1)[0][0] is Protocol.CONSUMER
+        counts = dict(self._causes)
+        counts[Cause.POLL_TIMEOUT] = max(
+            counts.get(Cause.POLL_TIMEOUT, self._timed_out),
+            self._timed_out,
+            key=lambda one: one.rebalances,
+        )
+        counts = {cause: one for cause, one in counts.items() if one.rebalances >= _MIN_COUNT}
+        counts.pop(Cause.COOPERATIVE, None)
+        if not is_consumer and self._rebalances >= STORM_SIZE and not self._is_cooperative():
+            counts[Cause.COOPERATIVE] = max(self._causes.values(), key=lambda one: one.rebalances)
+        timeout = self._session_timeout
+        values = {
+            "session_timeout": f"{'consumer.' if is_consumer else ''}session.timeout.ms",
+            "place": " of the group" if is_consumer else "",
+            "current": "" if timeout is None else f" (a member has {timeout} ms)",
+            "seconds": -(-self._longest_restart_ms // 1000),
+            "timeout": "the session timeout" if is_consumer else "session.timeout.ms",
+            "assignor": f" ({self._assignors.most_common(1)[0][0]})" if self._assignors else "",
+            "rebalances": self._rebalances,
+        }
+        for cause, (setting, text) in _CHANGES.items():
+            if (count := counts.get(cause)) is not None:
+                evidence = {"times": _times(count.rebalances), "most": _most(count)}
+                yield {
+                    "setting": setting.format(**values),
+                    "text": text.format(**values, **evidence),
+                    "lines": _line_records(count.lines[:1]),
+                }
+
+    def _is_cooperative(self) -> bool:
+        cooperative = any("cooperative" in name for name in self._assignors)
+        return cooperative or Cause.COOPERATIVE in self._causes
+
+
+class _Change(NamedTuple):
+    setting: str
+    text: str
+
+
+_CHANGES = {
+    Cause.SESSION_TIMEOUT: _Change(
+        "{session_timeout}",
+        "Raise {session_timeout}{place}{current} above the longest pause of a member, with "
+        "heartbeat.interval.ms at most a third of it, and look for the cause of the pauses, as "
+        "garbage collection or a short CPU limit: {times}, a member sent no heartbeat in "
+        "time{most}.",
+    ),
+    Cause.POLL_TIMEOUT: _Change(
+        "max.poll.interval.ms",
+        "Raise max.poll.interval.ms above the longest time between two calls of poll(), or lower "
+        "max.poll.records: {times}, a member did not call poll() or did not rejoin in time{most}.",
+    ),
+    Cause.RESTART: _Change(
+        "group.instance.id",
+        "Use static membership: give each member its own group.instance.id, and set {timeout} "
+        "above {seconds} s, the longest time until a client joined again. {times}, a client left "
+        "and joined again{most}; static members do so without a rebalance.",
+    ),
+    Cause.COOPERATIVE: _Change(
+        "partition.assignment.strategy",
+        "Use CooperativeStickyAssignor, or the consumer protocol (group.protocol=consumer, brokers "
+        "from 4.0): the log shows no sign of a cooperative assignor{assignor}, and with another "
+        "one all members stop during each of the {rebalances} rebalances.",
+    ),
+    Cause.METADATA: _Change(
+        "topics",
+        "Create topics and partitions together, or narrow the pattern of the subscription: "
+        "{times}, the topics of the group changed.",
+    ),
+}
+"""Setting and text of the change that helps against a cause, or lets a group cooperate."""
+_TEXTS = {
+    Cause.JOIN: "a member joined",
+    Cause.RESTART: "a client that had left joined again",
+    Cause.LEAVE: "a member left",
+    Cause.SESSION_TIMEOUT: "a member sent no heartbeat within the session timeout",
+    Cause.POLL_TIMEOUT: "a member did not call poll() within max.poll.interval.ms",
+    Cause.REBALANCE_TIMEOUT: "a member did not take part in the rebalance within its timeout",
+    Cause.METADATA: "the topics of the group changed, or its leader joined again",
+    Cause.SUBSCRIPTION: "a subscription changed, or a member joined again with another one",
+    Cause.COOPERATIVE: "members joined again after they revoked partitions, the second step of a "
+    "cooperative rebalance",
+    Cause.STATIC_MEMBER: "a static member joined again with other settings",
+    Cause.PROTOCOL: "the assignor of the group changed",
+    Cause.COORDINATOR: "the coordinator could not store the group, or the group was too large",
+    Cause.OTHER_MEMBER: "another member caused the rebalance; the log of the coordinator shows it",
+    Cause.UNKNOWN: "the log contains no reason",
+}
+
+
+def _cause_text(cause: Cause, count: _Rebalances, total: int) -> str:
+    return f"{count.rebalances} of {total} rebalances: {_TEXTS[cause]}{_most(count)}."
+
+
+def _most(count: _Rebalances) -> str:
+    """Return the client that appears most often, as the end of a sentence."""
+    if not count.clients:
+        return ""
+    client, number = count.clients.most_common(1)[0]
+    if number == 1:
+        return f", such as {client}"
+    return f", most often {client} ({_times(number).lower()})"
+
+
+def _times(number: int) -> str:
+    return "Once" if number == 1 else f"{number} times"
+
+
+def _clients(one: LogRebalance) -> Iterable[str]:
+    """Return the clients that caused a rebalance."""
+    if one.member is not None:
+        return (client_of(one.member),)
+    changed = one.expired or one.timed_out or one.left or one.joined
+    return tuple(dict.fromkeys(map(client_of, changed)))
+
+
+def _count(clients: Counter[str], client: str) -> None:
+    clients[client] += 1
+    if len(clients) > _MAX_CLIENTS:
+        for name in [name for name, number in clients.items() if number == 1]:
+            del clients[name]
+
+
+def _line_records(lines: Sequence[LogEvent]) -> list[dict[str, object]]:
+    return [one.line_record() for one in lines[:_SHOWN_LINES]]
+
+
+def time_text(ms: int | None) -> str | None:
+    """Return a time in ms since 1970 as text in UTC, or in the zone of a log without zones.
+
+    Examples
+    --------
+    >>> time_text(1714564800250)
+    '2024-05-01T12:00:00.250'
+    """
+    if ms is None:
+        return None
+    moment = datetime.fromtimestamp(ms // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}"
