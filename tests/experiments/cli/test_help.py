@@ -103,14 +103,14 @@ main(sys.argv[1:])
         (("compare", "groups.json", "--assignor", "range"), 0),
         (("plan", "groups.json", "--output", "plan"), 0),
         (("study", "--cases", "10", "--output", "study"), 2),
-        (("history", "dump.txt"), 2),
+        (("history", "dump.txt", "--output", "history"), 2),
     ],
 )
 def test_only_commands_that_need_spark_fail_without_it(tmp_path, arguments, code):
     (tmp_path / "groups.json").write_text(
         '{"id": "g", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}'
     )
-    (tmp_path / "dump.txt").write_text("")
+    (tmp_path / "dump.txt").write_text("Dumping __consumer_offsets-1/0.log")
     command = [sys.executable, "-c", WITHOUT_SPARK, *arguments]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from kassay.experiments.history.prometheus_metrics import METRICS, metrics_text, replace_file
+from kassay.experiments.history.prometheus_metrics import METRICS, metrics_text
+from kassay.reference.documents.output_files import write_text
 
 MONITORING = Path(__file__).parents[3] / "examples" / "monitoring"
 
@@ -17,9 +18,9 @@ def names_in(expressions):
 
 def test_a_reader_never_sees_a_part_of_the_file(tmp_path):
     file = tmp_path / "new" / "kassay.prom"
-    replace_file(file, "old\n")
+    write_text(file, "old\n")
     with file.open() as reader:
-        replace_file(file, metrics_text([{"group": "g", "rebalances": 2, "makespan_gap": None}]))
+        write_text(file, metrics_text([{"group": "g", "rebalances": 2, "makespan_gap": None}]))
         assert reader.read() == "old\n"
     samples = [line for line in file.read_text().splitlines() if not line.startswith("#")]
     assert samples == ['kassay_rebalances_total{group="g"} 2']
