@@ -32,6 +32,7 @@ from kassay.experiments.cli.output import (
     print_json,
     print_table,
 )
+from kassay.experiments.sources.account import Account
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import (
     RATE,
@@ -142,6 +143,13 @@ class SourceOptions:
         "Snapshot to use of a group that a file of captures shows several times.",
         show_default="several snapshots are an error",
     )
+    account: bool = option(
+        False,
+        "Print to standard error how each line of each capture is used: by which table or rule, "
+        "as noise by which rule, or as an error. Also print all notes.",
+        "--account",
+        "-v",
+    )
 
     @property
     def weight_file(self) -> Path | None:
@@ -162,6 +170,7 @@ class SourceOptions:
             together=self.together,
             name=self.name,
             snapshot=self.snapshot,
+            on_account=_print_account if self.account else None,
         )
         weights = self.weights if file is None else None
         return with_named_data(options, subscriptions=self.subscriptions, weights=weights)
@@ -218,23 +227,29 @@ def read_source(
         imported = join_imported(one for one in imported if not selected or one.id in selected)
         selected = ()
     return parsed_groups(
-        imported, is_shown=lambda id: print_notes and (not selected or id in selected)
+        imported,
+        is_shown=lambda id: print_notes and (not selected or id in selected),
+        all_notes=known.on_account is not None,
     )
 
 
 def parsed_groups(
-    imported: Iterable[ImportedGroup], *, is_shown: Callable[[str | None], bool]
+    imported: Iterable[ImportedGroup],
+    *,
+    is_shown: Callable[[str | None], bool],
+    all_notes: bool = False,
 ) -> Iterator[ParsedGroup]:
     """Yield the groups of an import, with an `InputError` for each invalid group.
 
-    The notes and the state of a group are printed if ``is_shown`` returns true for its id.
+    The notes and the state of a group are printed if ``is_shown`` returns true for its id: with
+    ``all_notes`` all of them, otherwise those that change a number of a result.
     """
     for one in imported:
         if one.unused is not None:
             print_note(one.unused)
         elif one.group is not None:
             if is_shown(one.id):
-                _print_notes(one)
+                _print_notes(one, all_notes=all_notes)
             yield one.id, one.group
         elif one.document is not None:
             yield one.id, OtherKindError(one.document)
@@ -244,7 +259,11 @@ def parsed_groups(
             print_note(f"skipped {one.id!r}: {one.skipped}")
 
 
-def _print_notes(imported: ImportedGroup) -> None:
+def _print_account(account: Account) -> None:
+    typer.echo(str(account), err=True)
+
+
+def _print_notes(imported: ImportedGroup, *, all_notes: bool) -> None:
     """Print the notes of a captured group; for a document, those of options, and its rebalance."""
     group = imported.group
     if group is None:
@@ -254,7 +273,7 @@ def _print_notes(imported: ImportedGroup) -> None:
         print_note(f"group {imported.id!r}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:
         print_note(f"group {imported.id!r}: the group was rebalancing, state {state}")
-    elif not imported.is_document and (shown := shown_notes(group)):
+    elif not imported.is_document and (shown := group.notes if all_notes else shown_notes(group)):
         print_note(f"group {imported.id!r}: {'; '.join(shown)}")
 
 

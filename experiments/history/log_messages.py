@@ -161,6 +161,7 @@ def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
     """
     clock = _Clock()
     groups: dict[str, str] = {}
+    members: dict[str, list[str]] = {}
     for number, line in enumerate(lines, start=1):
         # The first test decides for most lines. It must be as fast as possible.
         if (
@@ -169,6 +170,12 @@ def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
             and _NATIVE not in line
             and not (b" group " in line and any(part in line for part in _BARE))
         ):
+            if (_TEXT_RECORD in line or _JSON_RECORD in line) and (record := _record_of(line)):
+                text = line.rstrip(b"\r\n")[:MAX_LINE]
+                position: dict[str, Any] = {"file": file, "line": number, "text": text}
+                yield from (
+                    LogEvent(**fields, **position) for fields in _events_of(record, members)
+                )
             continue
         message = _message_of(line[:MAX_LINE])
         if message is None:
@@ -182,6 +189,67 @@ def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
                 line=number,
                 text=line.rstrip(b"\r\n"),
             )
+
+
+class _GroupRecord(NamedTuple):
+    """Record of a generation, as GroupMetadataMessageFormatter of kafka-console-consumer prints it.
+
+    ``time`` is in milliseconds since 1970, None before Kafka 3.8.
+    """
+
+    group: str
+    number: int
+    members: list[str]
+    assignor: str | None
+    time: int | None
+
+
+_TEXT_RECORD, _JSON_RECORD = b"::GroupMetadata(", b'"currentStateTimestamp"'
+_RECORD = re.compile(
+    r"GroupMetadata\(groupId=(?P<group>.*?), generation=(?P<number>\d+), protocolType=.*?, "
+    r"currentState=\w+, members=Map\((?P<members>.*)\)\)"
+)
+_RECORD_MEMBER = re.compile(r"MemberMetadata\(memberId=(.*?), ")
+_RECORD_ASSIGNOR = re.compile(r"supportedProtocols=List\(([\w.-]+)\)")
+
+
+def _record_of(line: bytes) -> _GroupRecord | None:
+    """Return the record in a line, or None if the line has none, or has an invalid one."""
+    text = line.decode(errors="replace").strip()
+    match = _RECORD.search(text)
+    if match is not None:
+        assignors = set(_RECORD_ASSIGNOR.findall(match["members"]))
+        assignor = assignors.pop() if len(assignors) == 1 else None
+        members = _RECORD_MEMBER.findall(match["members"])
+        return _GroupRecord(match["group"], int(match["number"]), members, assignor, None)
+    try:
+        document = json.loads(text)
+        value = document["value"]["data"]
+        members = [one["memberId"] for one in value["members"]]
+        time = value.get("currentStateTimestamp")
+        number, assignor = int(value["generation"]), value.get("protocol")
+        return _GroupRecord(document["key"]["data"]["group"], number, members, assignor, time)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _events_of(record: _GroupRecord, known: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
+    """Yield the fields of events that lead from the last record of the group to this one."""
+    before, known[record.group] = known.get(record.group, []), record.members
+    shared = {**_CLASSIC, "group": record.group, "time": record.time}
+    for kind, names, others in (
+        (LogEventKind.JOINED, record.members, before),
+        (LogEventKind.LEFT, before, record.members),
+    ):
+        yield from (shared | {"kind": kind, "member": one} for one in names if one not in others)
+    yield shared | {"kind": LogEventKind.PREPARING, "number": record.number - 1}
+    size, end = len(record.members), LogEventKind.ASSIGNED
+    if not record.members:
+        end = LogEventKind.EMPTY
+    for kind in (LogEventKind.STABILIZED, end):
+        yield {**shared, "kind": kind, "number": record.number, "size": size} | (
+            {} if record.assignor is None else {"assignor": record.assignor}
+        )
 
 
 def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] | None:

@@ -259,6 +259,7 @@ class RebalanceLog:
         if event.kind is LogEventKind.EMPTY:
             one.members = 0
         one.members = one.members if event.size is None else event.size
+        one.assignor = event.assignor or one.assignor
         one.show(event)
         yield from self._close(event.time)
 

@@ -35,6 +35,7 @@ from kassay.reference.model.errors import KassayError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
     assignor_caveat,
+    hides_idle_members,
     other_reading,
     rebalance_caveat,
     target_assignment,
@@ -162,6 +163,11 @@ class SurveyedGroup:
         return then.makespan < now.makespan or then.spread < now.spread or then.idle < now.idle
 
     @property
+    def idle(self) -> int | None:
+        """Return the number of idle members, or None if the source can hide some of them."""
+        return None if hides_idle_members(self.group) else self.current.idle
+
+    @property
     def remarks(self) -> str:
         """Return the conditions and the reason of the result, and the state of a rebalance."""
         condition, other = self.verdict.condition, self.other_reading
@@ -198,8 +204,8 @@ class SurveyedGroup:
             "maximum_load_bound": self.shown(self.makespan.bound),
             "spread": self.shown(self.current.spread),
             "planned_spread": self.shown(self.planned.spread),
-            "idle": self.current.idle,
-            "planned_idle": self.planned.idle,
+            "idle": self.idle,
+            "planned_idle": None if self.idle is None else self.planned.idle,
             "hot": self.hot,
             "moves": self.moves.value,
             "placed": self.verdict.placed,
@@ -240,7 +246,7 @@ class SurveyedGroup:
                 "bound": self.shown(self.makespan.bound),
             },
             "spread": {"current": self.shown(now.spread), "planned": self.shown(then.spread)},
-            "idle": {"current": now.idle, "planned": then.idle},
+            "idle": {"current": self.idle, "planned": None if self.idle is None else then.idle},
             "hot": self.hot,
             "moves": value_and_bound(self.moves),
             "placed": self.verdict.placed,

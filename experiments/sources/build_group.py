@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TypeVar
 
+from kassay.experiments.sources.account import Account
 from kassay.experiments.sources.document_rows import NO_ROWS, Counts, DocumentRows
 from kassay.experiments.sources.merge_captures import (
     ObservedGroup,
@@ -27,7 +28,12 @@ from kassay.reference.model.group import (
     Topic,
     WeightSource,
 )
-from kassay.reference.model.group_remarks import AssumedSubscriptions, with_assumption
+from kassay.reference.model.group_remarks import (
+    HIDDEN_MEMBERS,
+    NO_IDLE_MEMBER,
+    AssumedSubscriptions,
+    with_assumption,
+)
 from kassay.reference.model.topic_partitions import Partitions
 
 HostRule = Callable[[Member], str]
@@ -54,6 +60,8 @@ class ImportOptions:
     together: bool = False  # join all groups of the source
     name: str | None = None  # id of groups in captures that do not name theirs
     snapshot: Snapshot | None = None  # to use of several snapshots of a group in one file
+    # Function that gets the account of the lines of each file of captures.
+    on_account: Callable[[Account], None] | None = None
 
     @property
     def weight_source(self) -> WeightSource | None:
@@ -330,12 +338,8 @@ def _member_notes(observed: ObservedGroup) -> Iterator[str]:
             else "the group has no active members"
         )
     elif not observed.has_members_table and (stated is None or stated > known):
-        yield ASSUMED + (
-            "no member is without partitions"
-            if stated is None
-            else f"members that the source counts but does not show get no partitions: "
-            f"{stated - known} of {stated}"
-        )
+        more = f": {(stated or 0) - known} of {stated}"
+        yield NO_IDLE_MEMBER if stated is None else HIDDEN_MEMBERS + more
     elif stated is not None and stated != known:
         yield f"the state table counts {stated} members, {known} are shown"
     if observed.owners_without_ids:

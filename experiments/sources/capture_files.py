@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
-from kassay.experiments.sources.account import UNKNOWN_LINE, Account
+from kassay.experiments.sources.account import UNKNOWN_LINE
 from kassay.experiments.sources.build_group import (
     HostRule,
     ImportOptions,
@@ -97,10 +97,6 @@ class EmptyGroups(StrEnum):
     REJECT = "reject"  # skip them; a group whose members the source does not show is an error
 
 
-OnAccount = Callable[[Account], None]
-"""Function that gets the account of each file of captures."""
-
-
 def import_groups(
     paths: Sequence[Path],
     options: ImportOptions,
@@ -108,7 +104,6 @@ def import_groups(
     stdin: TextIO | None = None,
     group: str | None = None,
     empty: EmptyGroups = EmptyGroups.KEEP,
-    on_account: OnAccount | None = None,
     is_joined: bool = False,
 ) -> Iterator[ImportedGroup]:
     """Read captures and group documents and yield their groups.
@@ -116,9 +111,8 @@ def import_groups(
     Captures in a directory and its subdirectories are from one moment and are merged per
     group; they come sorted by id. The path ``-`` is standard input. ``group`` is the id for
     tables that name no group; the default is the name of the file without its suffix,
-    or of the directory. ``empty`` does not apply to group documents. ``on_account`` gets the
-    account of the lines of each file of captures. With ``is_joined``, captures of several files
-    are merged like those of a directory.
+    or of the directory. ``empty`` does not apply to group documents. With ``is_joined``,
+    captures of several files are merged like those of a directory.
     """
     group = group or options.name
     if options.measures_speeds:
@@ -131,16 +125,12 @@ def import_groups(
         joined = chain.from_iterable(
             _texts_or_error(path, stdin=stdin, group=group) for path in files
         )
-        yield from _import_texts(
-            joined, options, is_named=group is not None, empty=empty, on_account=on_account
-        )
+        yield from _import_texts(joined, options, is_named=group is not None, empty=empty)
         paths = [path for path in paths if path.is_dir()]
     for path in paths:
         try:
             texts = source_texts(path, stdin=stdin, group=group)
-            yield from _import_texts(
-                texts, options, is_named=group is not None, empty=empty, on_account=on_account
-            )
+            yield from _import_texts(texts, options, is_named=group is not None, empty=empty)
         except InputError as error:
             yield ImportedGroup(None, error=str(error))
 
@@ -154,12 +144,7 @@ def _texts_or_error(path: Path, *, stdin: TextIO | None, group: str | None) -> I
 
 
 def _import_texts(
-    texts: Iterable[SourceText],
-    options: ImportOptions,
-    *,
-    is_named: bool,
-    empty: EmptyGroups,
-    on_account: OnAccount | None,
+    texts: Iterable[SourceText], options: ImportOptions, *, is_named: bool, empty: EmptyGroups
 ) -> Iterator[ImportedGroup]:
     """Yield the groups of group documents while they are read, then those of all captures.
 
@@ -179,7 +164,7 @@ def _import_texts(
         if text.unused is not None:
             yield ImportedGroup(None, unused=f"not used, no suffix of captures: {text.unused}")
             continue
-        found = _read(text, contents, is_named=is_named, on_account=on_account)
+        found = _read(text, contents, is_named=is_named)
         if isinstance(found, Capture):
             captures.append(found)
             yield from _unattributed(found)
@@ -209,9 +194,7 @@ def _of_named_group(captures: list[Capture]) -> list[Capture]:
     ]
 
 
-def _read(
-    text: SourceText, contents: "_Contents", *, is_named: bool, on_account: OnAccount | None
-) -> Capture | ImportedGroup:
+def _read(text: SourceText, contents: "_Contents", *, is_named: bool) -> Capture | ImportedGroup:
     """Read the text of a capture, or return the reason why it is not used."""
     try:
         if text.error is not None:
@@ -220,8 +203,8 @@ def _read(
         kind = "directory" if text.from_directory else "file"
         source = None if is_named or text.group is None else f"the name of the {kind}"
         capture = Capture(text.name, text.group, read, source)
-        if on_account is not None:
-            on_account(read.account)
+        if contents.options.on_account is not None:
+            contents.options.on_account(read.account)
         if text.from_directory and (reason := _unrelated(capture, text)) is not None:
             return ImportedGroup(None, unused=f"not used: {reason}")
         contents.add(capture)

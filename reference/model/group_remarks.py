@@ -223,6 +223,16 @@ class TargetAssignment:
         return {"makespan": self.makespan, "moves": self.moves}
 
 
+NO_IDLE_MEMBER = f"{ASSUMED}no member is without partitions"
+HIDDEN_MEMBERS = f"{ASSUMED}members that the source counts but does not show get no partitions"
+"""Notes about members without partitions that the source of a group does not show."""
+
+
+def hides_idle_members(group: Group) -> bool:
+    """Return whether the group can have members without partitions that its source hides."""
+    return any(note.startswith((NO_IDLE_MEMBER, HIDDEN_MEMBERS)) for note in group.notes)
+
+
 _WITHOUT_EFFECT = ("generation is not shown", "the capture shows lag")
 """Starts of notes about values that change neither a number nor a condition."""
 _SHOWN_NOTES = 3

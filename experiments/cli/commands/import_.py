@@ -17,7 +17,6 @@ from kassay.experiments.cli.cluster_options import (
 from kassay.experiments.cli.groups import SourceOptions
 from kassay.experiments.cli.output import Record, error_record, json_lines
 from kassay.experiments.sources import anonymize as anonymization
-from kassay.experiments.sources.account import Account
 from kassay.experiments.sources.capture_files import (
     EmptyGroups,
     ImportedGroup,
@@ -48,13 +47,6 @@ class ImportCommandOptions:
         "REST interface of a worker of a Kafka Connect cluster to read, such as "
         "http://worker:8083.",
         metavar="URL",
-    )
-    account: bool = option(
-        False,
-        "Print how each line of each capture is used: by which table or rule, as noise by which "
-        "rule, or as an error; to standard error.",
-        "--account",
-        "-v",
     )
     skip_empty: bool = option(False, "Skip groups without members.")
     anonymize: bool = option(
@@ -106,12 +98,7 @@ def import_(
         imported = iter([ImportedGroup.of_document(document.id, document)])
     elif cluster.bootstrap_server is None:
         imported = import_groups(
-            options.paths or (),
-            known,
-            stdin=sys.stdin,
-            empty=empty,
-            on_account=_print_account if options.account else None,
-            is_joined=True,
+            options.paths or (), known, stdin=sys.stdin, empty=empty, is_joined=True
         )
         if groups:
             imported = _selected(imported, groups)
@@ -133,10 +120,6 @@ def _selected(imported: Iterable[ImportedGroup], ids: Sequence[str]) -> Iterator
             yield ImportedGroup(
                 id, error=f"the input contains no group {id!r}; its groups: {shown}"
             )
-
-
-def _print_account(account: Account) -> None:
-    typer.echo(str(account), err=True)
 
 
 def _check_usage(

@@ -175,7 +175,7 @@ def _plan_groups(
             arguments = PlanArguments(
                 source=(
                     str(source.file),
-                    *given_options(source, without=["--file", "--group"]),
+                    *given_options(source, without=["--file", "--group", "--account"]),
                     *(["--assignor", options.assignor] if options.assignor else []),
                 ),
                 selected=() if is_alone else _selection(one, source),

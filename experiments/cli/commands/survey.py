@@ -334,7 +334,7 @@ def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
         "gap": f"{float(group.gap):.0%}{limit}{' *' if group.remarks else ''}",
         "maximum load": _change(group.shown(before.makespan), group.shown(after.makespan)),
         "spread": _change(group.shown(before.spread), group.shown(after.spread)),
-        "idle": _change(before.idle, after.idle),
+        "idle": "unknown" if group.idle is None else _change(before.idle, after.idle),
         "hot": group.hot,
         "moves": group.moves.value,
         "unnecessary": group.unnecessary_moves,

@@ -141,3 +141,17 @@ def test_partitions_and_members_that_are_not_shown_are_conditions(kassay, tmp_pa
         "If the partitions that the source does not show have no owner and no member is without "
         "partitions: 1 partition without an owner gets a member"
     )
+
+
+def test_idle_members_that_a_capture_cannot_show_are_unknown(kassay):
+    offsets = CAPTURES / "search-sticky" / "offsets.txt"
+    done = kassay("survey", offsets, "--format", "jsonl")
+    assert done.records[0]["idle"] == {"current": None, "planned": None}
+    assert "unknown" in kassay("survey", offsets, "--format", "table").out
+    members = kassay("survey", CAPTURES / "search-sticky", "--format", "jsonl")
+    assert members.records[0]["idle"]["current"] == 1
+
+
+def test_the_account_of_captures_is_printed_with_v(kassay):
+    offsets = CAPTURES / "search-sticky" / "offsets.txt"
+    assert f"{offsets}:1: ignored: blank line" in kassay("survey", offsets, "-v").err

@@ -518,6 +518,42 @@ def test_a_directory_of_logs(tmp_path: Path) -> None:
     ]
 
 
+def record(number: int, *members: str) -> bytes:
+    """Return a record as GroupMetadataMessageFormatter prints it until Kafka 3.7."""
+    texts = [
+        f"{one} -> MemberMetadata(memberId={one}, groupInstanceId=Some(null), clientId=billing, "
+        f"clientHost=/10.0.0.1, sessionTimeoutMs=10000, supportedProtocols=List(range), )"
+        for one in members
+    ]
+    return (
+        f"orders::GroupMetadata(groupId=orders, generation={number}, protocolType=Some(consumer), "
+        f"currentState={'Stable' if members else 'Empty'}, members=Map({', '.join(texts)}))"
+    ).encode()
+
+
+def test_records_of_the_console_consumer_are_generations() -> None:
+    found = rebalances(
+        [record(1, C1), record(2, C1, C2), b"orders::NULL", record(3, C2), record(4)]
+    )
+    assert [(one.number, str(one.cause), one.members, one.joined, one.left) for one in found] == [
+        (1, "join", 1, [C1], []),
+        (2, "join", 2, [C2], []),
+        (3, "leave", 1, [], [C1]),
+        (4, "leave", 0, [], [C2]),
+    ]
+    assert [one.assignor for one in found] == ["range", "range", "range", None]
+
+
+def test_records_of_the_console_consumer_in_json_have_times() -> None:
+    value = {"generation": 5, "protocol": "range", "currentStateTimestamp": 1772359210000}
+    members = [{"memberId": C1}, {"memberId": C2}]
+    data = {"key": {"type": 2, "data": {"group": "orders"}}, "value": {"version": 3}}
+    data["value"]["data"] = {**value, "members": members}
+    [one] = rebalances([json.dumps(data).encode(), b'{"currentStateTimestamp": 1}'])
+    assert (one.number, one.members, one.assignor) == (5, 2, "range")
+    assert one.started == one.ended == 1772359210000
+
+
 def test_a_file_without_rebalances_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "describe.txt"
     file.write_text("GROUP TOPIC PARTITION\norders a 0\n")
