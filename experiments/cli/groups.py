@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import typer
 
@@ -179,6 +179,9 @@ class SourceOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSource(SourceOptions):
     """Source of groups: a file, a directory or standard input, and data that it lacks."""
+
+    # Options for captures, which --help-all shows; the help of import shows them.
+    rare: ClassVar = ("name", "snapshot", "account", "missing_lag")
 
     file: Path = argument(
         STDIN,

@@ -47,7 +47,7 @@ _NAMES = {key: tuple(names.split()) for key, names in _KEYS.items()}
 _IGNORED = {
     *("coordinator", "authorizedoperations", "activetopics", "allowedactions"),
     *("groupedassignments", "userdata", "metadata", "member", "timestamp"),
-    *("links", "topics", "coordinatorid", "brokers"),
+    *("links", "topics", "assignedtopics", "coordinatorid", "brokers"),
 }
 """Keys of lists and objects without data about members, or with repetitions of other keys."""
 _TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")

@@ -321,9 +321,10 @@ def _snapshots(tables: Sequence[ParsedTable]) -> list[list[ParsedTable]]:
         known = {_key(row): row for one in current for row in one.rows}
         again = [row for row in table.rows if _key(row) in known]
         agree = all(_agree(known[_key(row)], row) for row in again)
-        if again and agree and len(again) == len(table.rows):
+        is_same = bool(current) and table.columns == current[0].columns
+        if again and agree and is_same and len(again) == len(table.rows):
             continue  # pasted twice
-        is_other = bool(again) or (
+        is_other = (bool(again) and (is_same or not agree)) or (
             bool(known) and table.kind is TableKind.MEMBERS and "#PARTITIONS" in table.columns
         )
         if is_other or not snapshots:

@@ -110,6 +110,15 @@ def parsed_table(table: OpenTable) -> ParsedTable:
     """
     header = table.header
     kind, rows = header.kind, tuple(table.rows)
+    if kind is TableKind.CLIENTS:
+        expanded = tuple(
+            row
+            for cells, one in zip(table.cells, rows, strict=True)
+            for row in _owned(cells, one.line)
+        )
+        return ParsedTable(
+            TableKind.OFFSETS, ("TOPIC", "PARTITION", "OWNER"), expanded, header.line, table.group
+        )
     if header.names == _SHARE_COLUMNS and any(
         is_share_cell(cells["ASSIGNMENT"]) for cells in table.cells
     ):
@@ -118,8 +127,19 @@ def parsed_table(table: OpenTable) -> ParsedTable:
             OtherRow(row.line, tuple(cells.values()))
             for row, cells in zip(table.rows, table.cells, strict=True)
         )
-    warns = not header.is_csv
+    # Kafka's tool does, kafkactl does not.
+    warns = not header.is_csv and "LEAD" not in header.names
     return ParsedTable(kind, header.names, rows, header.line, table.group, states_rebalances=warns)
+
+
+def _owned(cells: Cells, line: int) -> Iterator[OffsetRow]:
+    """Yield the partitions in a row of kafkactl, whose members have no ids."""
+    host, client = cells["CLIENT_HOST"], cells["CLIENT_ID"]
+    for number in cells["ASSIGNED_PARTITIONS"].split(","):
+        owner = f"{client}_{host}"
+        yield OffsetRow(
+            line, None, cells["TOPIC"], int(number), host=host, client_id=client, owner=owner
+        )
 
 
 def is_cell_complete(cells: Cells, column: str, others: Iterable[TableRow]) -> bool:

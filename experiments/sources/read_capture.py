@@ -77,7 +77,9 @@ _NOTICES = (
 _OTHER_GROUP = re.compile(r"Error: (Share|Streams) group '")
 _RECORD = re.compile(r"Dumping .*__consumer_offsets.*|\| offset: \d+ .*")
 _RECORD_MESSAGE = "the file contains records of kafka-dump-log.sh; read it with kassay history"
-_GROUP_OPTION = re.compile(r"--group[ =](\"[^\"]+\"|'[^']+'|\S+)")
+_GROUP_OPTION = re.compile(
+    r"(?:--group[ =]|\bconsumer-group |\bgroup describe )(?!-)(\"[^\"]+\"|'[^']+'|\S+)"
+)
 _COMMANDS = ("prompt", "command")
 _HIDING = (*_COMMANDS, "heading", "log line", "message", "table rule", "time", "stack trace")
 _LEFT_OUT = "lines left out"

@@ -11,17 +11,25 @@ from typing import Any
 
 _LAYOUT_OF_OFFSETS = "TOPIC PARTITION( LEADER-EPOCH)? CURRENT-OFFSET LOG-END-OFFSET LAG"
 _NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,|]+")
-# Release 0.9 writes two names with spaces, rpk has other names.
+# Release 0.9 writes two names with spaces, rpk, kcl and kafkactl have other names.
 _CURRENT_SPELLING = {
     "CURRENT OFFSET": "CURRENT-OFFSET",
     "LOG END OFFSET": "LOG-END-OFFSET",
     "MEMBER-ID": "CONSUMER-ID",
     "INSTANCE-ID": "GROUP-INSTANCE-ID",
+    "NEWEST_OFFSET": "LOG-END-OFFSET",
+    "OLDEST_OFFSET": "LOG-START-OFFSET",
+    "CONSUMER_OFFSET": "CURRENT-OFFSET",
 }
-_BLANK_IN_RPK = ("CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST", "ERROR")
-"""Columns of rpk that are blank for a partition without an owner."""
+_BLANK_IN_RPK = (
+    *("CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST", "ERROR"),
+    *("SUBSCRIBED-TOPICS", "ASSIGNMENT", "TARGET-ASSIGNMENT"),
+)
+"""Columns of rpk and kcl that are blank for a partition or member without an assignment."""
+_KCL_MEMBERS = ("CONSUMER-ID", "CLIENT-ID")
+"""First columns of the members table of kcl."""
 _MIN_KNOWN_COLUMNS = 2
-_FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group")
+_FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group", "CLIENT_HOST")
 Cells = dict[str, str]
 """Cell of a row by column."""
 # Empty for a dynamic member beside static members, no client id, an empty group.
@@ -52,6 +60,7 @@ class TableKind(StrEnum):
     DELETION = "deletion"
     SHARE = "share members"
     STREAMS = "streams members"
+    CLIENTS = "clients"  # of kafkactl
     OTHER_OFFSETS = "other offsets"
     OTHER_STATE = "other state"
 
@@ -61,11 +70,15 @@ _LAYOUTS = {
     TableKind.OFFSETS: (
         f"(GROUP )?{_LAYOUT_OF_OFFSETS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)|"
         "TOPIC PARTITION CURRENT-OFFSET( LOG-START-OFFSET)? LOG-END-OFFSET LAG CONSUMER-ID"
-        "( GROUP-INSTANCE-ID)? CLIENT-ID HOST( ERROR)?"  # rpk
+        "( GROUP-INSTANCE-ID)? CLIENT-ID HOST( ERROR)?|"  # rpk, kcl
+        "TOPIC PARTITION LOG-END-OFFSET LOG-START-OFFSET CURRENT-OFFSET LEAD LAG"  # kafkactl
     ),
     TableKind.MEMBERS: (
         r"(GROUP )?CONSUMER-ID( GROUP-INSTANCE-ID)? HOST CLIENT-ID #PARTITIONS( ASSIGNMENT|"
-        r" CURRENT-EPOCH CURRENT-ASSIGNMENT TARGET-EPOCH TARGET-ASSIGNMENT( UPGRADED)?)?"
+        r" CURRENT-EPOCH CURRENT-ASSIGNMENT TARGET-EPOCH TARGET-ASSIGNMENT( UPGRADED)?)?|"
+        # kcl, classic and consumer protocol
+        "CONSUMER-ID CLIENT-ID HOST( MEMBER-EPOCH SUBSCRIBED-TOPICS)? ASSIGNMENT"
+        "( TARGET-ASSIGNMENT)?"
     ),
     TableKind.STATE: (
         r"(GROUP )?COORDINATOR \(ID\) ASSIGNMENT-STRATEGY STATE"
@@ -79,6 +92,7 @@ _LAYOUTS = {
         "GROUP( TARGET-ASSIGNMENT-EPOCH TOPOLOGY-EPOCH)? MEMBER( MEMBER-PROTOCOL MEMBER-EPOCH)? "
         "PROCESS CLIENT-ID ASSIGNMENTS"
     ),
+    TableKind.CLIENTS: "CLIENT_HOST CLIENT_ID TOPIC ASSIGNED_PARTITIONS",
     # Share groups have START-OFFSET, Streams groups OFFSET-LAG.
     TableKind.OTHER_OFFSETS: "GROUP TOPIC PARTITION .*(START-OFFSET|OFFSET-LAG).*",
     # Share and Streams groups have no assignor.
@@ -89,7 +103,7 @@ _LAYOUTS = {
     TableKind.LISTING: "GROUP( TYPE)?( PROTOCOL)?( STATE)?",
 }
 KNOWN_COLUMNS = frozenset(
-    name for layout in _LAYOUTS.values() for name in re.findall("#?[A-Za-z-]{3,}", layout)
+    name for layout in _LAYOUTS.values() for name in re.findall("#?[A-Za-z_-]{3,}", layout)
 ) | {"COORDINATOR (ID)"}
 """Names of all columns."""
 
@@ -215,7 +229,7 @@ def _by_offsets(text: str, header: Header) -> Cells | None:
     if "\t" in text or text[: header.starts[0]].strip():
         return None
     values: list[str] = []
-    is_rpk = header.names[-1] in ("HOST", "ERROR")
+    is_rpk = header.names[-1] in ("HOST", "ERROR") or header.names[:2] == _KCL_MEMBERS
     may_be_blank = _BLANK_IN_RPK if is_rpk else _MAY_BE_BLANK
     if is_rpk:
         text = text.ljust(header.starts[-1] + 1)
@@ -303,7 +317,7 @@ _TOPIC_WITH_COLON = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
 _WITHOUT_TOPICS = re.compile(rf"\({_NUMBER_LIST}\)(, ?\({_NUMBER_LIST}\))*")
 _OFFSET_COLUMNS = (
     *("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH", "NEW-OFFSET"),
-    "LOG-START-OFFSET",
+    *("LOG-START-OFFSET", "LEAD"),
 )
 _CHECKER_OFFSETS = ("Offset", "logSize", "Lag")
 _EPOCH_COLUMNS = (
@@ -315,6 +329,7 @@ _PATTERNS = {
     **dict.fromkeys(("#PARTITIONS", "#MEMBERS", "Pid"), _COUNT),
     **dict.fromkeys(_EPOCH_COLUMNS, re.compile("-1|-|[0-9]{1,10}")),
     "UPGRADED": re.compile("true|false|-"),
+    "ASSIGNED_PARTITIONS": re.compile(_NUMBER_LIST),
     "ERROR": re.compile("-?"),  # a row with an error has no owner that can be trusted
     "STATE": re.compile("[A-Za-z]+|-"),
     "COORDINATOR (ID)": re.compile(r".*?\(-?[0-9]{1,10}\)"),
@@ -391,7 +406,7 @@ def matches_columns(cells: Cells) -> bool:
         if name.endswith("ASSIGNMENT")
         and not (name == "ASSIGNMENT" and _WITHOUT_TOPICS.fullmatch(value))
     )
-    if cells.get("ASSIGNMENT") == "" and cells.get("#PARTITIONS") != "0":
+    if cells.get("ASSIGNMENT") == "" and cells.get("#PARTITIONS", "0") != "0":
         return False
     return (
         all(pattern.fullmatch(cells[name]) for name, pattern in _PATTERNS.items() if name in cells)
@@ -430,7 +445,17 @@ def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
     if kind is TableKind.MEMBERS:
         values["consumer_id"] = cells["CONSUMER-ID"]
         values["unnamed"] = read_without_topics(cells.get("ASSIGNMENT", ""))
+        if "#PARTITIONS" not in cells and "ASSIGNMENT" in cells:
+            values["partitions"] = sum(len(numbers) for _, numbers in values["assignment"])
+            _add_instance(values)
     return row_type(**{name: values[name] for name in row_type.__slots__ if name in values})
+
+
+def _add_instance(values: dict[str, Any]) -> None:
+    """Split a host such as ``10.0.0.1 (instance=a,rack=r)``, as kcl prints it."""
+    match = re.fullmatch(r"(?P<host>.*?) \(instance=(?P<id>[^,)]+).*\)", values["host"] or "")
+    if match is not None:
+        values["host"], values["instance_id"] = match["host"], match["id"]
 
 
 def read_assignment(text: str) -> Assignment | None:
@@ -446,9 +471,9 @@ def read_assignment(text: str) -> Assignment | None:
     """
     if text in ("-", ""):
         return ()
-    form, separator = (_TOPIC_IN_PARENTHESES, ", ") if "(" in text else (_TOPIC_WITH_COLON, ";")
+    form, separator = (_TOPIC_IN_PARENTHESES, ", ") if "(" in text else (_TOPIC_WITH_COLON, "[; ]")
     topics: list[tuple[str, tuple[int, ...]]] = []
-    for part in text.split(separator):
+    for part in re.split(separator, text):
         match = form.fullmatch(part)
         if match is None:
             return None
@@ -468,6 +493,10 @@ def read_without_topics(text: str) -> tuple[tuple[int, ...], ...] | None:
 
 def _text(value: str) -> str | None:
     return None if value in ("-", "") else value
+
+
+def _texts(value: str) -> tuple[str, ...] | None:
+    return None if value in ("-", "") else tuple(value.split(","))
 
 
 def _number(value: str) -> int | None:
@@ -500,7 +529,9 @@ FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "ASSIGNMENT": ("assignment", read_assignment),
     "CURRENT-ASSIGNMENT": ("assignment", read_assignment),
     "TARGET-ASSIGNMENT": ("target", read_assignment),
+    "SUBSCRIBED-TOPICS": ("subscription", _texts),
     "CURRENT-EPOCH": ("epoch", _number),
+    "MEMBER-EPOCH": ("epoch", _number),
     "GROUP-EPOCH": ("epoch", _number),
     "ASSIGNMENT-STRATEGY": ("strategy", _text),
     "STATE": ("state", str),

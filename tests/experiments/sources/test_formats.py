@@ -27,10 +27,11 @@ WITH_IDLE = [
     "kafka-python",
     "kafkajs",
     "kcl",
+    "kcl-members",
     "redpanda-console",
 ]
-WITHOUT_IDS = ("kaf", "kafkactl")
-WITH_STATE = (*WITH_IDLE, *WITHOUT_IDS, "kafbat", "rpk")
+WITHOUT_IDS = ("kaf", "kafkactl", "kafkactl-tables")
+WITH_STATE = (*WITH_IDLE, "kaf", "kafkactl", "kafbat", "rpk")
 WITH_SUBSCRIPTIONS = ("kafka-python.json", "kafkajs.json", "kcl.json")
 WITHOUT_GROUPS = ("confluent-consumers.txt", "connect-status.json", "kcat-L.txt")
 PER_KIND = 2
