@@ -5,7 +5,7 @@ The texts are those of the following classes, read in the sources of each minor 
 - brokers 0.9 to 3.9: ``kafka.coordinator.group.GroupCoordinator`` (0.9: ``kafka.coordinator``);
 - brokers 3.7 to 4.4: ``org.apache.kafka.coordinator.group.GroupMetadataManager``, for classic,
   consumer, share and Streams groups;
-- Java clients 0.10.1 to 4.4: ``AbstractCoordinator``, ``ConsumerCoordinator``,
+- Java clients 1.0 to 4.4: ``AbstractCoordinator``, ``ConsumerCoordinator``,
   ``AbstractHeartbeatRequestManager``, ``AbstractMembershipManager`` (3.7 and 3.8:
   ``MembershipManagerImpl``) in ``org.apache.kafka.clients.consumer.internals``;
 - librdkafka 0.11 to 2.9: ``rdkafka_cgrp.c``, with ``debug=cgrp`` or ``debug=all``; session and poll
@@ -125,8 +125,6 @@ _GROUP_AND_MEMBER = re.compile(
     rb"\[Group(?:Id[ =]| )(?P<group>.*?)\](?= |\[MemberId |$) *"
     rb"(?:\[MemberId (?P<member>[^\]]*)\] *)?"
 )
-_BARE = (b"o rebalance group ", b"Stabilized group ", b"joining group ", b"joined group ")
-"""Parts of messages without a prefix: of clients until 0.11, and of layouts that remove it."""
 _LAYOUT_ENDS = (b" (kafka.", b" (org.apache.kafka.", b" (state.change.logger")
 _CLIENT = re.compile(
     r"(?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), groupId=(?P<group>.*)$"
@@ -164,12 +162,7 @@ def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
     members: dict[str, list[str]] = {}
     for number, line in enumerate(lines, start=1):
         # The first test decides for most lines. It must be as fast as possible.
-        if (
-            _BROKER not in line
-            and _JAVA not in line
-            and _NATIVE not in line
-            and not (b" group " in line and any(part in line for part in _BARE))
-        ):
+        if _BROKER not in line and _JAVA not in line and _NATIVE not in line:
             if (_TEXT_RECORD in line or _JSON_RECORD in line) and (record := _record_of(line)):
                 text = line.rstrip(b"\r\n")[:MAX_LINE]
                 position: dict[str, Any] = {"file": file, "line": number, "text": text}
@@ -303,7 +296,7 @@ def _message_of(line: bytes) -> _Message | None:
         return _Message(
             text, _LIBRDKAFKA, handle.start(), {"client": handle[1].decode(errors="replace")}
         )
-    return _bare_message(line)
+    return None
 
 
 def _coordinator_message(line: bytes, start: int) -> _Message | None:
@@ -317,22 +310,6 @@ def _coordinator_message(line: bytes, start: int) -> _Message | None:
         fields = {name: value.decode(errors="replace") for name, value in ids.items()}
         return _Message(_decoded(text[match.end() :]), _NEW_COORDINATOR, start, fields)
     return _Message(_decoded(text), _CLASSIC_COORDINATOR, start, _CLASSIC)
-
-
-_BARE_START = re.compile(
-    rb"(Preparing to rebalance group |Stabilized group |\(Re-\)joining group |"
-    rb"Successfully joined group )"
-)
-
-
-def _bare_message(line: bytes) -> _Message | None:
-    match = _BARE_START.search(line)
-    if match is None:
-        return None
-    rules = _JAVA_CLIENT if b"join" in match[1] else _CLASSIC_COORDINATOR
-    # Clients until 0.11 name no client in their messages.
-    fields = {"client": "client"} if rules is _JAVA_CLIENT else _CLASSIC
-    return _Message(_decoded(line[match.start() :]), rules, match.start(), fields)
 
 
 def _decoded(text: bytes) -> str:
@@ -355,7 +332,7 @@ def _text_in_json(line: bytes) -> bytes | None:
     for value in texts:
         if isinstance(value, str):
             text = value.encode(errors="replace")
-            if any(prefix in text for prefix in _PREFIXES) or _BARE_START.search(text):
+            if any(prefix in text for prefix in _PREFIXES):
                 return text
     return None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from pathlib import Path
 
 from kassay.experiments.history.log_messages import LogEvent, LogEventKind
 from kassay.reference.model.group import Protocol
@@ -41,36 +42,14 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
 
 
-_METADATA_CHANGED = (
-    r"(?:cached|assignment) metadata has changed|"
-    r"metadata (?:of|for) subscribed topics?\S* has changed|no longer exist"
-)
-_CAUSES = [
-    (cause, re.compile(pattern, re.IGNORECASE))
-    for cause, pattern in (
-        # The reason of a client explains more than the request that it sent.
-        (Cause.POLL_TIMEOUT, r"poll timeout|max\.poll\.interval|maximum poll interval"),
-        (Cause.COOPERATIVE, r"need to revoke partitions|previously owned partitions to other"),
-        (Cause.METADATA, _METADATA_CHANGED),
-        (Cause.SUBSCRIPTION, r"subscription (?:of a member )?(?:has changed|modified)"),
-        (
-            Cause.SESSION_TIMEOUT,
-            r"heartbeat expiration|session (?:timed out|expired)|member fenced",
-        ),
-        (Cause.REBALANCE_TIMEOUT, r"pending sync request|within \d+ ?ms|rebalance timeout"),
-        (Cause.PROTOCOL, r"selectedProtocol will change"),
-        (Cause.STATIC_MEMBER, r"metadata for static member|existing static member"),
-        (Cause.JOIN, r"adding new member|given member-id|member_id_required"),
-        (Cause.LEAVE, r"LeaveGroup|being closed|unsubscribe|pro-actively leaving"),
-        (Cause.COORDINATOR, r"over capacity|storing group assignment|coordinator"),
-        (Cause.SUBSCRIPTION, r"updating metadata for member"),
-        (Cause.METADATA, r"leader .* re-joining"),
-        # The message is "Joining group" if a client has not been in the group.
-        (Cause.JOIN, r"joining group|without an assignment|metadata .* available"),
-        # Passive: another member is the cause.
-        (Cause.OTHER_MEMBER, r"rebalanc|new assignment|unknown.member|illegal.gen|generation"),
-    )
-]
+def entries_of_causes(kind: str) -> list[tuple[Cause, str]]:
+    """Return the causes with their patterns or texts of a kind, in the order of the data file."""
+    lines = Path(__file__).with_name("log_causes.txt").read_text(encoding="utf-8").splitlines()
+    entries = (line.split("\t") for line in lines if not line.startswith("# "))
+    return [(Cause(cause), text) for each, cause, text in entries if each == kind]
+
+
+_CAUSES = [(cause, re.compile(text, re.IGNORECASE)) for cause, text in entries_of_causes("pattern")]
 _MEMBER_IN_REASON = re.compile(
     r"(?:[Mm]ember|[Ll]eader|static member|for \()\s*(?:MemberMetadata\(memberId=)?"
     r"(?!with |metadata )([^\s,;()]+)"

@@ -4,10 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from kassay.experiments.history.log_messages import LogEvent
-from kassay.experiments.history.log_rebalances import Cause, LogRebalance, client_of
+from kassay.experiments.history.log_rebalances import (
+    Cause,
+    LogRebalance,
+    client_of,
+    entries_of_causes,
+)
 from kassay.reference.model.group import Protocol
 
 STORM_SIZE = 5
@@ -199,11 +204,11 @@ class GroupLogSummary:
             "assignor": f" ({self._assignors.most_common(1)[0][0]})" if self._assignors else "",
             "rebalances": self._rebalances,
         }
-        for cause, (setting, text) in _CHANGES.items():
+        for cause, text in _CHANGES.items():
             if (count := counts.get(cause)) is not None:
                 evidence = {"times": _times(count.rebalances), "most": _most(count)}
                 yield {
-                    "setting": setting.format(**values),
+                    "setting": _SETTINGS[cause].format(**values),
                     "text": text.format(**values, **evidence),
                     "lines": _line_records(count.lines[:1]),
                 }
@@ -213,60 +218,10 @@ class GroupLogSummary:
         return cooperative or Cause.COOPERATIVE in self._causes
 
 
-class _Change(NamedTuple):
-    setting: str
-    text: str
-
-
-_CHANGES = {
-    Cause.SESSION_TIMEOUT: _Change(
-        "{session_timeout}",
-        "Raise {session_timeout}{place}{current} above the longest pause of a member, with "
-        "heartbeat.interval.ms at most a third of it, and look for the cause of the pauses, as "
-        "garbage collection or a short CPU limit: {times}, a member sent no heartbeat in "
-        "time{most}.",
-    ),
-    Cause.POLL_TIMEOUT: _Change(
-        "max.poll.interval.ms",
-        "Raise max.poll.interval.ms above the longest time between two calls of poll(), or lower "
-        "max.poll.records: {times}, a member did not call poll() or did not rejoin in time{most}.",
-    ),
-    Cause.RESTART: _Change(
-        "group.instance.id",
-        "Use static membership: give each member its own group.instance.id, and set {timeout} "
-        "above {seconds} s, the longest time until a client joined again. {times}, a client left "
-        "and joined again{most}; static members do so without a rebalance.",
-    ),
-    Cause.COOPERATIVE: _Change(
-        "partition.assignment.strategy",
-        "Use CooperativeStickyAssignor, or the consumer protocol (group.protocol=consumer, brokers "
-        "from 4.0): the log shows no sign of a cooperative assignor{assignor}, and with another "
-        "one all members stop during each of the {rebalances} rebalances.",
-    ),
-    Cause.METADATA: _Change(
-        "topics",
-        "Create topics and partitions together, or narrow the pattern of the subscription: "
-        "{times}, the topics of the group changed.",
-    ),
-}
-"""Setting and text of the change that helps against a cause, or lets a group cooperate."""
-_TEXTS = {
-    Cause.JOIN: "a member joined",
-    Cause.RESTART: "a client that had left joined again",
-    Cause.LEAVE: "a member left",
-    Cause.SESSION_TIMEOUT: "a member sent no heartbeat within the session timeout",
-    Cause.POLL_TIMEOUT: "a member did not call poll() within max.poll.interval.ms",
-    Cause.REBALANCE_TIMEOUT: "a member did not take part in the rebalance within its timeout",
-    Cause.METADATA: "the topics of the group changed, or its leader joined again",
-    Cause.SUBSCRIPTION: "a subscription changed, or a member joined again with another one",
-    Cause.COOPERATIVE: "members joined again after they revoked partitions, the second step of a "
-    "cooperative rebalance",
-    Cause.STATIC_MEMBER: "a static member joined again with other settings",
-    Cause.PROTOCOL: "the assignor of the group changed",
-    Cause.COORDINATOR: "the coordinator could not store the group, or the group was too large",
-    Cause.OTHER_MEMBER: "another member caused the rebalance; the log of the coordinator shows it",
-    Cause.UNKNOWN: "the log contains no reason",
-}
+_TEXTS = dict(entries_of_causes("text"))
+_SETTINGS = dict(entries_of_causes("setting"))
+_CHANGES = dict(entries_of_causes("change"))
+"""Sentence about a cause, and setting and sentence of the change that helps against it."""
 
 
 def _cause_text(cause: Cause, count: _Rebalances, total: int) -> str:

@@ -2,12 +2,13 @@
 
 The tools are rpk, Confluent CLI, kafbat and kafka-ui, AKHQ, Redpanda Console, kafkactl and kcl, and
 the dumps of ``describe`` calls of confluent-kafka, kafka-python and kafkajs. Their keys differ only
-in spelling: `_KEYS` lists the spellings without case, ``_`` and ``-``. An unknown key with a number
-or text is ignored; one with a list or object is an error, because it may contain members.
+in spelling: the data file lists the spellings without case, ``_`` and ``-``. An unknown key with a
+number or text is ignored; one with a list or object is an error: it may contain members.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from kassay.experiments.sources.document_rows import DocumentRows
@@ -17,39 +18,13 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION, Schema
 
-_KEYS = {
-    "group": "groupid groupname consumergroupid consumergroup group",
-    "state": "state groupstate consumergroupstate",
-    "assignor": "partitionassignor assignor balancer protocoldata protocol",
-    "type": "protocoltype",
-    "group_epoch": "groupepoch",
-    "members": "members",
-    "rows": "partitions offsets topicoffsets partitionoffsets lag topics",
-    "error": "error errorcode",
-    "consumer": "memberid consumerid consumer",
-    "client": "clientid client",
-    "host": "host clienthost",
-    "instance": "groupinstanceid instanceid instance",
-    "epoch": "memberepoch",
-    "assignment": "assignment assignments memberassignment assignedpartitions topicpartitions",
-    "target": "targetassignment",
-    "metadata": "membermetadata subscribedtopics subscribedtopicnames",
-    "topic": "topic topicname name",
-    "partition": "partition partitionid",
-    "numbers": "partitions partitionids",
-    "current": "currentoffset offset groupoffset consumeroffset committedoffset",
-    "end": "endoffset logendoffset highwatermark newestoffset lastoffset",
-    "lag": "lag messagesbehind consumerlag offsetlag",
-    "cluster": "cluster clusterid",
-    "groups": "groups consumergroups",
+_NAMES = {
+    key: tuple(names.split())
+    for key, _, names in (
+        line.partition("\t")
+        for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+    )
 }
-_NAMES = {key: tuple(names.split()) for key, names in _KEYS.items()}
-_IGNORED = {
-    *("coordinator", "authorizedoperations", "activetopics", "allowedactions"),
-    *("groupedassignments", "userdata", "metadata", "member", "timestamp"),
-    *("links", "topics", "assignedtopics", "coordinatorid", "brokers"),
-}
-"""Keys of lists and objects without data about members, or with repetitions of other keys."""
 _TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _FOREIGN = frozenset({"kind", "kafka"})
 """Keys of REST Proxy and of Metricbeat, which have readers of their own."""
@@ -57,7 +32,7 @@ _UNASSIGNED = ("", "-")
 
 
 class _Node:
-    """JSON object whose values are read by the names in `_KEYS`."""
+    """JSON object whose values are read by the names in `_NAMES`."""
 
     def __init__(self, table: Mapping[str, Any], where: str) -> None:
         self.where = where
@@ -112,7 +87,7 @@ class _Node:
             is_text_list = isinstance(value, list) and not any(
                 isinstance(one, Mapping | list) for one in value
             )
-            known = self.used | _IGNORED
+            known = self.used.union(_NAMES["ignored"])
             if isinstance(value, Mapping | list) and value and name not in known:
                 if is_text_list and name == "topics":
                     continue
