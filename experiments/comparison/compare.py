@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from kassay.experiments.comparison.comparison_result import ComparedValue, Comparison, FrontDistance
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
-from kassay.reference.model.assignment import Assignment, movement, ownership
+from kassay.reference.model.assignment import Assignment, movement, ownership, violations
 from kassay.reference.model.group import Group, cached
 from kassay.reference.model.group_remarks import condition, require_group
 from kassay.reference.model.metrics import (
@@ -200,9 +200,13 @@ def front_distance(
 _Criteria = tuple[int, int, int]  # imbalance, off-rack reads, moves
 
 
+AssignorFunction = Callable[[Group], Mapping[str, Iterable[tuple[str, int]]]]
+"""Function that returns the partitions of each member of a group."""
+
+
 def compare(
     group: Group,
-    assignor: str,
+    assignor: str | AssignorFunction,
     *,
     optimum: Solution | None = None,
     result: StableResult | None = None,
@@ -216,7 +220,8 @@ def compare(
     Parameters
     ----------
     assignor
-        One of `kassay.reference.assignors.ASSIGNORS`, or a custom assignor.
+        One of `kassay.reference.assignors.ASSIGNORS`, a custom assignor, or a function, which runs
+        once.
     optimum, result
         The group's `solve_optimum` and the assignor's `run_until_stable`, if they are known.
     needs_proof
@@ -232,11 +237,27 @@ def compare(
     require_group(group)
     limits = CaseLimits.of(limits)
     optimum = optimum or solve_optimum(group, limits=limits)
+    if not isinstance(assignor, str):
+        result = _result_of(assignor, group)
+        assignor = getattr(assignor, "__name__", "function")
     result = result or run_until_stable(group, assignor)
     comparer = Comparer(
         group, optimum, limits=limits, start=result.assignment, needs_proof=needs_proof
     )
     return replace(comparer.compare(assignor, result), condition=condition(group, with_racks=True))
+
+
+def _result_of(function: AssignorFunction, group: Group) -> StableResult:
+    """Run a function as an assignor, and check its result."""
+    try:
+        assignment = Assignment(function(group))
+        ending, detail = Ending.OK, next(violations(group, assignment), None)
+    except Exception as error:  # noqa: BLE001 - the function is not part of kassay
+        ending, detail = Ending.FAILED, f"{type(error).__name__}: {error}"
+        assignment = None
+    if assignment is not None and detail is not None:
+        ending, assignment = Ending.INVALID, None
+    return StableResult(ending=ending, assignment=assignment, rounds=1, detail=detail)
 
 
 @dataclass(slots=True)

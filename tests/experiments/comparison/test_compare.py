@@ -9,6 +9,7 @@ from kassay.experiments.comparison.comparison_result import ComparedValue
 from kassay.experiments.implementations.runner import Ending, StableResult
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference import Assignment, Group, Member, Topic, movement, violations
+from kassay.reference.assignors import assign
 from tests import brute_force
 from tests.strategies import groups, valid_assignments
 
@@ -117,3 +118,22 @@ def test_keeping_owners_is_valid_and_moves_nothing(group):
     assignment = keep_owners(group)
     assert list(violations(group, assignment)) == []
     assert movement(group, assignment) == 0
+
+
+def test_a_function_is_compared_as_an_assignor():
+    group = NAMED_GROUPS["C"].group
+
+    def own(group):
+        return assign(group, "sticky")
+
+    def broken(_group):
+        raise KeyError("m")
+
+    def incomplete(_group):
+        return {}
+
+    assert compare(group, own).movement == compare(group, "sticky").movement
+    assert compare(group, own).assignor == "own"
+    failed = compare(group, broken)
+    assert (failed.ending, failed.detail) == ("failed", "KeyError: 'm'")
+    assert compare(group, incomplete).ending == "invalid"
