@@ -252,10 +252,6 @@ captures: setup ## Record examples/captures and examples/lagging-group again (ne
 	$(BIN)/python -m tests.conformance.captures
 	$(BIN)/python -m tests.conformance.lagging_group
 
-.PHONY: restarts
-restarts: setup ## Record the rolling restarts of tests/data again (needs JDK 17+ and Maven)
-	$(BIN)/python -m tests.conformance.rolling_restarts
-
 .PHONY: client-captures
 client-captures: setup ## Record groups of eight client libraries again (needs JDK 17+, Maven, Go and Node.js)
 	$(BIN)/python -m tests.conformance.client_captures
