@@ -682,7 +682,7 @@ def _behaviour(best: Forecast) -> str:
     cost = best.restart.cost
     if best.change.final.is_static and not cost.rebalances.high:
         return "static members return within the session timeout and keep their partitions"
-    if cost.stopped_seconds.low >= 0.05:  # It is shown with one digit.
+    if cost.stopped_seconds.mean >= 0.05:  # It is shown with one digit.
         return f"each rolling restart stops the whole group for {cost.stopped_seconds} s"
     if not cost.stopped_seconds.high and cost.rebalances.low:
         return "the group as a whole never stands still"

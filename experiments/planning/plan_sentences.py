@@ -233,8 +233,8 @@ def _action_note(plan: Plan) -> str | None:
             return f"{text}."
         current = "" if identify_assignor(plan.group).name else " --current NAME"
         return (
-            f"{text}: kassay forecast{current} compares their costs. It recommends the "
-            "configuration with the cheapest later restart, which can be another one."
+            f"{text}: kassay forecast{current} compares their costs over four weeks, and can "
+            "recommend another one."
         )
     if not plan.movement or not plan.assignor_outcomes or plan.interrupted:
         return None

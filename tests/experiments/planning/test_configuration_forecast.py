@@ -141,7 +141,7 @@ def test_each_reason_is_true_for_its_numbers(assignor, criterion):
         assert (end != ", no m") == is_different
         assert f"takes {len(new.change.steps)} rolling restart" in text
     stopped = new.restart.cost.stopped_seconds
-    assert ("stops the whole group" in text) <= (stopped.low >= 0.05)
+    assert ("stops the whole group" in text) <= (stopped.mean >= 0.05)
     assert ("never stands still" in text) <= (stopped.high == 0)
 
 
