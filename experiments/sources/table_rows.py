@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
-_LAYOUT_OF_OFFSETS = "TOPIC PARTITION( LEADER-EPOCH)? CURRENT-OFFSET LOG-END-OFFSET LAG"
 _NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,|]+")
 # Release 0.9 writes two names with spaces, rpk, kcl and kafkactl have other names.
 _CURRENT_SPELLING = {
@@ -65,43 +65,15 @@ class TableKind(StrEnum):
     OTHER_STATE = "other state"
 
 
-# All sequences of columns that a release prints. Any other header is cut or unknown.
 _LAYOUTS = {
-    TableKind.OFFSETS: (
-        f"(GROUP )?{_LAYOUT_OF_OFFSETS} (OWNER|CONSUMER-ID( HOST CLIENT-ID)?)|"
-        "TOPIC PARTITION CURRENT-OFFSET( LOG-START-OFFSET)? LOG-END-OFFSET LAG CONSUMER-ID"
-        "( GROUP-INSTANCE-ID)? CLIENT-ID HOST( ERROR)?|"  # rpk, kcl
-        "TOPIC PARTITION LOG-END-OFFSET LOG-START-OFFSET CURRENT-OFFSET LEAD LAG"  # kafkactl
-    ),
-    TableKind.MEMBERS: (
-        r"(GROUP )?CONSUMER-ID( GROUP-INSTANCE-ID)? HOST CLIENT-ID #PARTITIONS( ASSIGNMENT|"
-        r" CURRENT-EPOCH CURRENT-ASSIGNMENT TARGET-EPOCH TARGET-ASSIGNMENT( UPGRADED)?)?|"
-        # kcl, classic and consumer protocol
-        "CONSUMER-ID CLIENT-ID HOST( MEMBER-EPOCH SUBSCRIBED-TOPICS)? ASSIGNMENT"
-        "( TARGET-ASSIGNMENT)?"
-    ),
-    TableKind.STATE: (
-        r"(GROUP )?COORDINATOR \(ID\) ASSIGNMENT-STRATEGY STATE"
-        r"( GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH)? #MEMBERS"
-    ),
-    TableKind.OFFSET_CHECKER: "Group Topic Pid Offset logSize Lag Owner",
-    TableKind.RESET: "(GROUP )?TOPIC PARTITION NEW-OFFSET",
-    TableKind.DELETION: "TOPIC PARTITION STATUS",
-    TableKind.SHARE: ("GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS MEMBER-EPOCH ASSIGNMENT"),
-    TableKind.STREAMS: (
-        "GROUP( TARGET-ASSIGNMENT-EPOCH TOPOLOGY-EPOCH)? MEMBER( MEMBER-PROTOCOL MEMBER-EPOCH)? "
-        "PROCESS CLIENT-ID ASSIGNMENTS"
-    ),
-    TableKind.CLIENTS: "CLIENT_HOST CLIENT_ID TOPIC ASSIGNED_PARTITIONS",
-    # Share groups have START-OFFSET, Streams groups OFFSET-LAG.
-    TableKind.OTHER_OFFSETS: "GROUP TOPIC PARTITION .*(START-OFFSET|OFFSET-LAG).*",
-    # Share and Streams groups have no assignor.
-    TableKind.OTHER_STATE: (
-        r"GROUP COORDINATOR \(ID\) STATE"
-        r"( GROUP-EPOCH TARGET-ASSIGNMENT-EPOCH| GROUP-EPOCH ASSIGNMENT-EPOCH)? #MEMBERS"
-    ),
-    TableKind.LISTING: "GROUP( TYPE)?( PROTOCOL)?( STATE)?",
+    TableKind(kind): layout
+    for kind, _, layout in (
+        line.partition("\t")
+        for line in Path(__file__).with_name("table_layouts.txt").read_text("utf-8").splitlines()
+        if not line.startswith("# ")
+    )
 }
+"""All sequences of columns that a release prints."""
 KNOWN_COLUMNS = frozenset(
     name for layout in _LAYOUTS.values() for name in re.findall("#?[A-Za-z_-]{3,}", layout)
 ) | {"COORDINATOR (ID)"}

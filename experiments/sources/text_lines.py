@@ -8,6 +8,7 @@ import html
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 _LINE_END = re.compile(r"\r?\n|\r")
 _CONTROL = re.compile(
@@ -21,25 +22,14 @@ _INVISIBLE = str.maketrans(
 _LONE_DASH = re.compile(r"(?<!\S)[\u2012-\u2015\u2212](?!\S)")
 """Dash that an editor has put in place of a hyphen in a cell."""
 _HTML = re.compile(r"</?(pre|code|br|p|span|div)\b[^>\n]*>")
-_TIME = r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\]]*\]?:?"
-_CLOCK = r"\[?\d\d:\d\d:\d\d([.,]\d+)?\]?:?"
-_WRAPPERS = tuple(
+_WRAPPERS = [
     re.compile(form)
-    for form in (
-        r"(?:\s{0,3}> ?)+(?P<text>.*)",
-        rf"[\w./-]+\s*\|\s?(?:{_TIME}\s)?(?P<text>.*)",  # docker compose
-        rf"(?:{_TIME}|{_CLOCK})\s(?P<text>.*)",  # kubectl logs --timestamps
-        rf"\[?pod/\S+\s(?:{_TIME}\s)?(?P<text>.*)",  # kubectl logs --prefix
-        r"\s*\d+(?:[:\t]|\s+\|)\s?(?P<text>.*)",  # grep -n, cat -n
-        r"[\w./-]+\.\w+[:-](?:\d+[:-])?(?P<text>.*)",  # grep -H, grep -Hn
-        rf"(?:[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d|{_TIME}) \S+ \S+: (?P<text>.*)",  # journalctl
-        r"[a-z][\w.-]*:\s(?P<text>.*)",  # pdsh
-        r"(?:#|//|;|--)\s(?P<text>.*)",  # comments
-        r"[+-](?P<text>.*)",  # diff
-        r"\|\s?(?P<text>[^|]*?)(?:\s*\|)?",  # one bar on each side
-        r"\s*(?P<quote>[\"'`])(?P<text>.*)(?P=quote),?\\?",  # JSON and YAML lists of lines
+    for _, _, form in (
+        line.partition("\t")
+        for line in Path(__file__).with_name("wrappers.txt").read_text("utf-8").splitlines()
+        if not line.startswith("# ")
     )
-)
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -369,6 +369,7 @@ _TOPIC_LINE = re.compile(
 )
 _COUNT_LABEL = "PartitionCount:"
 _TOPIC_PARTITION = re.compile(r"Topic: ?[a-zA-Z0-9._-]+\s+Partition: ?\d+\s.*")
+_PARTITION = re.compile(r"Topic: ?[a-zA-Z0-9._-]+\s+Partition: ?\d+\s.*")
 _MESSAGES = re.compile(
     r"Querying brokers for log directories information|"
     r"Received log directory information from brokers? .*|"
@@ -396,8 +397,6 @@ def read_tool_line(line: Line, *, name: str) -> FoundText | None:
     content = line.text.strip()
     if _TOPIC_PARTITION.fullmatch(content):
         return FoundText("kafka-topics.sh: partition")
-    if _MESSAGES.fullmatch(content):
-        return FoundText("message of a tool")
     rule = "kafka-topics.sh: topic" if _COUNT_LABEL in content else "metric"
     try:
         if _COUNT_LABEL in content:
