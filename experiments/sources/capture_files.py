@@ -63,7 +63,9 @@ _RATE_UNITS = 100
 """Speed of the fastest member if speeds are rounded rates."""
 _NO_TABLE = (
     "the text contains no table and no notice of kafka-consumer-groups.sh, and no output of "
-    "another supported tool"
+    "another supported tool; give the output of kafka-consumer-groups.sh --describe, also with "
+    "--members --verbose, of rpk group describe, or JSON such as of /connectors?expand=status; "
+    "kcat -L -J shows partition counts"
 )
 
 
