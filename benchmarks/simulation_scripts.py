@@ -8,11 +8,11 @@ import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from benchmarks.timeline_figure import draw_timeline
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.simulation.simulation_result import SimulationCost, cost_of
-from kassay.experiments.simulation.timeline_figure import draw_timeline
 
 FIGURES = (
     ("rolling-restart", "sticky"),

@@ -1,7 +1,6 @@
 """``kassay simulate``: simulate consumer groups over time."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import typer
 
@@ -25,12 +24,6 @@ def _known_policies(names: list[str] | None) -> list[str]:
         return list(dict.fromkeys(policy_named(name).name for name in names or ()))
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
-
-
-def _plot_file(file: Path | None) -> Path | None:
-    if file is not None and file.suffix not in (".svg", ".png"):
-        raise typer.BadParameter(f"the file name must end in .svg or .png, got {file.name!r}")
-    return file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +51,6 @@ class SimulateOptions:
         "--format",
         show_default="a text timeline",
     )
-    plot: Path | None = option(
-        None,
-        "Draw the timeline to this .svg or .png file; requires one script and one policy.",
-        callback=_plot_file,
-        metavar="FILE",
-    )
 
 
 def simulate(options: SimulateOptions) -> None:
@@ -76,18 +63,10 @@ def simulate(options: SimulateOptions) -> None:
     """
     loaded = map(load_script, options.scripts)
     runs = [(script, name) for script in loaded for name in options.policy or script.policies]
-    if options.plot is not None and len(runs) != 1:
-        raise typer.BadParameter(
-            f"--plot requires one script and one policy, got {len(runs)} combinations"
-        )
     costs: list[SimulationCost] = []
     for script, name in runs:
         applied = policy_named(name)
-        result = run(script, applied, keep_intervals=options.plot is not None)
-        if options.plot is not None:
-            from kassay.experiments.simulation.timeline_figure import draw_timeline
-
-            draw_timeline(result, options.plot)
+        result = run(script, applied)
         if options.output_format is Format.TABLE:
             costs.append(cost_of(result, applied, measured_from=script.measured_from))
         else:

@@ -22,7 +22,6 @@ def test_jsonl_output_has_the_group_of_each_rebalance(kassay):
     [
         (("no-such-script",), "'no-such-script' is neither a file nor a built-in script"),
         (("crash", "--policy", "stikcy"), "unknown policy 'stikcy'"),
-        (("crash", "scale-in", "--plot", "x.svg"), "--plot requires one script and one policy"),
         (("there/is/none.yaml",), "there/is/none.yaml: no such file or directory"),
     ],
 )
