@@ -172,8 +172,8 @@ survival: setup ## Test studies with KILLS=2 killed drivers, lost workers, full 
 	$(BIN)/python -m pytest tests/experiments/spark -m survival
 
 .PHONY: services
-services: $(VENV)/.services ## Test Spark with an S3 server, a cluster, Spark Connect and a broker (needs JDK 17+ and Maven)
-	$(BIN)/python -m pytest tests/experiments/spark tests/conformance/test_follow.py -m services
+services: $(VENV)/.services ## Test Spark with an S3 server, a cluster and Spark Connect (needs JDK 17+ and Maven)
+	$(BIN)/python -m pytest tests/experiments/spark -m services
 
 .PHONY: check
 check: setup lint types architecture test ## Run lint, types, architecture and test

@@ -181,11 +181,6 @@ class GenerationReplay:
         self._pending: Generation | None = None
         self._state = _ConsumerGroup()
 
-    @property
-    def pending(self) -> Generation | None:
-        """Return the last generation, which later records may still change."""
-        return self._pending
-
     def apply(self, record: GroupRecord) -> Iterator[Generation]:
         """Apply the next record, and yield the generations that the record completes."""
         pending, value = self._pending, record.value

@@ -1,19 +1,10 @@
 """Read the topic ``__consumer_offsets`` of a live cluster without joining a group."""
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_interface import LiveTopic
@@ -54,40 +45,15 @@ class OffsetsReader:
             raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
         return sorted(topic.partitions)
 
-    def ends(self) -> dict[int, int]:
-        """Return the end offset of each partition of ``__consumer_offsets``.
-
-        The end offset is the offset after the last committed record.
-        """
-        admin: Any = AdminClient({**self._settings, "log_level": "0"})
-        latest: Any = OffsetSpec
-        requested = {TopicPartition(TOPIC, number): latest.latest() for number in self.partitions()}
-        futures = admin.list_offsets(
-            requested, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self._timeout
-        )
-        try:
-            return {each.partition: future.result().offset for each, future in futures.items()}
-        except KafkaException as error:
-            raise InputError(
-                f"{self._servers}: cannot read the offsets of {TOPIC}: {error.args[0].str()}"
-            ) from None
-
-    def read(
-        self, partitions: Sequence[int], ranges: Mapping[int, tuple[int, int]] | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the raw records in partitions of ``__consumer_offsets`` as table rows.
-
-        ``ranges`` are the first offset and the end of each partition; the default is all
-        records.
-        """
+    def read(self, partitions: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Yield the raw records in partitions of ``__consumer_offsets`` as table rows."""
         if not partitions:
             return
         unfinished = set(partitions)
-        ranges = ranges or dict.fromkeys(partitions, (OFFSET_BEGINNING, sys.maxsize))
         consumer = Consumer({**self._settings, **_CONSUMER_SETTINGS})
         try:
             consumer.assign(
-                [TopicPartition(TOPIC, number, ranges[number][0]) for number in sorted(unfinished)]
+                [TopicPartition(TOPIC, number, OFFSET_BEGINNING) for number in sorted(unfinished)]
             )
             deadline = time.monotonic() + self._timeout
             while unfinished:
@@ -101,11 +67,7 @@ class OffsetsReader:
                 for message in messages:
                     error = message.error()
                     if error is None:
-                        row = _row(message)
-                        if row["offset"] < ranges[row["partition"]][1]:
-                            yield row
-                        else:
-                            unfinished.discard(row["partition"])
+                        yield _row(message)
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                         unfinished.discard(message.partition())
                     elif not error.retriable():

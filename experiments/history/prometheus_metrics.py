@@ -4,45 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 
-class Metric(NamedTuple):
-    """Name, type and description of a Prometheus metric with one value per group."""
+class Gauge(NamedTuple):
+    """Name and description of a gauge of Prometheus with one value per group."""
 
     name: str
-    type: str
     description: str
 
-
-def _counter(name: str, description: str) -> Metric:
-    return Metric(f"kassay_{name}_total", "counter", description)
-
-
-def _gauge(name: str, description: str) -> Metric:
-    return Metric(f"kassay_{name}", "gauge", description)
-
-
-METRICS = {
-    "rebalances": _counter("rebalances", "Rebalances."),
-    "moves": _counter("moves", "Moves of partitions with a known previous owner."),
-    "unnecessary_moves": _counter(
-        "unnecessary_moves", "Moves that some assignment of equal or better imbalance does without."
-    ),
-    "unproven": _counter(
-        "unproven_rebalances", "Rebalances with an unknown number of unnecessary moves."
-    ),
-    "seconds_without_owner": _counter(
-        "seconds_without_owner",
-        "Time from the first to the last generation of rebalances with several generations, in "
-        "which some partitions have no owner.",
-    ),
-    "imbalance_gap": _gauge(
-        "imbalance_gap", "Sum of squared loads minus its optimum, after the last rebalance."
-    ),
-    "makespan_gap": _gauge(
-        "maximum_load_gap", "Maximum load minus its optimum, after the last rebalance."
-    ),
-    "last_rebalance": _gauge("last_rebalance_timestamp_seconds", "Time of the last rebalance."),
-}
-"""Metrics of a followed cluster, by column name in the rows of `metrics_text`."""
 
 _SURVEY = {
     "gap": "Current maximum load above the planned maximum load, relative to the plan.",
@@ -67,14 +34,14 @@ _SURVEY_NAMES = {
     "hot": "hot_members",
 }
 SURVEY_METRICS = {
-    column: _gauge(f"survey_{_SURVEY_NAMES.get(column, column)}", description)
+    column: Gauge(f"kassay_survey_{_SURVEY_NAMES.get(column, column)}", description)
     for column, description in _SURVEY.items()
 }
 """Metrics of a survey, by column name in the rows of `metrics_text`."""
 
 
 def metrics_text(
-    rows: Iterable[Mapping[str, object]], metrics: Mapping[str, Metric] = METRICS
+    rows: Iterable[Mapping[str, object]], metrics: Mapping[str, Gauge] = SURVEY_METRICS
 ) -> str:
     r"""Format rows of metric values, one row per group, in the text format of Prometheus.
 
@@ -82,17 +49,18 @@ def metrics_text(
 
     Examples
     --------
-    >>> print(metrics_text([{"group": 'a "b"', "rebalances": 7}]))  # doctest: +ELLIPSIS
-    # HELP kassay_rebalances_total Rebalances.
-    # TYPE kassay_rebalances_total counter
-    kassay_rebalances_total{group="a \"b\""} 7
-    ...
+    >>> gauges = {"moves": SURVEY_METRICS["moves"]}
+    >>> print(metrics_text([{"group": 'a "b"', "moves": 7}], gauges))
+    # HELP kassay_survey_moves Moves of the plan.
+    # TYPE kassay_survey_moves gauge
+    kassay_survey_moves{group="a \"b\""} 7
+    <BLANKLINE>
     """
     listed = sorted(rows, key=lambda row: str(row["group"]))
     lines = []
     for column, metric in metrics.items():
         lines.append(f"# HELP {metric.name} {metric.description}")
-        lines.append(f"# TYPE {metric.name} {metric.type}")
+        lines.append(f"# TYPE {metric.name} gauge")
         for row in listed:
             value = row.get(column)
             if value is not None:

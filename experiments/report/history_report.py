@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.history.rebalances import FOLLOWED
 from kassay.experiments.plotting.matplotlib_figures import Plot, step_lines
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
@@ -43,19 +42,11 @@ class GroupHistory:
 
 
 def group_histories(directory: Path) -> list[GroupHistory]:
-    """Compute the totals of each group from an output directory of ``kassay history``.
-
-    The directory may also be that of ``kassay history --follow``.
-    """
-    followed = directory / FOLLOWED
-    if followed.is_dir():
-        rows = read_table(followed, _COLUMNS)
-    else:
-        manifest = verified_manifest(directory)
-        if not is_history(manifest):
-            raise InputError(f"{directory} contains no output of kassay history")
-        rows = _rebalances(directory / manifest["history"])
-    return _summaries(rows)
+    """Compute the totals of each group from an output directory of ``kassay history``."""
+    manifest = verified_manifest(directory)
+    if not is_history(manifest):
+        raise InputError(f"{directory} contains no output of kassay history")
+    return _summaries(_rebalances(directory / manifest["history"]))
 
 
 def is_history(manifest: Mapping[str, Any]) -> bool:

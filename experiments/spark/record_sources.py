@@ -1,32 +1,23 @@
-"""Read records of ``__consumer_offsets`` from Parquet, text dumps or a live cluster.
+"""Read records of ``__consumer_offsets`` from Parquet, text dumps or a live cluster."""
 
-The records of a cluster are also available as a stream.
-"""
-
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from kassay.experiments.history.group_records import read_dump
 from kassay.experiments.history.live_topic import TOPIC, OffsetsReader
 from kassay.experiments.history.log_files import DUMP_SUFFIXES, is_dump
 from kassay.experiments.spark.history_pipeline import RAW, RECORDS, decode_records
-from kassay.experiments.spark.jobs import map_rows, record_batches
+from kassay.experiments.spark.jobs import map_rows
 from kassay.experiments.spark.output_files import uri_of
 from kassay.reference.documents.input_files import open_text, without_gzip
 from kassay.reference.documents.output_files import location
 from kassay.reference.model.errors import InputError
 
 _PARQUET_MAGIC = b"PAR1"
-_ROWS_PER_BATCH = 8192
 _REQUIRED_COLUMNS = ("key", "value")
 
 
@@ -136,61 +127,6 @@ def read_cluster(
         return OffsetsReader(properties, timeout=timeout).read(numbers)
 
     return map_rows(frame.repartition(tasks), read, RAW)
-
-
-def stream_cluster(
-    spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
-) -> DataFrame:
-    """Read raw records of ``__consumer_offsets`` from a cluster as an endless stream.
-
-    Each task reads some partitions with a consumer that joins no group and commits nothing.
-    The settings are librdkafka properties; the timeout is in seconds per answer.
-    """
-    spark.dataSource.register(_OffsetsSource)
-    options = {"secret": json.dumps(dict(settings)), "timeout": str(timeout), "tasks": str(tasks)}
-    return spark.readStream.format(_OffsetsSource.name()).options(**options).load()
-
-
-class _OffsetsSource(DataSource):
-    @classmethod
-    def name(cls) -> str:
-        return "kassay-offsets"
-
-    def schema(self) -> StructType:
-        return from_arrow_schema(RAW)
-
-    def streamReader(self, schema: StructType) -> "_StreamReader":  # noqa: ARG002, N802
-        return _StreamReader(dict(self.options))
-
-
-class _StreamReader(DataSourceStreamReader):
-    """Stream reader that stores the next offset of each partition in Spark's checkpoint.
-
-    The checkpoint contains ``{partition: next offset}``.
-    """
-
-    def __init__(self, options: dict[str, str]) -> None:
-        self._settings = json.loads(options["secret"])
-        self._timeout, self._tasks = float(options["timeout"]), int(options["tasks"])
-
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {str(number): 0 for number in self._reader().partitions()}
-
-    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:  # noqa: ARG002, N802
-        return {str(number): end for number, end in self._reader().ends().items()}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        ranges = [(int(n), (start.get(n, 0), end[n])) for n in end if start.get(n, 0) < end[n]]
-        slices = (ranges[task :: self._tasks] for task in range(self._tasks))
-        return [InputPartition(dict(offsets)) for offsets in slices if offsets]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        ranges = partition.value  # first offset and end by topic partition
-        rows = self._reader().read(list(ranges), ranges)
-        yield from record_batches(rows, RAW, size=_ROWS_PER_BATCH)
-
-    def _reader(self) -> OffsetsReader:
-        return OffsetsReader(self._settings, timeout=self._timeout)
 
 
 def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from glob import glob
 from importlib import import_module
@@ -135,7 +135,7 @@ _SETTINGS = {
 
 @contextmanager
 def spark_session(
-    *, master: str | None = None, settings: Mapping[str, str] | None = None, quiet: bool = False
+    *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
     """Start a Spark session, and stop the session at the end of the ``with`` block.
 
@@ -143,8 +143,6 @@ def spark_session(
     (``sc://host:15002``). The default is the master of ``spark-submit``, else all cores of
     this machine. Workers of other masters than ``local`` receive the code.
     Environment variables for Java, Python and the loopback address are set in the block.
-    ``quiet`` hides the output of Spark's workers, because streaming workers print lines for each
-    batch.
     """
     submitted = _SUBMITTED in os.environ
     master = master or (None if submitted else LOCAL)
@@ -153,7 +151,7 @@ def spark_session(
         if master is not None and master.startswith(CONNECT):
             session = _connected(master, settings or {})
         else:
-            session = _started(master, settings or {}, directory, submitted=submitted, quiet=quiet)
+            session = _started(master, settings or {}, directory, submitted=submitted)
         with session as spark:
             if master is None or not master.startswith("local"):
                 send_code(spark, directory)
@@ -231,7 +229,7 @@ def mebibytes(size: str) -> int:
 
 @contextmanager
 def _started(
-    master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool, quiet: bool
+    master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool
 ) -> Iterator[SparkSession]:
     """Start a Spark driver, or use the driver that ``spark-submit`` started."""
     local = master is not None and master.startswith("local")
@@ -257,8 +255,7 @@ def _started(
             builder = builder.master(with_retries(master))
         handler = signal.getsignal(signal.SIGINT)
         try:
-            with hidden_stderr() if quiet else nullcontext():
-                session = builder.getOrCreate()
+            session = builder.getOrCreate()
         except PySparkRuntimeError as error:
             raise RunError(f"Spark did not start, see its messages above: {error}") from None
         finally:
@@ -321,16 +318,3 @@ def _environment_variables(values: Mapping[str, str]) -> Iterator[None]:
         for key in values:
             os.environ.pop(key, None)
         os.environ.update({key: value for key, value in before.items() if value is not None})
-
-
-@contextmanager
-def hidden_stderr() -> Iterator[None]:
-    """Hide the output on standard error of processes that are started in a ``with`` block."""
-    stderr = os.dup(2)
-    with Path(os.devnull).open("wb") as discarded:
-        os.dup2(discarded.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)

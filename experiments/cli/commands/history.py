@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -38,29 +38,6 @@ _LINE_WIDTH = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowOptions:
-    """Command-line options for following the rebalances of a running cluster."""
-
-    panel: ClassVar[str] = "Options for following a cluster"
-
-    follow: bool = option(
-        False,
-        "Write each rebalance of the cluster as soon as it is complete. The command runs until it "
-        "is interrupted; the next start continues after the last rebalance written.",
-    )
-    metrics: Path | None = option(
-        None, "File for the metrics of each group, in the text format of Prometheus."
-    )
-    interval: float = option(10.0, "Time between two reads of new records, in seconds.", min=0.1)
-    quiet_period: float = option(
-        30.0,
-        "Time in seconds without new records of a group, after which the last generation of the "
-        "group is considered complete.",
-        min=0.1,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryOptions:
     """Command-line options of ``kassay history``."""
 
@@ -85,7 +62,6 @@ class HistoryOptions:
 def history(
     options: HistoryOptions,
     cluster: ClusterOptions,
-    following: FollowOptions,
     spark: SparkOptions,
     limits: LimitOptions = LimitOptions(work=10.0),
 ) -> None:
@@ -94,38 +70,32 @@ def history(
     Logs of brokers and clients are read without Spark: rebalances per hour, storms, the most
     frequent causes and the settings that help, with log lines as evidence. With --output, the file
     rebalances.jsonl has all rebalances. Records of __consumer_offsets are read with Spark. They
-    become the Parquet tables generations, rebalances, commits and errors for `kassay report`; a
-    local output also gets groups.jsonl, with the last state of each group. kassay does not write
-    to the cluster and joins no group. With --follow, kassay writes only the rebalances, each as
-    soon as it is complete.
+    become the Parquet tables generations, rebalances and errors; a local output also gets
+    groups.jsonl, with the last state of each group. kassay does not write to the cluster and joins
+    no group.
 
     Example: `kassay history server.log`
     """
-    _check_usage(options, cluster, following)
+    if bool(options.paths) == (cluster.bootstrap_server is not None):
+        raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
     logs = None if options.paths is None else log_files(options.paths)
     if logs is not None:
         _history_of_logs(logs, options)
         return
-    _history_of_records(options, cluster, following, spark, limits)
+    _history_of_records(options, cluster, spark, limits)
 
 
 def _history_of_records(
     options: HistoryOptions,
     cluster: ClusterOptions,
-    following: FollowOptions,
     spark: SparkOptions,
     limits: LimitOptions,
 ) -> None:
     from kassay.experiments.spark import record_sources
-    from kassay.experiments.spark.history_pipeline import RECORD_SETTINGS, follow, write_history
-    from kassay.experiments.spark.session import CONNECT, spark_session
+    from kassay.experiments.spark.history_pipeline import RECORD_SETTINGS, write_history
+    from kassay.experiments.spark.session import spark_session
     from kassay.experiments.study.configuration import manifest
 
-    if following.follow and (spark.master or "").startswith(CONNECT):
-        raise typer.BadParameter(
-            f"--follow does not run on Spark Connect, got --master {spark.master}; give the "
-            "master of the cluster, such as spark://host:7077"
-        )
     begin, output = time.perf_counter(), options.output
     if output is None:
         raise typer.BadParameter("records of __consumer_offsets require --output")
@@ -140,22 +110,7 @@ def _history_of_records(
         "limits": {"work": limits.work, "time": limits.time_limit},
     }
     conf = RECORD_SETTINGS | spark.settings()
-    with spark_session(master=spark.master, settings=conf, quiet=following.follow) as session:
-        if following.follow:
-            follow(
-                session,
-                record_sources.stream_cluster(
-                    session, settings, timeout=cluster.timeout, tasks=options.tasks
-                ),
-                output,
-                known=known,
-                tasks=options.tasks,
-                interval=following.interval,
-                quiet_period=following.quiet_period,
-                metrics=following.metrics,
-                limits=limits.case_limits(),
-            )
-            return
+    with spark_session(master=spark.master, settings=conf) as session:
         written = write_history(
             session,
             _sources(session, options, cluster, settings),
@@ -168,17 +123,6 @@ def _history_of_records(
             ),
         )
         _print_summary(written, limits.case_limits(), options.output_format or Format.JSONL)
-
-
-def _check_usage(
-    options: HistoryOptions, cluster: ClusterOptions, following: FollowOptions
-) -> None:
-    if bool(options.paths) == (cluster.bootstrap_server is not None):
-        raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
-    if not following.follow and following != FollowOptions():
-        raise typer.BadParameter("--metrics, --interval and --quiet-period require --follow")
-    if following.follow and cluster.bootstrap_server is None:
-        raise typer.BadParameter("--follow requires --bootstrap-server")
 
 
 def _sources(

@@ -1,21 +1,16 @@
-"""Studies and followed rebalances are the same on all file systems."""
+"""Studies and histories are the same on all file systems."""
 
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import time
-from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kassay.experiments.history.rebalances import generation_rows, rebalance_rows
-from kassay.experiments.spark.history_pipeline import RAW
 from kassay.experiments.study.output_reader import read_manifest
-from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
+from tests.experiments.history.sample_records import sample_rows
 from tests.experiments.spark.conftest import tables_of
 from tests.experiments.spark.services import (
     ROOT,
@@ -83,50 +78,6 @@ def test_a_history_on_s3_equals_a_local_history(bucket, tmp_path):
     assert done.returncode == 0, done.stderr
     assert run_kassay("report", tmp_path / "local").returncode == 0
     assert page.with_suffix(".md").read_text() == (tmp_path / "local" / "report.md").read_text()
-
-
-def test_follow_continues_on_s3_after_it_is_killed(bucket, tmp_path):
-    rows = sample_rows("g", "sticky", seed=1, steps=6)
-    half = len(rows) // 2
-    generations = generation_rows(
-        (row for row in decode_rows(rows) if row["kind"] == 2), topic_names={}
-    )
-    expected = [
-        row["generation"] for row in rebalance_rows(generations, partition_counts=PARTITION_COUNTS)
-    ]
-    records = tmp_path / "records"
-    records.mkdir()
-    pq.write_table(pa.Table.from_pylist(rows[:half], schema=RAW), records / "0.parquet")
-    with _follower(bucket, records) as follower:
-        _await(follower, lambda: _followed(bucket, tmp_path / "before"))
-        kill_java(follower)
-    assert bucket.keys("follow/checkpoint/commits/")
-    pq.write_table(pa.Table.from_pylist(rows[half:], schema=RAW), records / "1.parquet")
-    with _follower(bucket, records) as follower:
-        _await(follower, lambda: len(_followed(bucket, tmp_path / "after")) >= len(expected))
-        kill_java(follower)
-    assert _followed(bucket, tmp_path / "end") == sorted(expected)
-
-
-@contextmanager
-def _follower(bucket, records):
-    """Run a process that follows Parquet files, and kill the process at the end."""
-    command = [sys.executable, "-m", "tests.experiments.spark.follow_files", str(records)]
-    follower = subprocess.Popen(
-        [*command, "s3a://bucket/follow", *bucket.options()], cwd=ROOT, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield follower
-    finally:
-        follower.kill()
-        follower.wait()
-
-
-def _followed(bucket, directory):
-    """Return the generations of all rebalances that are written to S3, sorted."""
-    shutil.rmtree(directory, ignore_errors=True)
-    files = bucket.download("follow/followed/", directory).rglob("batch=*/part-*.parquet")
-    return sorted(n for file in files for n in pq.read_table(file)["generation"].to_pylist())
 
 
 def _await(process, condition, *, seconds=1.0):
