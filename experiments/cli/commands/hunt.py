@@ -3,22 +3,24 @@
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.application import BAD_INPUT, known_names, option, print_note
+from kassay.experiments.cli.application import (
+    BAD_INPUT,
+    check_name,
+    known_names,
+    option,
+    print_note,
+)
 from kassay.experiments.cli.assignor_options import cases_option, required_assignor
 from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import directory_option, json_lines, print_table
 from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.counterexamples.document_hunt import (
-    DocumentCounterexample,
-    DocumentHunt,
-    random_case,
-)
+from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
 from kassay.experiments.counterexamples.find_counterexample import (
     EXHAUSTIVE,
     CaseSearch,
@@ -36,14 +38,14 @@ from kassay.experiments.implementations.library_catalogue import (
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.study.cases import Cases, JoinedCases, cases_of, imported_cases
-from kassay.experiments.study.families.all_families import FAMILIES
+from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
 from kassay.reference.documents.input_files import name_of, open_text
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
 from kassay.reference.documents.output_files import check_writable, write_text
 from kassay.reference.model.errors import InputError, UsageError
 
-_FAMILIES = (EXHAUSTIVE, *FAMILIES)
+_FAMILIES = (EXHAUSTIVE, *FAMILIES, *DOCUMENT_FAMILIES)
 _FIRST_CASES = 10
 """Number of cases on which a custom assignor runs twice before Spark starts."""
 _DRAWN = 24
@@ -70,7 +72,7 @@ class HuntOptions:
         "Measure of share groups, Streams or Connect, such as slots, state_moves or "
         "task_topic_spread; violations counts the violations of invalid answers. The search finds "
         "documents on which its value is above the minimum. Required for assignors of these kinds; "
-        "--shortcoming and --family then have no effect.",
+        "--shortcoming then has no effect.",
         metavar="NAME",
     )
     excess: int = option(
@@ -84,7 +86,7 @@ class HuntOptions:
         None,
         f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
         callback=known_names("family", _FAMILIES),
-        show_default=EXHAUSTIVE,
+        show_default=f"{EXHAUSTIVE}, or all of the kind of the assignor",
     )
     members: int = option(
         3, f"Maximum number of members per group in the family {EXHAUSTIVE}.", min=1
@@ -109,9 +111,10 @@ def hunt(
     gallery.html at the end. A custom assignor must be deterministic: it runs twice on the group of
     each case and on each counterexample. If the two results differ, the search ends.
 
-    For an assignor of share groups, Streams or Connect, the search needs no Spark. Without
-    --groups, the number --cases of random documents with at most --members members, processes or
-    workers and --partitions tasks are searched. Writes found.jsonl and groups.jsonl.
+    For an assignor of share groups, Streams or Connect, the search needs no Spark. The documents of
+    the families then have two to --members members, processes or workers, and at most two topics,
+    subtopologies or connectors of at most --partitions partitions. Writes found.jsonl and
+    groups.jsonl.
 
     Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
     """
@@ -130,6 +133,8 @@ def hunt(
         assignor=name, shortcoming=options.shortcoming, limits=limits.case_limits()
     )
     families = options.family or ([] if options.groups else [EXHAUSTIVE])
+    for family in families:
+        check_name("family of consumer groups", [EXHAUSTIVE, *FAMILIES], family)
     documents, all_valid = read_group_documents(options.groups or ())
     searched = _cases(options, name, families, documents)
     if not len(searched):
@@ -228,20 +233,11 @@ def _print_summary(result: Gallery) -> None:
 
 
 def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> None:
-    """Search documents of another kind, those of files or else random ones."""
+    """Search documents of another kind, those of files or else of families."""
     documents = (
         _documents_of_files(options.groups, kind)
         if options.groups
-        else (
-            random_case(
-                kind,
-                seed,
-                assignor=search.assignor,
-                places=options.members,
-                tasks=options.partitions,
-            )
-            for seed in range(options.cases)
-        )
+        else _documents_of_families(options, kind)
     )
     found: list[DocumentCounterexample] = []
     file = options.output / "found.jsonl"
@@ -279,3 +275,22 @@ def _documents_of_files(files: Iterable[Path], kind: Kind) -> Iterator[KindDocum
                 if isinstance(document, InputError):
                     raise document
                 yield document
+
+
+def _documents_of_families(options: HuntOptions, kind: Kind) -> Iterator[KindDocument]:
+    """Yield small documents of the families in turn, each with one seed after the other."""
+    known = {name: family for name, family in DOCUMENT_FAMILIES.items() if family.kind is kind}
+    if not known:
+        raise UsageError(f"no family has documents of kind {str(kind)!r}; give --groups FILE")
+    names = options.family or list(known)
+    for number in range(options.cases):
+        seed, place = divmod(number, len(names))
+        check_name("family of this kind", list(known), names[place])
+        small = replace(
+            known[names[place]],
+            places=(2, max(2, options.members)),
+            topics=(1, 2),
+            partitions=(1, options.partitions),
+        )
+        document = small.document(seed)
+        yield replace(document, id=f"{names[place]}/{seed}")

@@ -33,10 +33,17 @@ _END_OFFSET = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFamily(SeededCases):
-    """Base class of families of documents of one kind. ``event`` is the last event."""
+    """Base class of families of documents of one kind. ``event`` is the last event.
+
+    ``places`` is the range of the number of members, processes or workers, ``topics`` that of the
+    topics, subtopologies or connectors, and ``partitions`` that of the partitions or tasks of each.
+    """
 
     kind: Kind
     event: str
+    places: tuple[int, int] = (2, 6)
+    topics: tuple[int, int] = (1, 4)
+    partitions: tuple[int, int] = (1, 12)
 
     @abstractmethod
     def document(self, seed: int) -> KindDocument:
@@ -45,18 +52,19 @@ class DocumentFamily(SeededCases):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroups(DocumentFamily):
-    """Share groups of 3 to 8 members and 1 to 4 topics of 1 to 12 partitions."""
+    """Share groups, by default of 3 to 8 members and 1 to 4 topics of 1 to 12 partitions."""
 
     kind: Kind = Kind.SHARE
+    places: tuple[int, int] = (3, 8)
     mixed: bool
 
     def document(self, seed: int) -> KindDocument:
         """Build the share group of a seed: at its start, or after a member has joined or left."""
         rng = Random(seed)  # noqa: S311 - reproducible cases
-        topics = {f"t{number}": rng.randint(1, 12) for number in range(rng.randint(1, 4))}
+        topics = {f"t{n}": rng.randint(*self.partitions) for n in range(rng.randint(*self.topics))}
         members = []
         extra = int(self.event == LEAVE)
-        for number in range(rng.randint(3, 8) + extra):
+        for number in range(rng.randint(*self.places) + extra):
             names = sorted(topics)
             if self.mixed:
                 names = sorted(rng.sample(names, rng.randint(1, len(names))))
@@ -75,19 +83,21 @@ class ShareGroups(DocumentFamily):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectClusters(DocumentFamily):
-    """Connect clusters of 2 to 6 workers and 1 to 4 connectors of 1 to 10 tasks.
+    """Connect clusters, by default of 2 to 6 workers and 1 to 4 connectors of 1 to 10 tasks.
 
     At a restart, a worker other than the leader is back after `DOWNTIME_MS`.
     """
 
     kind: Kind = Kind.CONNECT
+    partitions: tuple[int, int] = (1, 10)
     delay_ms: int = DEFAULT_MAX_DELAY
 
     def document(self, seed: int) -> KindDocument:
         """Build the cluster of a seed: its steps before and after the event."""
         rng = Random(seed)  # noqa: S311 - reproducible cases
-        workers = [f"w{number}" for number in range(rng.randint(2, 6))]
-        connectors = {f"c{number}": rng.randint(1, 10) for number in range(rng.randint(1, 4))}
+        workers = [f"w{number}" for number in range(rng.randint(*self.places))]
+        count = rng.randint(*self.topics)
+        connectors = {f"c{number}": rng.randint(*self.partitions) for number in range(count)}
         changes: Mapping[str, Sequence[Mapping[str, object]]] = {
             JOIN: [{"workers": [*workers, "new"]}],
             LEAVE: [{"workers": workers[:-1]}],
@@ -107,12 +117,15 @@ class ConnectClusters(DocumentFamily):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsApplications(DocumentFamily):
-    """Applications of 2 to 6 processes with two threads, and 1 to 3 stateful subtopologies.
+    """Applications of processes with two threads and of stateful subtopologies.
 
-    The application is stable under high availability before the event.
+    By default, 2 to 6 processes and 1 to 3 subtopologies of 3 to 12 partitions. The application
+    is stable under high availability before the event.
     """
 
     kind: Kind = Kind.STREAMS
+    topics: tuple[int, int] = (1, 3)
+    partitions: tuple[int, int] = (3, 12)
     standbys: int = 0
 
     def document(self, seed: int) -> KindDocument:
@@ -130,14 +143,16 @@ class StreamsApplications(DocumentFamily):
 
     def _stable_application(self, rng: Random) -> KindDocument:
         subtopologies = {}
-        for number in range(rng.randint(1, 3)):
-            partitions = rng.randint(3, 12)
+        for number in range(rng.randint(*self.topics)):
+            partitions = rng.randint(*self.partitions)
             subtopologies[str(number)] = {
                 "partitions": partitions,
                 "stateful": True,
                 "end_offsets": [_END_OFFSET] * partitions,
             }
-        processes = [{"id": _uuid(rng), "threads": _THREADS} for _ in range(rng.randint(2, 6))]
+        processes = [
+            {"id": _uuid(rng), "threads": _THREADS} for _ in range(rng.randint(*self.places))
+        ]
         content = {
             "kind": str(self.kind),
             "subtopologies": subtopologies,

@@ -8,12 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
-from kassay.experiments.counterexamples.document_hunt import (
-    DocumentHunt,
-    document_size,
-    random_case,
-)
-from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.counterexamples.document_hunt import DocumentHunt
 from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import compare_answer, compare_assignor
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
@@ -185,18 +180,6 @@ def test_a_hunt_shrinks_a_counterexample(name: str, size: tuple[int, int]) -> No
     assert again.value == found.value
 
 
-@pytest.mark.parametrize("name", ["a", "h", "k"])
-def test_random_cases_are_valid_and_reproducible(name: str) -> None:
-    assignor, kind = PORTS[name][0], _port_document(name).kind
-    for seed in range(10):
-        one, other = (
-            random_case(kind, seed, assignor=assignor, places=3, tasks=4) for _ in range(2)
-        )
-        assert one == other
-        assert document_size(one).tasks <= 4
-        assert run_on_document(one, assignor).answer is not None
-
-
 def test_a_sequence_of_connect_counts_with_its_worst_step() -> None:
     worst = DocumentHunt("connect-incremental", "task_topic_spread", SearchLimits()).measured(
         _port_document("l")
@@ -232,3 +215,16 @@ def test_the_command_writes_the_smallest_documents(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert "such an assignor requires --measure" in " ".join(result.output.split())
+
+
+def test_the_command_searches_small_documents_of_families(tmp_path: Path) -> None:
+    arguments = ["hunt", "--assignor", "connect-incremental", "--measure", "task_stopped_ms"]
+    arguments += ["--cases", "4", "-o", str(tmp_path), "--family"]
+    result = CliRunner().invoke(app, [*arguments, "connect-restart"])
+    assert result.exit_code == 0, result.output
+    assert "4 documents: connect-incremental is above the minimum" in result.output
+    (line, *_) = (tmp_path / "groups.jsonl").read_text().splitlines()
+    assert json.loads(line)["id"].startswith("connect-restart/")
+    result = CliRunner().invoke(app, [*arguments, "share-equal-join"])
+    assert result.exit_code == 2
+    assert "family of this kind" in result.output
