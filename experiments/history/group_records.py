@@ -7,21 +7,18 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+import pyarrow.compute as pc
 
 from kassay.reference.protocol.group_messages import CONSUMERS
 from kassay.reference.protocol.record_codec import (
     CorruptRecordError,
     DecodedRecord,
     Fields,
+    decode,
     decode_consumer,
-    decode_key,
-    decode_value,
 )
 from kassay.reference.protocol.record_schemas import (
     ASSIGNMENT,
@@ -33,9 +30,7 @@ from kassay.reference.protocol.record_schemas import (
 )
 
 Row = Mapping[str, Any]
-_EMPTY = dict.fromkeys(
-    ("group", "kind", "partition", "offset", "timestamp", "topic", "topic_partition", "payload")
-)
+_EMPTY = dict.fromkeys(("group", "kind", "partition", "offset", "timestamp", "payload"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +45,10 @@ class GroupRecord:
     timestamp: int | None = None
 
 
-def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dict[str, Any]:
+def record_row(record: DecodedRecord, position: Row) -> dict[str, Any]:
     """Convert a decoded record to a table row.
 
-    ``records`` is the number of raw records that the table row represents. ``payload`` is JSON, in
-    which fields of type bytes are null.
+    ``payload`` is JSON, in which fields of type bytes are null.
     """
     payload = None
     if record.known:
@@ -69,10 +63,8 @@ def record_row(record: DecodedRecord, position: Row, *, records: int = 1) -> dic
         **position,
         "kind": record.kind,
         "group": record.key.get("group"),
-        "topic": record.key.get("topic"),
-        "topic_partition": record.key.get("partition"),
         "payload": payload,
-        "records": records,
+        "records": 1,
         "error": None,
     }
 
@@ -89,13 +81,6 @@ def from_row(row: Row) -> GroupRecord:
     return GroupRecord(kind=row["kind"], key=key, value=value, **position)
 
 
-_MAX_COMMITS = 50_000
-"""Number of commits in memory at which all commits are yielded and removed from memory."""
-# Sizes in bytes. Versions below 4 have fields at fixed positions and lengths of two bytes.
-_VERSION, _OFFSET, _EPOCH, _TIME = 2, 8, 4, 8
-_FLEXIBLE_VERSION = 4
-
-
 class Position(NamedTuple):
     """Position of a record in ``__consumer_offsets``."""
 
@@ -103,143 +88,30 @@ class Position(NamedTuple):
     offset: int | None
     timestamp: int | None
 
-    @property
-    def order(self) -> int:
-        """Return the sort key of an offset commit: its offset or, if unknown, its timestamp."""
-        return (self.timestamp or 0) if self.offset is None else self.offset
+
+_COMMIT_KEYS = pa.array([kind.to_bytes(2) for kind in sorted(OFFSET_COMMIT_KINDS)], pa.binary())
+"""First bytes of the keys of offset commits."""
 
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     """Decode raw records to table rows. A damaged record becomes a row with an error.
 
-    Of all commits of a partition, only the newest becomes a row, with the number of
-    records, as in log compaction. The others are only checked, whole columns at a time.
+    Offset commits, usually most of the records, are only counted, whole columns at a time: the last
+    row has their number.
     """
-    commits: dict[bytes, _NewestCommit] = {}
+    commits = 0
     for batch in batches:
-        keys, values = (to_list(batch.column(name)) for name in ("key", "value"))
-        valid = are_valid_commits(batch.column("value")).tolist()
-        columns = (batch.column(name) for name in Position._fields)
-        lists = (c.to_pylist() if c.null_count else c.to_numpy().tolist() for c in columns)
-        positions = map(Position, *lists)
-        for key, value, is_valid, position in zip(keys, values, valid, positions, strict=True):
-            newest = commits.get(key) if key is not None else None
-            if newest is not None and is_valid:
-                newest.add(value, position)
-                continue
+        kinds = pc.binary_slice(batch.column("key"), 0, 2)
+        is_commit = pc.is_in(kinds, _COMMIT_KEYS)
+        commits += pc.sum(is_commit).as_py() or 0
+        for row in batch.filter(pc.invert(is_commit)).to_pylist():
+            position = {name: row[name] for name in Position._fields}
             try:
-                kind, fields = decode_key(key) if newest is None else (newest.kind, newest.key)
-                is_commit = kind in OFFSET_COMMIT_KINDS
-                body = None if is_commit and is_valid else decode_value(kind, value)
+                yield record_row(decode(row["key"], row["value"]), position)
             except CorruptRecordError as error:
-                yield error_row(str(error), position._asdict())
-                continue
-            if not is_commit:
-                yield record_row(DecodedRecord(kind, fields, body), position._asdict())
-            elif newest is not None:
-                newest.add(value, position)
-            elif key is not None:
-                commits[key] = _NewestCommit(kind, fields, value, position)
-        if len(commits) >= _MAX_COMMITS:
-            yield from _drain(commits)
-    yield from _drain(commits)
-
-
-@dataclass(slots=True)
-class _NewestCommit:
-    """The newest offset commit of a group for one partition, and the number of all commits."""
-
-    kind: int
-    key: Fields
-    value: bytes | None
-    position: Position
-    records: int = 1
-
-    def add(self, value: bytes | None, position: Position) -> None:
-        """Count an offset commit, and store the commit if it is the newest."""
-        self.records += 1
-        if position.order >= self.position.order:
-            self.value, self.position = value, position
-
-    def row(self) -> dict[str, Any]:
-        record = DecodedRecord(self.kind, self.key, decode_value(self.kind, self.value))
-        return record_row(record, self.position._asdict(), records=self.records)
-
-
-def _drain(commits: dict[bytes, _NewestCommit]) -> Iterator[dict[str, Any]]:
-    for newest in commits.values():
-        yield newest.row()
-    commits.clear()
-
-
-def are_valid_commits(values: pa.BinaryArray) -> NDArray[np.bool_]:
-    """Return which values in a column are valid offset commits or null (a tombstone).
-
-    False for values with non-ASCII text, tagged fields, or a long text in version 4.
-
-    Examples
-    --------
-    >>> commit = bytes.fromhex("0003 0000000000000009 00000000 0001 6d 0000000000000005")
-    >>> newer = bytes.fromhex("0004 0000000000000009 00000000 02 6d 0000000000000005 00")
-    >>> are_valid_commits(pa.array([commit, commit[:-1], newer, None])).tolist()
-    [True, False, True, True]
-    """
-    ends, data = _offsets_and_bytes(values)
-    start, end = ends[:-1], ends[1:]
-    version = _int16(data, start)
-    at = start + _VERSION + _OFFSET + np.where(version >= 3, _EPOCH, 0)
-    fixed = (version >= 0) & (version < _FLEXIBLE_VERSION)
-    size = np.where(fixed, _int16(data, at), data[np.minimum(at, len(data) - 1)].astype(int) - 1)
-    text = at + np.where(fixed, 2, 1)
-    text_end = text + size
-    rest = end - text_end - _TIME - np.where(version == 1, _TIME, 0)
-    last = data[np.maximum(end - 1, 0)]
-    valid: NDArray[np.bool_] = fixed & (rest == 0)
-    valid |= (version == _FLEXIBLE_VERSION) & (rest == 1) & (last == 0) & (size < 0x7F)
-    valid &= size >= 0
-    non_ascii = np.concatenate(([0], np.cumsum(data >= 0x80)))
-    valid &= non_ascii[np.minimum(text, len(data))] == non_ascii[np.clip(text_end, 0, len(data))]
-    if values.null_count:
-        valid |= values.is_null().to_numpy(zero_copy_only=False)
-    return valid
-
-
-def to_list(column: pa.BinaryArray) -> list[bytes | None]:
-    """Convert a binary Arrow column to a list, several times faster than `to_pylist`.
-
-    Examples
-    --------
-    >>> to_list(pa.array([b"ab", None, b""]))
-    [b'ab', None, b'']
-    """
-    offsets = np.frombuffer(column.buffers()[1], np.int32)
-    ends = offsets[column.offset : column.offset + len(column) + 1].tolist()
-    data = column.buffers()[2]
-    raw = b"" if data is None else data.to_pybytes()
-    values: list[bytes | None] = [raw[start:end] for start, end in pairwise(ends)]
-    if column.null_count:
-        for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)):
-            values[row] = None
-    return values
-
-
-def _offsets_and_bytes(values: pa.BinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return the byte positions of the values in a binary column, and the bytes of all values."""
-    _, offsets, data = values.buffers()
-    ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
-    first, last = int(ends[0]), int(ends[-1])
-    if first == last:
-        return np.zeros(len(ends), np.int64), np.zeros(1, np.uint8)
-    return ends.astype(np.int64) - first, np.frombuffer(data, np.uint8)[first:last]
-
-
-def _int16(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Read 16-bit integers at the given byte positions of an array.
-
-    Positions past the end of the array give arbitrary values.
-    """
-    high, low = (data[np.minimum(at + n, len(data) - 1)] for n in (0, 1))
-    return (high.astype(np.int8).astype(np.int64) << 8) | low
+                yield error_row(str(error), position)
+    if commits:
+        yield {**_EMPTY, "records": commits, "error": None}
 
 
 _PARTITION = re.compile(r"__consumer_offsets-(\d+)")
@@ -249,11 +121,6 @@ _RECORD = re.compile(
 )
 _FAILED = re.compile(r"Error at offset \d+, skipping\. ?(?P<reason>.*)")
 _OTHER_TYPE = re.compile(r"Unknown record type (?P<kind>\d+) at offset")
-# Output of releases before 4.0.
-_OLD_COMMIT = re.compile(r"offset_commit::group=(?P<group>.*),partition=(?P<topic>.*)-(?P<n>\d+)")
-_OLD_GROUP = re.compile(r"group_metadata::group=(?P<group>.*)")
-_OLD_MEMBER = re.compile(r"(?P<member>[^=,{}][^={}]*)=\[(?P<assigned>[^\]]*)\]")
-_OLD_TOMBSTONES = (None, "<DELETE>", "<EMPTY>")
 _TOMBSTONE = "<DELETE>"
 
 _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
@@ -286,8 +153,9 @@ _FIELD_NAMES = {
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[dict[str, Any]]:
     """Yield the table rows of the records in the output of ``kafka-dump-log.sh --offsets-decoder``.
 
-    Without this option, the tool prints keys and values as text and loses bytes. Such lines become
-    errors that state this reason. Lines without a record are skipped.
+    Without this option, the tool prints keys and values as text and loses bytes; before Kafka 4.0,
+    it omits the subscriptions. Such lines become errors that state this reason. Lines without a
+    record are skipped.
 
     ``name`` is used in error messages, and gives the partition until a line names one.
 
@@ -326,14 +194,9 @@ def _record(key: str, payload: str | None) -> DecodedRecord:
         raise CorruptRecordError(f"the tool cannot decode the record: {failed['reason']}")
     if (other := _OTHER_TYPE.match(key)) is not None:
         return DecodedRecord(int(other["kind"]), {}, None)
-    if (commit := _OLD_COMMIT.fullmatch(key)) is not None:
-        place = {"topic": commit["topic"], "partition": int(commit["n"])}
-        return DecodedRecord(1, {"group": commit["group"]} | place, _old_commit(payload))
-    if (group := _OLD_GROUP.fullmatch(key)) is not None:
-        return DecodedRecord(2, {"group": group["group"]}, _old_group(payload))
     raise CorruptRecordError(
-        "the dump does not contain the bytes of the record; run kafka-dump-log.sh with "
-        "--offsets-decoder"
+        "the dump does not contain the fields of the record; run kafka-dump-log.sh of Kafka 4.0 or "
+        "later with --offsets-decoder"
     )
 
 
@@ -403,41 +266,3 @@ def _uuid(text: str) -> uuid.UUID:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except (binascii.Error, ValueError):
         raise CorruptRecordError(f"expected a topic id in base 64, got {text!r}") from None
-
-
-def _old_commit(payload: str | None) -> Fields | None:
-    if payload in _OLD_TOMBSTONES:
-        return None
-    match = re.match(r"offset=(-?\d+)", str(payload))
-    if match is None:
-        raise CorruptRecordError(f"expected an offset commit, got {payload!r:.60}")
-    return {"offset": int(match[1]), "metadata": "", "commit_timestamp": None}
-
-
-def _old_group(payload: str | None) -> Fields | None:
-    if payload in _OLD_TOMBSTONES:
-        return None
-    group = json.loads(str(payload))
-    if not isinstance(group, dict) or "generationId" not in group:
-        raise CorruptRecordError(f"expected group metadata, got {payload!r:.60}")
-    members = []
-    for member in _OLD_MEMBER.finditer(str(group.get("assignment") or "")):
-        pairs = [each.rpartition("-") for each in member["assigned"].split(", ") if each]
-        assigned = [{"topic": topic, "partitions": [int(number)]} for topic, _, number in pairs]
-        members.append(
-            {
-                "member_id": member["member"],
-                "instance_id": None,
-                "client_id": "",
-                "client_host": "",
-                "subscription": None,
-                "assignment": {"assigned": assigned},
-            }
-        )
-    return {
-        "protocol_type": group.get("protocolType") or "",
-        "generation": group["generationId"],
-        "protocol": group.get("protocol"),
-        "timestamp": -1,
-        "members": members,
-    }

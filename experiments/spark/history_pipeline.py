@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits
@@ -35,12 +35,11 @@ _POSITION = [("partition", _INT), ("offset", _INT)]
 # Raw records, the same for every source.
 RAW = pa.schema([("key", pa.binary()), ("value", pa.binary()), *_POSITION, ("timestamp", _INT)])
 
-# A record about a group, the newest commit of a partition, or an error.
+# A record about a group, the number of offset commits, or an error.
 RECORDS = pa.schema(
     [
         *(("group", _TEXT), ("kind", _INT), *_POSITION, ("timestamp", _INT)),
-        *(("topic", _TEXT), ("topic_partition", _INT), ("payload", _TEXT)),
-        *(_required("records", _INT), ("error", _TEXT)),
+        *(("payload", _TEXT), _required("records", _INT), ("error", _TEXT)),
     ]
 )
 
@@ -59,14 +58,6 @@ GENERATIONS = pa.schema(
         *(_required("protocol", _TEXT), ("assignor", _TEXT), ("timestamp", _INT), *_POSITION),
         *(_required("members", pa.list_(_MEMBER)), _required("partition_counts", _COUNTS)),
         *(_required("skipped_epochs", _INT), _required("cooperative", pa.bool_())),
-    ]
-)
-
-COMMITS = pa.schema(
-    [
-        *(_required("group", _TEXT), _required("topic", _TEXT), _required("topic_partition", _INT)),
-        *(("committed", _INT), ("metadata", _TEXT), ("commit_timestamp", _INT)),
-        _required("records", _INT),
     ]
 )
 
@@ -102,7 +93,7 @@ class ClusterMetadata:
 
 
 def decode_records(raw: DataFrame) -> DataFrame:
-    """Decode raw records of ``__consumer_offsets``, and combine the commits of each partition."""
+    """Decode raw records of ``__consumer_offsets``."""
     return map_batches(raw, decode_batches, RECORDS)
 
 
@@ -152,28 +143,6 @@ def compare_rebalances(facts: DataFrame, *, tasks: int, limits: CaseLimits) -> D
     )
 
 
-def newest_commits(records: DataFrame) -> DataFrame:
-    """Return the newest offset commit of every group and partition."""
-    newest = (
-        records.where(F.col("kind").isin(*OFFSET_COMMIT_KINDS) & F.col("error").isNull())
-        .groupBy("group", "topic", "topic_partition")
-        .agg(
-            F.max_by("payload", F.struct("offset", "timestamp")).alias("payload"),
-            F.sum("records").alias("records"),
-        )
-    )
-
-    def value(name: str) -> Column:
-        return F.get_json_object("payload", f"$[1].{name}")
-
-    return newest.select(
-        "*",
-        value("offset").cast("long").alias("committed"),
-        value("metadata").alias("metadata"),
-        value("commit_timestamp").cast("long").alias("commit_timestamp"),
-    ).select(*COMMITS.names)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """Tables of a rebalance history as DataFrames, and the number of rows of each table."""
@@ -213,7 +182,6 @@ def write_history(
     frames = {
         "generations": generations,
         "rebalances": written(solved, "rebalances"),
-        "commits": written(newest_commits(records), "commits"),
         "errors": written(records.where("error IS NOT NULL").select(*ERRORS.names), "errors"),
     }
     counts = {name: frame.count() for name, frame in frames.items()}
