@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.record_encoder import encode_record
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import (
     ConsumerRecord,
@@ -80,7 +81,7 @@ def _write(path: Path, messages: list[Message], partitions: list[int], first: in
 
 def _commit_key(group: int, number: int) -> bytes:
     partition = TopicPartition(TOPIC, number)
-    return OffsetCommit(f"group-{group}", partition, offset=0, timestamp=0).key
+    return encode_record(OffsetCommit(f"group-{group}", partition, offset=0, timestamp=0))[0]
 
 
 def _commit(offset: int, kind: int) -> bytes | None:
@@ -93,12 +94,11 @@ def _commit(offset: int, kind: int) -> bytes | None:
 def _rebalance(group: int, generation: int) -> Iterator[Message]:
     """Yield the records of one generation of a group with 3 to 6 members."""
     if group % 5:
-        record = _group_metadata(group, generation)
-        yield record.key, record.value
+        yield encode_record(_group_metadata(group, generation))
         return
     previous_size = _size(group, generation - 1) if generation > 1 else 0
     for consumer_record in _epoch(group, generation, previous_size, _size(group, generation)):
-        yield consumer_record.key, consumer_record.value
+        yield encode_record(consumer_record)
 
 
 def _size(group: int, generation: int) -> int:

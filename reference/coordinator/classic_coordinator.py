@@ -44,7 +44,6 @@ from kassay.reference.protocol.group_messages import (
     SyncReply,
     SyncRequest,
     SyncResponse,
-    decode_record,
 )
 
 MemberIdFactory = Callable[[str], str]
@@ -86,11 +85,10 @@ class ClassicCoordinator:
         self._delay_timer = clock.timer(self._on_initial_delay)
         self._delay = self._delay_left = 0
         self._pending_timers: dict[str, Timer] = {}
-        for key, value in self.log.read():
-            record = decode_record(key, value)
+        for record in self.log.read():
             if isinstance(record, OffsetCommit):
                 self.offsets[record.partition] = record.offset
-            else:
+            elif isinstance(record, GroupMetadata):
                 self._restore(record)
         self._start_sessions()
         if len(self.group.members) > config.max_size:

@@ -17,6 +17,7 @@ from kassay.reference.java_collections import first_in_map
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import (
+    ConsumerRecord,
     JoinRequest,
     OffsetCommit,
     PartitionsByTopicId,
@@ -27,7 +28,7 @@ from kassay.reference.protocol.group_messages import (
     target_epoch,
     tombstones,
 )
-from kassay.reference.protocol.record_codec import Fields, decode
+from kassay.reference.protocol.record_codec import Fields
 from kassay.reference.protocol.record_schemas import RecordType
 
 DEFAULT_ASSIGNOR = "uniform"
@@ -358,15 +359,16 @@ class ConsumerGroup:
                 TopicPartition(names[t["topic_id"]], n) for t in topics for n in t["partitions"]
             )
 
-        for key, value in self._log.read():
-            record = decode(key, value)
-            fields = record.value or {}
-            member_id = record.key.get("member_id", "")
+        for record in self._log.read():
+            if isinstance(record, OffsetCommit):
+                self.offsets[record.partition] = record.offset
+                continue
+            # A tombstone has no fields.
+            if not isinstance(record, ConsumerRecord) or record.fields is None:
+                continue
+            fields, member_id = record.fields, record.member_id
             member = self.members.get(member_id, ConsumerMember(id=member_id))
             match record.kind:
-                case RecordType.OFFSET_COMMIT:
-                    partition = TopicPartition(record.key["topic"], record.key["partition"])
-                    self.offsets[partition] = fields["offset"]
                 case RecordType.CONSUMER_GROUP_METADATA:
                     self.epoch, self.metadata_hash = fields["epoch"], fields["metadata_hash"]
                 case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA:

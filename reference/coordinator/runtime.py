@@ -3,9 +3,11 @@
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+
+from kassay.reference.protocol.group_messages import ConsumerRecord, GroupMetadata, OffsetCommit
 
 Action = Callable[[], None]
+LogRecord = GroupMetadata | OffsetCommit | ConsumerRecord
 
 _NEVER = 1 << 62
 
@@ -94,20 +96,8 @@ def cancel_timer(timers: dict[str, Timer], name: str) -> None:
         timer.cancel()
 
 
-class LogRecord(Protocol):
-    """Log record: a key, and a value or None for a tombstone."""
-
-    @property
-    def key(self) -> bytes:
-        """Return the encoded key of the record."""
-
-    @property
-    def value(self) -> bytes | None:
-        """Return the encoded value of the record, or None for a tombstone."""
-
-
 class Log:
-    """Compacted log, which keeps the newest record per key and encodes records when they are read.
+    """Compacted log, which keeps the newest record per key.
 
     ``writes`` is the number of records that were written.
     """
@@ -132,13 +122,10 @@ class Log:
         self._records.pop(identity, None)
         self._records[identity] = record
 
-    def read(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield encoded keys and values of the current records, oldest first."""
+    def read(self) -> Iterator[LogRecord]:
+        """Yield the current records, oldest first."""
         for stored in self._records.values():
-            record = stored() if callable(stored) else stored
-            value = record.value
-            if value is not None:
-                yield record.key, value
+            yield stored() if callable(stored) else stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

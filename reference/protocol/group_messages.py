@@ -1,10 +1,7 @@
 """Messages between members and the group coordinator, and records in ``__consumer_offsets``.
 
-Subscriptions, assignments and user data are those of consumers under the classic protocol. The
-coordinator stores these bytes; only the leader of the group reads them.
-
-Records of classic groups are metadata and committed offsets. They are written in version 3, as
-brokers do by default, and decoded from every version.
+Subscriptions and user data are those of consumers under the classic protocol. The simulated
+coordinator exchanges and stores them without encoding them to bytes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,28 +11,8 @@ from uuid import UUID
 
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.record_codec import (
-    CorruptRecordError,
-    Fields,
-    decode_key,
-    decode_message,
-    decode_sticky_fields,
-    encode_fields,
-    encode_key,
-    encode_message,
-)
-from kassay.reference.protocol.record_schemas import (
-    ASSIGNMENT,
-    COOPERATIVE_USER_DATA,
-    GROUP_METADATA,
-    OFFSET_COMMIT,
-    RECORD_SCHEMAS,
-    STICKY_USER_DATA,
-    SUBSCRIPTION,
-    RecordType,
-)
-
-VERSION = 3
+from kassay.reference.protocol.record_codec import Fields
+from kassay.reference.protocol.record_schemas import RecordType
 
 
 class StickyUserData(NamedTuple):
@@ -60,70 +37,6 @@ class ConsumerSubscription(NamedTuple):
     generation: int = NO_GENERATION
     rack: str | None = None
     user_data: StickyUserData | None = None
-
-    def encode(self) -> bytes:
-        """Encode the subscription in version 3 of the message format."""
-        user_data = self.user_data
-        fields = self._asdict() | {
-            "owned": _to_fields(self.owned),
-            "user_data": None if user_data is None else encode_sticky_user_data(user_data),
-        }
-        return encode_message(SUBSCRIPTION, VERSION, fields)
-
-    @classmethod
-    def decode(cls, data: bytes) -> "ConsumerSubscription":
-        """Decode the bytes of a subscription message."""
-        fields = decode_message(SUBSCRIPTION, data)
-        user_data = fields["user_data"]
-        return cls(
-            tuple(fields["topics"]),
-            owned=_from_fields(fields["owned"]),
-            generation=fields["generation"],
-            rack=fields["rack"] or None,
-            user_data=None if user_data is None else decode_sticky_user_data(user_data),
-        )
-
-
-def encode_assignment(assigned: Partitions) -> bytes:
-    """Encode a member's assignment, with no bytes for an empty assignment."""
-    if not len(assigned):
-        return b""
-    fields = {"assigned": _to_fields(assigned), "user_data": None}
-    return encode_message(ASSIGNMENT, VERSION, fields)
-
-
-def decode_assignment(data: bytes) -> Partitions:
-    """Decode the bytes of a member's assignment."""
-    return _from_fields(decode_message(ASSIGNMENT, data)["assigned"]) if data else NO_PARTITIONS
-
-
-def encode_sticky_user_data(user_data: StickyUserData) -> bytes:
-    """Encode user data in the format of the sticky assignors of Kafka 2.3 and later."""
-    fields: Fields = {"generation": user_data.generation}
-    if user_data.partitions is None:
-        return encode_fields(COOPERATIVE_USER_DATA, fields)
-    fields["previous_assignment"] = _to_fields(user_data.partitions)
-    return encode_fields(STICKY_USER_DATA, fields)
-
-
-def decode_sticky_user_data(data: bytes) -> StickyUserData:
-    """Decode the user data of a sticky assignor."""
-    fields = decode_sticky_fields(data)
-    previous = fields["previous_assignment"]
-    return StickyUserData(
-        None if previous is None else _from_fields(previous), fields["generation"]
-    )
-
-
-def _to_fields(partitions: Partitions) -> list[Fields]:
-    numbers: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        numbers.setdefault(topic, []).append(number)
-    return [{"topic": topic, "partitions": numbers[topic]} for topic in numbers]
-
-
-def _from_fields(topics: Iterable[Fields]) -> Partitions:
-    return Partitions.of((each["topic"], n) for each in topics for n in each["partitions"])
 
 
 UNKNOWN_MEMBER = ""
@@ -237,9 +150,6 @@ SyncReply = Callable[[SyncResponse], None]
 Offsets = Mapping[TopicPartition, int]
 
 
-CLASSIC_VALUE_VERSION = 3
-
-
 class MemberMetadata(NamedTuple):
     """A member in the metadata record of a classic group. Times are in milliseconds."""
 
@@ -251,22 +161,6 @@ class MemberMetadata(NamedTuple):
     session_timeout: int
     subscription: ConsumerSubscription
     assignment: Partitions
-
-    def to_fields(self) -> Fields:
-        """Convert the member to the fields of the record schema."""
-        return self._asdict() | {
-            "subscription": self.subscription.encode(),
-            "assignment": encode_assignment(self.assignment),
-        }
-
-    @classmethod
-    def from_fields(cls, fields: Fields) -> "MemberMetadata":
-        """Convert the fields of the record schema to a member."""
-        decoded = {
-            "subscription": ConsumerSubscription.decode(fields["subscription"]),
-            "assignment": decode_assignment(fields["assignment"]),
-        }
-        return cls(**fields | decoded)
 
 
 class GroupMetadata(NamedTuple):
@@ -284,19 +178,6 @@ class GroupMetadata(NamedTuple):
     timestamp: int
     members: tuple[MemberMetadata, ...]
 
-    @property
-    def key(self) -> bytes:
-        """Return the encoded key of the record."""
-        return encode_key(RecordType.GROUP_METADATA, {"group": self.group})
-
-    @property
-    def value(self) -> bytes:
-        """Return the encoded value of the record."""
-        members = [member.to_fields() for member in self.members]
-        return encode_message(
-            GROUP_METADATA, CLASSIC_VALUE_VERSION, self._asdict() | {"members": members}
-        )
-
 
 class OffsetCommit(NamedTuple):
     """Record of a committed offset. ``timestamp`` is in milliseconds."""
@@ -306,41 +187,6 @@ class OffsetCommit(NamedTuple):
     offset: int
     timestamp: int
 
-    @property
-    def key(self) -> bytes:
-        """Return the encoded key of the record."""
-        return encode_key(
-            RecordType.OFFSET_COMMIT, {"group": self.group, **self.partition._asdict()}
-        )
-
-    @property
-    def value(self) -> bytes:
-        """Return the encoded value of the record, without leader epoch or metadata."""
-        fields = {
-            "offset": self.offset,
-            "leader_epoch": -1,
-            "metadata": "",
-            "commit_timestamp": self.timestamp,
-        }
-        return encode_message(OFFSET_COMMIT, CLASSIC_VALUE_VERSION, fields)
-
-
-def decode_record(key: bytes, value: bytes) -> GroupMetadata | OffsetCommit:
-    """Decode a record of a classic group. Raise CorruptRecordError for other record types."""
-    kind, names = decode_key(key)
-    if kind == RecordType.OFFSET_COMMIT:
-        fields = decode_message(OFFSET_COMMIT, value)
-        partition = TopicPartition(names["topic"], names["partition"])
-        return OffsetCommit(names["group"], partition, fields["offset"], fields["commit_timestamp"])
-    if kind != RecordType.GROUP_METADATA:
-        raise CorruptRecordError(f"record type {kind} does not belong to a classic group")
-    fields = decode_message(GROUP_METADATA, value)
-    del fields["version"]
-    members = tuple(map(MemberMetadata.from_fields, fields["members"]))
-    return GroupMetadata(**names | fields | {"members": members})
-
-
-CONSUMER_VALUE_VERSION = 0
 
 PartitionsByTopicId = tuple[tuple[UUID, tuple[int, ...]], ...]
 """Partition numbers per topic id."""
@@ -358,18 +204,6 @@ class ConsumerRecord(NamedTuple):
     group: str
     member_id: str
     fields: Fields | None
-
-    @property
-    def key(self) -> bytes:
-        """Return the encoded key of the record."""
-        return encode_key(self.kind, {"group": self.group, "member_id": self.member_id})
-
-    @property
-    def value(self) -> bytes | None:
-        """Return the encoded value of the record, or None for a tombstone."""
-        if self.fields is None:
-            return None
-        return encode_message(RECORD_SCHEMAS[self.kind].value, CONSUMER_VALUE_VERSION, self.fields)
 
 
 def group_epoch(group: str, epoch: int, metadata_hash: int) -> ConsumerRecord:

@@ -1,13 +1,13 @@
-"""Encode and decode Kafka's primitive types, messages and records of ``__consumer_offsets``.
+"""Decode Kafka's primitive types, messages and records of ``__consumer_offsets``.
 
 Primitive types have a plain and a compact form. Messages and records follow their schemas.
 """
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from kassay.reference.model.errors import InputError
@@ -26,60 +26,6 @@ _INTEGERS = {width: struct.Struct(f">{width}") for width in "bhiq"}
 
 class CorruptRecordError(InputError):
     """Error: the bytes of a record or message end too early or violate the schema."""
-
-
-def unsigned_varint(value: int) -> bytes:
-    """Encode a non-negative integer in groups of seven bits, least significant first."""
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append((value & 0x7F) | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def integer(value: int, width: str) -> bytes:
-    """Encode a signed big-endian integer.
-
-    ``width`` is a format character of `struct`: b, h, i or q.
-    """
-    return _INTEGERS[width].pack(value)
-
-
-def text(value: str | None, *, compact: bool = False) -> bytes:
-    """Encode a string or null."""
-    raw = None if value is None else value.encode("utf-8", "surrogatepass")
-    return _prefixed(raw, compact=compact, width="h")
-
-
-def blob(value: bytes | None, *, compact: bool = False) -> bytes:
-    """Encode bytes or null."""
-    return _prefixed(value, compact=compact, width="i")
-
-
-def array(items: Iterable[bytes], *, compact: bool = False) -> bytes:
-    """Encode an array of items that are already encoded."""
-    parts = list(items)
-    return _length(len(parts), compact=compact, width="i") + b"".join(parts)
-
-
-def tags(fields: Iterable[tuple[int, bytes]] = ()) -> bytes:
-    """Encode (tag, value) pairs, already sorted by tag, as a section of tagged fields."""
-    parts = list(fields)
-    body = b"".join(
-        unsigned_varint(tag) + unsigned_varint(len(value)) + value for tag, value in parts
-    )
-    return unsigned_varint(len(parts)) + body
-
-
-def _prefixed(value: bytes | None, *, compact: bool, width: str) -> bytes:
-    if value is None:
-        return _length(-1, compact=compact, width=width)
-    return _length(len(value), compact=compact, width=width) + value
-
-
-def _length(size: int, *, compact: bool, width: str) -> bytes:
-    return unsigned_varint(size + 1) if compact else integer(size, width)
 
 
 class Reader:
@@ -247,7 +193,7 @@ def decode_sticky_fields(data: bytes) -> Fields:
         return decode_fields(COOPERATIVE_USER_DATA, data) | {"previous_assignment": None}
     reader = Reader(data[2:] if has_version_prefix(data) else data)
     # Version 0 has no generation.
-    fields: Fields = _structure(STICKY_USER_DATA, 0, compact=False, required=1).decode(reader)
+    fields: Fields = _structure(STICKY_USER_DATA, 0, compact=False, required=1)(reader)
     _locate("user data", reader.expect_end)
     return fields
 
@@ -267,30 +213,15 @@ def _locate(where: str, function: Callable[..., Any], *arguments: object) -> Any
         raise CorruptRecordError(f"{where}: {error}") from None
 
 
-def encode_key(kind: int, fields: Mapping[str, Any]) -> bytes:
-    """Encode the key of a record."""
-    return integer(kind, "h") + encode_fields(RECORD_SCHEMAS[kind].key, fields)
-
-
-def encode_fields(schema: tuple[Field, ...], fields: Mapping[str, Any]) -> bytes:
-    """Encode the fields of a structure, without a version prefix."""
-    return _structure(schema, 0, compact=False).encode(fields)
-
-
 def decode_fields(schema: tuple[Field, ...], data: bytes) -> Fields:
     """Decode the fields of a structure that has no version prefix."""
     return _decode_all(schema, Reader(data))
 
 
 def _decode_all(schema: tuple[Field, ...], reader: Reader) -> Fields:
-    fields: Fields = _structure(schema, 0, compact=False).decode(reader)
+    fields: Fields = _structure(schema, 0, compact=False)(reader)
     reader.expect_end()
     return fields
-
-
-def encode_message(schema: Schema, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Encode a message with its version prefix. Tagged fields may be absent."""
-    return integer(version, "h") + _versioned(schema, version).encode(fields)
 
 
 def decode_message(schema: Schema, data: bytes) -> Fields:
@@ -306,21 +237,17 @@ def decode_message(schema: Schema, data: bytes) -> Fields:
 
 def decode_versioned(schema: Schema, version: int, reader: Reader) -> Fields:
     """Decode the fields of a message after its version prefix."""
-    fields: Fields = _versioned(schema, min(version, schema.newest)).decode(reader)
+    fields: Fields = _versioned(schema, min(version, schema.newest))(reader)
     if version <= schema.newest and not schema.ignores_rest:
         reader.expect_end()
     return fields
 
 
-class _Codec(NamedTuple):
-    """Encoder and decoder functions of one data type."""
-
-    encode: Callable[[Any], bytes]
-    decode: Callable[[Reader], Any]
+Decode = Callable[[Reader], Any]
 
 
 @cache
-def _versioned(schema: Schema, version: int) -> _Codec:
+def _versioned(schema: Schema, version: int) -> Decode:
     compact = version >= schema.flexible
     return _structure(schema.fields, version, compact=compact, required=schema.required)
 
@@ -328,13 +255,13 @@ def _versioned(schema: Schema, version: int) -> _Codec:
 @cache
 def _structure(
     fields: tuple[Field, ...], version: int, *, compact: bool, required: int | None = None
-) -> _Codec:
-    """Return the encoder and decoder of a structure with the given fields.
+) -> Decode:
+    """Return the decoder of a structure with the given fields.
 
     Only the first ``required`` fields must be present.
     """
     present = [f for f in fields if f.tag is None and f.since <= version <= f.until]
-    codecs = [(f.name, _field(f, version, compact=compact)) for f in present]
+    decoders = [(f.name, _field(f, version, compact=compact)) for f in present]
     tagged = {
         f.tag: (f.name, _field(f, version, compact=compact)) for f in fields if f.tag is not None
     }
@@ -345,71 +272,52 @@ def _structure(
         if f.name not in mandatory
     }
 
-    def encode(values: Mapping[str, Any]) -> bytes:
-        parts = [codec.encode(values[name]) for name, codec in codecs]
-        if compact:
-            parts.append(
-                tags(
-                    (tag, codec.encode(values[name]))
-                    for tag, (name, codec) in tagged.items()
-                    if name in values
-                )
-            )
-        return b"".join(parts)
-
     def decode(reader: Reader) -> Fields:
         values: Fields = dict(defaults)
         name = ""
         try:
-            for name, codec in codecs:
+            for name, decoder in decoders:
                 if not reader.remaining and name in defaults:
                     break
-                values[name] = codec.decode(reader)
+                values[name] = decoder(reader)
             if compact:
                 name = "tagged fields"
                 for tag, data in reader.tags().items():
                     if tag in tagged:
-                        name, codec = tagged[tag]
-                        values[name] = codec.decode(Reader(data))
+                        name, decoder = tagged[tag]
+                        values[name] = decoder(Reader(data))
         except ValueError as error:
             raise CorruptRecordError(f"{name}: {error}") from None
         return values
 
-    return _Codec(encode, decode)
+    return decode
 
 
-def _field(field: Field, version: int, *, compact: bool) -> _Codec:
+def _field(field: Field, version: int, *, compact: bool) -> Decode:
     if isinstance(field.type, tuple):
         return _array(_structure(field.type, version, compact=compact), compact=compact)
     if field.type.startswith("[]"):
         item = Field(field.name, field.type.removeprefix("[]"))
         return _array(_field(item, version, compact=compact), compact=compact)
     if field.type == "uuid":
-        return _Codec(lambda value: value.bytes, Reader.uuid)
+        return Reader.uuid
     if field.type in _INTEGER_WIDTHS:
-        width = _INTEGER_WIDTHS[field.type]
-        return _Codec(partial(integer, width=width), lambda reader: reader.integer(width))
-    if field.type == "string":
-        codec = _Codec(partial(text, compact=compact), partial(Reader.text, compact=compact))
-    else:
-        codec = _Codec(partial(blob, compact=compact), partial(Reader.blob, compact=compact))
-    return codec if field.nullable else _not_null(codec, field.type)
+        return partial(Reader.integer, width=_INTEGER_WIDTHS[field.type])
+    decode = partial(Reader.text if field.type == "string" else Reader.blob, compact=compact)
+    return decode if field.nullable else _not_null(decode, field.type)
 
 
-def _not_null(codec: _Codec, type_name: str) -> _Codec:
+def _not_null(decoder: Decode, type_name: str) -> Decode:
     def decode(reader: Reader) -> Any:
-        value = codec.decode(reader)
+        value = decoder(reader)
         if value is None:
             raise CorruptRecordError(f"{type_name} must not be null")
         return value
 
-    return _Codec(codec.encode, decode)
+    return decode
 
 
-def _array(item: _Codec, *, compact: bool) -> _Codec:
-    def encode(values: Any) -> bytes:
-        return array(map(item.encode, values), compact=compact)
-
+def _array(item: Decode, *, compact: bool) -> Decode:
     def decode(reader: Reader) -> list[Any]:
         size = reader.length(compact=compact, width="i")
         if not 0 <= size <= reader.remaining:
@@ -417,6 +325,6 @@ def _array(item: _Codec, *, compact: bool) -> _Codec:
                 f"the array length must be from 0 to {reader.remaining}, "
                 f"the number of remaining bytes, got {size}"
             )
-        return [item.decode(reader) for _ in range(size)]
+        return [item(reader) for _ in range(size)]
 
-    return _Codec(encode, decode)
+    return decode

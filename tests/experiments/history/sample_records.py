@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from benchmarks.record_encoder import encode_record
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.history.group_records import GroupRecord, decode_batches
 from kassay.experiments.history.rebalances import Rebalance, compare_result
@@ -116,7 +117,7 @@ def sample_rows(name: str, assignor: str, *, seed: int, steps: int) -> list[dict
             OffsetCommit(name, TopicPartition("orders", n), offset=step.number * 10, timestamp=5)
             for n in range(3)
         ]
-        messages += [(record.key, record.value) for record in (step.record, *commits)]
+        messages += map(encode_record, (step.record, *commits))
     return raw_rows(messages)
 
 

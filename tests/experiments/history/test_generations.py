@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from benchmarks.record_encoder import encode_key, encode_record
 from kassay.experiments.history.generations import generation_of, reconstruct_generations
 from kassay.experiments.history.group_records import GroupRecord
 from kassay.experiments.history.rebalances import find_rebalances, generation_rows
@@ -19,6 +20,7 @@ from kassay.reference.protocol.group_messages import (
     target_epoch,
     tombstones,
 )
+from kassay.reference.protocol.record_schemas import RecordType
 from tests.experiments.history.sample_records import (
     compare_rebalance,
     decode_rows,
@@ -34,12 +36,12 @@ TOPIC_NAMES = {str(TOPIC): "t"}
 
 def classic(*records: GroupMetadata | None) -> list[GroupRecord]:
     """Return metadata records of group g; None is a tombstone."""
-    key = GroupMetadata("g", "", 0, None, None, 0, ()).key
-    return group_records(raw_rows((key, record and record.value) for record in records))
+    key = encode_key(RecordType.GROUP_METADATA, {"group": "g"})
+    return group_records(raw_rows((key, record and encode_record(record)[1]) for record in records))
 
 
 def messages(*records: ConsumerRecord) -> list[dict]:
-    return raw_rows((record.key, record.value) for record in records)
+    return raw_rows(map(encode_record, records))
 
 
 def member(id: str, instance_id: str | None = None) -> ConsumerRecord:

@@ -7,10 +7,11 @@ import json
 
 import pytest
 
+from benchmarks.record_encoder import encode_sticky_user_data
 from kassay.experiments.history.group_records import from_row, read_dump
 from kassay.experiments.history.rebalances import generation_rows
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.group_messages import StickyUserData, encode_sticky_user_data
+from kassay.reference.protocol.group_messages import StickyUserData
 
 HEAD = "| offset: {offset} CreateTime: {time} keySize: 9 valueSize: 70 sequence: -1 headerKeys: []"
 

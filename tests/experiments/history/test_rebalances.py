@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from benchmarks.record_encoder import encode_record
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.history.generations import (
     Generation,
@@ -25,7 +26,7 @@ from tests.experiments.history.sample_records import (
 
 
 def rebalances_of(*records: GroupMetadata) -> list[Rebalance]:
-    raw = raw_rows((record.key, record.value) for record in records)
+    raw = raw_rows(map(encode_record, records))
     generations = reconstruct_generations("g", group_records(raw))
     return list(find_rebalances(generations, partition_counts=PARTITION_COUNTS))
 

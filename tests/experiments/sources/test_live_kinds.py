@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from benchmarks.record_encoder import encode_message
 from kassay.experiments.sources.capture_files import ImportedGroup
 from kassay.experiments.sources.live_cluster.cluster_interface import (
     LiveGroup,
@@ -24,7 +25,6 @@ from kassay.experiments.sources.live_cluster.kafka_python import (
     decode_description,
 )
 from kassay.reference.documents.kind_documents import Kind
-from kassay.reference.protocol.record_codec import encode_message
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION
 from tests.experiments.sources.test_live_groups import Tables, member, read
 
