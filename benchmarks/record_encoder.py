@@ -5,11 +5,11 @@ kassay itself only decodes them. Each field of a schema is encoded in its plain 
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.group_messages import (
-    ConsumerRecord,
     ConsumerSubscription,
     GroupMetadata,
     OffsetCommit,
@@ -29,6 +29,110 @@ from kassay.reference.protocol.record_schemas import (
 VERSION = 3
 """Version of subscriptions, assignments and records of classic groups, as brokers write them."""
 _WIDTHS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q"}
+
+PartitionsByTopicId = tuple[tuple[UUID, tuple[int, ...]], ...]
+"""Partition numbers per topic id."""
+
+
+class ConsumerRecord(NamedTuple):
+    """A record of a KIP-848 group.
+
+    ``fields`` are the fields of the value, None for a tombstone.
+
+    Records of the group as a whole have an empty ``member_id``.
+    """
+
+    kind: RecordType
+    group: str
+    member_id: str
+    fields: dict[str, Any] | None
+
+
+def group_epoch(group: str, epoch: int, metadata_hash: int) -> ConsumerRecord:
+    """Return the record with the epoch of a group and the hash of the group's topic metadata."""
+    fields = {"epoch": epoch, "metadata_hash": metadata_hash}
+    return ConsumerRecord(RecordType.CONSUMER_GROUP_METADATA, group, "", fields)
+
+
+def target_epoch(group: str, epoch: int, timestamp: int) -> ConsumerRecord:
+    """Return the record with the epoch and the computation time of a target assignment."""
+    fields = {"epoch": epoch, "timestamp": timestamp}
+    return ConsumerRecord(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, group, "", fields)
+
+
+def member_metadata(
+    group: str,
+    member_id: str,
+    *,
+    instance_id: str | None,
+    rack: str | None,
+    client_id: str,
+    subscription: Iterable[str],
+    rebalance_timeout: int,
+) -> ConsumerRecord:
+    """Return the record with a member's identity and subscription."""
+    fields = {
+        "instance_id": instance_id,
+        "rack": rack,
+        "client_id": client_id,
+        "client_host": f"/{client_id}",
+        "topics": list(subscription),
+        "regex": "",
+        "rebalance_timeout": rebalance_timeout,
+        "assignor": None,
+    }
+    return ConsumerRecord(RecordType.CONSUMER_GROUP_MEMBER_METADATA, group, member_id, fields)
+
+
+def target_assignment(
+    group: str, member_id: str, partitions: PartitionsByTopicId
+) -> ConsumerRecord:
+    """Return the record with a member's target assignment."""
+    fields = {"assigned": _by_topic_id(partitions)}
+    return ConsumerRecord(
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, group, member_id, fields
+    )
+
+
+def current_assignment(
+    group: str,
+    member_id: str,
+    *,
+    epoch: int,
+    previous_epoch: int,
+    state: int,
+    assigned: PartitionsByTopicId,
+    revoking: PartitionsByTopicId,
+) -> ConsumerRecord:
+    """Return the record with a member's current assignment and reconciliation state."""
+    fields = {
+        "epoch": epoch,
+        "previous_epoch": previous_epoch,
+        "state": state,
+        "assigned": _by_topic_id(assigned),
+        "revoking": _by_topic_id(revoking),
+    }
+    return ConsumerRecord(
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, group, member_id, fields
+    )
+
+
+def tombstones(group: str, member_id: str) -> tuple[ConsumerRecord, ...]:
+    """Return the tombstones that delete a member's assignments and metadata.
+
+    They delete the current assignment, the target assignment and the metadata.
+    """
+    kinds = (
+        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
+    )
+    return tuple(ConsumerRecord(kind, group, member_id, None) for kind in kinds)
+
+
+def _by_topic_id(partitions: PartitionsByTopicId) -> list[dict[str, Any]]:
+    return [{"topic_id": topic, "partitions": numbers} for topic, numbers in partitions]
+
 
 Record = GroupMetadata | OffsetCommit | ConsumerRecord
 

@@ -14,20 +14,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.record_encoder import encode_record
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.group_messages import (
+from benchmarks.record_encoder import (
     ConsumerRecord,
-    ConsumerSubscription,
-    GroupMetadata,
-    MemberMetadata,
-    OffsetCommit,
     current_assignment,
+    encode_record,
     group_epoch,
     member_metadata,
     target_assignment,
     target_epoch,
     tombstones,
+)
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
+from kassay.reference.protocol.group_messages import (
+    ConsumerSubscription,
+    GroupMetadata,
+    MemberMetadata,
+    OffsetCommit,
 )
 
 TOPIC = "orders"

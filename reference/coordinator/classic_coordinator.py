@@ -85,7 +85,7 @@ class ClassicCoordinator:
         self._delay_timer = clock.timer(self._on_initial_delay)
         self._delay = self._delay_left = 0
         self._pending_timers: dict[str, Timer] = {}
-        for record in self.log.read():
+        for _, record in self.log.read():
             if isinstance(record, OffsetCommit):
                 self.offsets[record.partition] = record.offset
             elif isinstance(record, GroupMetadata):

@@ -8,7 +8,7 @@ ConsumerGroup, group-coordinator 4.x.
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
@@ -16,20 +16,7 @@ from kassay.reference.coordinator.runtime import Log
 from kassay.reference.java_collections import first_in_map
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.group_messages import (
-    ConsumerRecord,
-    JoinRequest,
-    OffsetCommit,
-    PartitionsByTopicId,
-    current_assignment,
-    group_epoch,
-    member_metadata,
-    target_assignment,
-    target_epoch,
-    tombstones,
-)
-from kassay.reference.protocol.record_codec import Fields
-from kassay.reference.protocol.record_schemas import RecordType
+from kassay.reference.protocol.group_messages import JoinRequest, OffsetCommit
 
 DEFAULT_ASSIGNOR = "uniform"
 """First assignor of ``group.consumer.assignors``."""
@@ -46,6 +33,8 @@ class MemberState(IntEnum):
 
 
 _STABLE, _UNREVOKED, _UNRELEASED = MemberState
+_CURRENT = ("epoch", "previous_epoch", "state", "assigned", "revoking")
+"""Fields of the current assignment of a member; the others are its metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +222,7 @@ class ConsumerGroup:
         """Increase the group epoch, so that a new target assignment is computed."""
         self.epoch += 1
         self.metadata_hash = self.hash_metadata()
-        self._log.append(("epoch",), group_epoch(self.id, self.epoch, self.metadata_hash))
+        self._log.append(("epoch",), (self.epoch, self.metadata_hash))
 
     def hash_metadata(self) -> int:
         """Return a 64-bit hash of the subscribed topics' metadata, or 0 if no topic is subscribed.
@@ -251,34 +240,12 @@ class ConsumerGroup:
     def put_member(self, member: ConsumerMember) -> None:
         """Add a member or change its metadata."""
         self._store_member(member)
-        record = member_metadata(
-            self.id,
-            member.id,
-            instance_id=member.instance_id,
-            rack=member.rack,
-            client_id=member.client,
-            subscription=member.subscription,
-            rebalance_timeout=member.rebalance_timeout,
-            assignor=member.assignor,
-        )
-        self._log.append(("member", member.id), record)
+        self._log.append(("member", member.id), member)
 
     def put_assignment(self, member: ConsumerMember) -> None:
         """Change the current assignment of a member."""
         self._store_member(member)
-        topics = self.topics
-        self._log.append(
-            ("current", member.id),
-            lambda: current_assignment(
-                self.id,
-                member.id,
-                epoch=member.epoch,
-                previous_epoch=member.previous_epoch,
-                state=member.state,
-                assigned=_numbers(topics, member.assigned),
-                revoking=_numbers(topics, member.revoking),
-            ),
-        )
+        self._log.append(("current", member.id), member)
 
     def put_target(self, target: dict[str, Partitions], now: int) -> None:
         """Store a new target assignment for the current group epoch.
@@ -294,9 +261,9 @@ class ConsumerGroup:
             if previous is None or new != self.target_of(member_id):
                 self.target[member_id] = partitions
                 self._target_sets[member_id] = (partitions, new)
-                self._write_target(member_id, partitions)
+                self._log.append(("target", member_id), partitions)
         self.target_epoch, self.target_assigned_at = self.epoch, now
-        self._log.append(("target",), target_epoch(self.id, self.epoch, now))
+        self._log.append(("target",), (self.epoch, now))
 
     def remove(self, member_id: str) -> None:
         """Delete a member and its assignments."""
@@ -307,9 +274,8 @@ class ConsumerGroup:
         self._target_sets.pop(member_id, None)
         if member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
-        removed = tombstones(self.id, member_id)
-        for kind, record in zip(("current", "target", "member"), removed, strict=True):
-            self._log.append((kind, member_id), record)
+        for kind in ("current", "target", "member"):
+            self._log.delete((kind, member_id))
 
     def replace_static_member(self, old: ConsumerMember, new_id: str) -> ConsumerMember:
         """Give a returning static member its new member id. The member keeps its partitions."""
@@ -319,7 +285,7 @@ class ConsumerGroup:
         self.put_member(member)
         if target is not None:
             self.target[new_id] = target
-            self._write_target(new_id, target)
+            self._log.append(("target", new_id), target)
         self.put_assignment(member)
         return member
 
@@ -327,13 +293,6 @@ class ConsumerGroup:
         """Store the committed offset of a partition."""
         self.offsets[partition] = offset
         self._log.append(partition, OffsetCommit(self.id, partition, offset, now))
-
-    def _write_target(self, member_id: str, partitions: Partitions) -> None:
-        topics = self.topics
-        self._log.append(
-            ("target", member_id),
-            lambda: target_assignment(self.id, member_id, _numbers(topics, partitions)),
-        )
 
     def _store_member(self, member: ConsumerMember) -> None:
         before = self.members.get(member.id)
@@ -352,59 +311,19 @@ class ConsumerGroup:
 
     def restore(self) -> None:
         """Load the group from the log."""
-        names = {topic.uuid: topic.name for topic in self.topics.values()}
-
-        def partitions(topics: Iterable[Fields]) -> Iterable[TopicPartition]:
-            return (
-                TopicPartition(names[t["topic_id"]], n) for t in topics for n in t["partitions"]
-            )
-
-        for record in self._log.read():
-            if isinstance(record, OffsetCommit):
-                self.offsets[record.partition] = record.offset
-                continue
-            # A tombstone has no fields.
-            if not isinstance(record, ConsumerRecord) or record.fields is None:
-                continue
-            fields, member_id = record.fields, record.member_id
-            member = self.members.get(member_id, ConsumerMember(id=member_id))
-            match record.kind:
-                case RecordType.CONSUMER_GROUP_METADATA:
-                    self.epoch, self.metadata_hash = fields["epoch"], fields["metadata_hash"]
-                case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA:
-                    self.target_epoch = fields["epoch"]
-                    self.target_assigned_at = fields["timestamp"]
-                case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
-                    self.target[member_id] = Partitions.of(partitions(fields["assigned"]))
-                case RecordType.CONSUMER_GROUP_MEMBER_METADATA:
-                    self._store_member(
-                        replace(
-                            member,
-                            instance_id=fields["instance_id"],
-                            rack=fields["rack"],
-                            client=fields["client_id"],
-                            subscription=tuple(fields["topics"]),
-                            rebalance_timeout=fields["rebalance_timeout"],
-                            assignor=fields["assignor"],
-                        )
-                    )
-                case RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
-                    self._store_member(
-                        replace(
-                            member,
-                            epoch=fields["epoch"],
-                            previous_epoch=fields["previous_epoch"],
-                            state=MemberState(fields["state"]),
-                            assigned=frozenset(partitions(fields["assigned"])),
-                            revoking=frozenset(partitions(fields["revoking"])),
-                        )
-                    )
-
-
-def _numbers(
-    topics: Mapping[str, Topic], partitions: Iterable[TopicPartition]
-) -> PartitionsByTopicId:
-    table: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        table.setdefault(topic, []).append(number)
-    return tuple((topics[topic].uuid, tuple(numbers)) for topic, numbers in table.items())
+        for key, stored in self._log.read():
+            match key:
+                case ("epoch",):
+                    self.epoch, self.metadata_hash = stored
+                case ("target",):
+                    self.target_epoch, self.target_assigned_at = stored
+                case ("target", str(id)):
+                    # Kafka's record has the partitions by topic.
+                    self.target[id] = Partitions.of(sorted(stored))
+                case ("member" | "current" as kind, str(id)):
+                    known = self.members.get(id, ConsumerMember(id=id))
+                    metadata, current = (stored, known) if kind == "member" else (known, stored)
+                    values = {name: getattr(current, name) for name in _CURRENT}
+                    self._store_member(replace(metadata, **values))
+                case TopicPartition():
+                    self.offsets[key] = stored.offset

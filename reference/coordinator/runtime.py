@@ -1,13 +1,11 @@
 """Runtime of a simulated coordinator: virtual time in milliseconds, settings and compacted log."""
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-
-from kassay.reference.protocol.group_messages import ConsumerRecord, GroupMetadata, OffsetCommit
+from typing import Any
 
 Action = Callable[[], None]
-LogRecord = GroupMetadata | OffsetCommit | ConsumerRecord
 
 _NEVER = 1 << 62
 
@@ -97,35 +95,34 @@ def cancel_timer(timers: dict[str, Timer], name: str) -> None:
 
 
 class Log:
-    """Compacted log, which keeps the newest record per key.
+    """Compacted log: the newest value of each key, which a coordinator loads after a failover.
 
-    ``writes`` is the number of records that were written.
+    ``writes`` is the number of values that were written.
     """
 
     def __init__(self) -> None:
-        self._records: dict[object, LogRecord | Callable[[], LogRecord]] = {}
+        self._values: dict[Hashable, object] = {}
         self.writes = 0
 
     def emptied(self) -> "Log":
-        """Delete all records, and return the log."""
-        self._records.clear()
+        """Delete all values, and return the log."""
+        self._values.clear()
         return self
 
-    def append(self, identity: object, record: LogRecord | Callable[[], LogRecord]) -> None:
-        """Append a record to the log.
-
-        ``identity`` identifies the key of the record and is faster to compare. Most records are
-        overwritten before a read: ``record`` can be a function that builds the record. The objects
-        that it uses must not change.
-        """
+    def append(self, key: Hashable, value: object) -> None:
+        """Append a value, which must not change. It replaces an earlier value of the key."""
         self.writes += 1
-        self._records.pop(identity, None)
-        self._records[identity] = record
+        self._values.pop(key, None)
+        self._values[key] = value
 
-    def read(self) -> Iterator[LogRecord]:
-        """Yield the current records, oldest first."""
-        for stored in self._records.values():
-            yield stored() if callable(stored) else stored
+    def delete(self, key: Hashable) -> None:
+        """Delete a key, as a tombstone does."""
+        self.writes += 1
+        self._values.pop(key, None)
+
+    def read(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the current keys and values, the oldest first."""
+        yield from self._values.items()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,15 +4,12 @@ Subscriptions and user data are those of consumers under the classic protocol. T
 coordinator exchanges and stores them without encoding them to bytes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
-from uuid import UUID
 
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.record_codec import Fields
-from kassay.reference.protocol.record_schemas import RecordType
 
 
 class StickyUserData(NamedTuple):
@@ -186,108 +183,3 @@ class OffsetCommit(NamedTuple):
     partition: TopicPartition
     offset: int
     timestamp: int
-
-
-PartitionsByTopicId = tuple[tuple[UUID, tuple[int, ...]], ...]
-"""Partition numbers per topic id."""
-
-
-class ConsumerRecord(NamedTuple):
-    """A record of a KIP-848 group.
-
-    ``fields`` are the fields of the value, None for a tombstone.
-
-    Records of the group as a whole have an empty ``member_id``.
-    """
-
-    kind: RecordType
-    group: str
-    member_id: str
-    fields: Fields | None
-
-
-def group_epoch(group: str, epoch: int, metadata_hash: int) -> ConsumerRecord:
-    """Return the record with the epoch of a group and the hash of the group's topic metadata."""
-    fields = {"epoch": epoch, "metadata_hash": metadata_hash}
-    return ConsumerRecord(RecordType.CONSUMER_GROUP_METADATA, group, "", fields)
-
-
-def target_epoch(group: str, epoch: int, timestamp: int) -> ConsumerRecord:
-    """Return the record with the epoch and the computation time of a target assignment."""
-    fields = {"epoch": epoch, "timestamp": timestamp}
-    return ConsumerRecord(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, group, "", fields)
-
-
-def member_metadata(
-    group: str,
-    member_id: str,
-    *,
-    instance_id: str | None,
-    rack: str | None,
-    client_id: str,
-    subscription: Iterable[str],
-    rebalance_timeout: int,
-    assignor: str | None = None,
-) -> ConsumerRecord:
-    """Return the record with a member's identity and subscription."""
-    fields = {
-        "instance_id": instance_id,
-        "rack": rack,
-        "client_id": client_id,
-        "client_host": f"/{client_id}",
-        "topics": list(subscription),
-        "regex": "",
-        "rebalance_timeout": rebalance_timeout,
-        "assignor": assignor,
-    }
-    return ConsumerRecord(RecordType.CONSUMER_GROUP_MEMBER_METADATA, group, member_id, fields)
-
-
-def target_assignment(
-    group: str, member_id: str, partitions: PartitionsByTopicId
-) -> ConsumerRecord:
-    """Return the record with a member's target assignment."""
-    fields = {"assigned": _topics(partitions)}
-    return ConsumerRecord(
-        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, group, member_id, fields
-    )
-
-
-def current_assignment(
-    group: str,
-    member_id: str,
-    *,
-    epoch: int,
-    previous_epoch: int,
-    state: int,
-    assigned: PartitionsByTopicId,
-    revoking: PartitionsByTopicId,
-) -> ConsumerRecord:
-    """Return the record with a member's current assignment and reconciliation state."""
-    fields = {
-        "epoch": epoch,
-        "previous_epoch": previous_epoch,
-        "state": state,
-        "assigned": _topics(assigned),
-        "revoking": _topics(revoking),
-    }
-    return ConsumerRecord(
-        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, group, member_id, fields
-    )
-
-
-def tombstones(group: str, member_id: str) -> tuple[ConsumerRecord, ...]:
-    """Return the tombstones that delete a member's assignments and metadata.
-
-    They delete the current assignment, the target assignment and the metadata.
-    """
-    kinds = (
-        RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-        RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        RecordType.CONSUMER_GROUP_MEMBER_METADATA,
-    )
-    return tuple(ConsumerRecord(kind, group, member_id, None) for kind in kinds)
-
-
-def _topics(partitions: PartitionsByTopicId) -> list[Fields]:
-    return [{"topic_id": topic, "partitions": numbers} for topic, numbers in partitions]

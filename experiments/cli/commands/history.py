@@ -86,12 +86,8 @@ def history(
 
 
 def _history_of_records(
-    options: HistoryOptions,
-    cluster: ClusterOptions,
-    spark: SparkOptions,
-    limits: LimitOptions,
+    options: HistoryOptions, cluster: ClusterOptions, spark: SparkOptions, limits: LimitOptions
 ) -> None:
-    from kassay.experiments.spark import record_sources
     from kassay.experiments.spark.history_pipeline import RECORD_SETTINGS, write_history
     from kassay.experiments.spark.session import spark_session
     from kassay.experiments.study.configuration import manifest

@@ -6,20 +6,21 @@ import uuid
 
 import pytest
 
-from benchmarks.record_encoder import encode_key, encode_record
-from kassay.experiments.history.generations import generation_of, reconstruct_generations
-from kassay.experiments.history.group_records import GroupRecord
-from kassay.experiments.history.rebalances import find_rebalances, generation_rows
-from kassay.reference.model.group import Protocol
-from kassay.reference.protocol.group_messages import (
+from benchmarks.record_encoder import (
     ConsumerRecord,
-    GroupMetadata,
+    encode_key,
+    encode_record,
     group_epoch,
     member_metadata,
     target_assignment,
     target_epoch,
     tombstones,
 )
+from kassay.experiments.history.generations import generation_of, reconstruct_generations
+from kassay.experiments.history.group_records import GroupRecord
+from kassay.experiments.history.rebalances import find_rebalances, generation_rows
+from kassay.reference.model.group import Protocol
+from kassay.reference.protocol.group_messages import GroupMetadata
 from kassay.reference.protocol.record_schemas import RecordType
 from tests.experiments.history.sample_records import (
     compare_rebalance,

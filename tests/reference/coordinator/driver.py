@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Hashable
 
 from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator
 from kassay.reference.coordinator.classic_group import GroupState
-from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log, LogRecord
+from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.group_messages import (
     ConsumerSubscription,
@@ -33,11 +33,11 @@ class RecordingLog(Log):
 
     def __init__(self) -> None:
         super().__init__()
-        self.history: list[LogRecord] = []
+        self.history: list[object] = []
 
-    def append(self, identity: object, record: LogRecord | Callable[[], LogRecord]) -> None:
-        super().append(identity, record)
-        self.history.append(record() if callable(record) else record)
+    def append(self, key: Hashable, value: object) -> None:
+        super().append(key, value)
+        self.history.append(value)
 
 
 class Driver:

@@ -5,9 +5,9 @@ import uuid
 
 import pytest
 
-from benchmarks.record_encoder import encode_record
-from kassay.reference.protocol.group_messages import (
+from benchmarks.record_encoder import (
     current_assignment,
+    encode_record,
     group_epoch,
     member_metadata,
     target_assignment,

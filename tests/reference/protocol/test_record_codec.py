@@ -14,8 +14,10 @@ from benchmarks.record_encoder import (
     encode_message,
     encode_record,
     encode_subscription,
+    group_epoch,
     integer,
     tags,
+    target_assignment,
     text,
 )
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
@@ -24,8 +26,6 @@ from kassay.reference.protocol.group_messages import (
     GroupMetadata,
     MemberMetadata,
     OffsetCommit,
-    group_epoch,
-    target_assignment,
 )
 from kassay.reference.protocol.record_codec import CorruptRecordError, decode, decode_message
 from kassay.reference.protocol.record_schemas import (
