@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
@@ -16,13 +16,11 @@ from kassay.experiments.sources.capture_files import EmptyGroups, import_groups,
 from kassay.reference.model.assignment import NO_OWNER, Assignment, ownership
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import loads
 from kassay.solver.frontier import Frontier
 from kassay.solver.solution import Solution
 
 if TYPE_CHECKING:
-    import networkx as nx
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -172,43 +170,6 @@ def _(frontier: Frontier) -> Rows:
 @_rows.register
 def _(plan: Plan) -> Rows:
     return [dict(zip(MOVE_COLUMNS, row, strict=True)) for row in plan.move_rows()]
-
-
-def to_networkx(group: Group, assignment: Assignment | None = None) -> "nx.Graph[Any]":
-    """Return the bipartite graph between members and topics, or members and partitions.
-
-    Without an assignment, an edge connects a member with each topic that it consumes. With an
-    assignment, an edge connects a member with each of its partitions. Nodes are tuples
-    (``"member"``, id), (``"topic"``, name) and (``"partition"``, topic, number); the attribute
-    ``bipartite`` is 0 for members, else 1.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> member = Member(id="a", subscription=("t",))
-    >>> group = Group(topics=(Topic(name="t", partitions=2),), members=(member,))
-    >>> sorted(to_networkx(group).edges)
-    [(('member', 'a'), ('topic', 't'))]
-    """
-    import networkx as nx  # noqa: PLC0415 - only graphs need it
-
-    require_group(group)
-    graph: nx.Graph[Any] = nx.Graph()
-    graph.add_nodes_from((("member", member.id) for member in group.members), bipartite=0)
-    if assignment is not None:
-        topics = group.topic_table()
-        for member_id, partitions in assignment.items():
-            for name, number in partitions:
-                node = ("partition", name, number)
-                graph.add_node(node, bipartite=1, weight=topics[name].weight(number))
-                graph.add_edge(("member", member_id), node)
-        return graph
-    for topic in group.topics:
-        graph.add_node(("topic", topic.name), bipartite=1, partitions=topic.partitions)
-    for name, indices in group.subscribers().items():
-        for index in indices:
-            graph.add_edge(("member", group.members[index].id), ("topic", name))
-    return graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from kassay.experiments.comparison.comparison_result import Comparison as Compar
 from kassay.experiments.notebook_helpers import load_captures as load_captures
 from kassay.experiments.notebook_helpers import plot as plot
 from kassay.experiments.notebook_helpers import to_frame as to_frame
-from kassay.experiments.notebook_helpers import to_networkx as to_networkx
 from kassay.experiments.planning.plan import Plan as Plan
 from kassay.experiments.planning.plan import plan as plan
 from kassay.experiments.planning.scale import Scale as Scale

@@ -354,7 +354,7 @@ COMMAND_GROUPS = {
     },
     "Research": {
         "study": "Compare assignors with the proven optimum on many groups, with Spark.",
-        "report": "Write a report of the output of kassay study or kassay history.",
+        "report": "Write a report of the output of kassay study.",
         "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
         "libraries": "List and install client libraries, to run their own assignors.",
     },

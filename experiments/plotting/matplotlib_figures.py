@@ -95,10 +95,6 @@ def frontier_svg(curve: FrontierCurve, *, measure: str) -> str:
         return svg_of(frontier_figure(curve, measure=measure), label)
 
 
-# Okabe and Ito's colours except yellow, which is too light on white paper. Dashes distinguish
-# the lines without colour.
-_LINE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00", "#000000")
-_DASHES = ("-", "--", "-.", ":")
 _WIDTH = 4.2  # inches: the text stays readable on a narrow screen
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -156,47 +152,6 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
         return svg_of(figure, label)
 
 
-def step_lines(table: "pd.DataFrame", *, label: str, unit: str) -> str:
-    """Draw a table with two columns as two step functions of the table's index."""
-    with _line_figure(2 * _WIDTH, 2.2) as (figure, axes):
-        for place, (column, colour) in enumerate(zip(table.columns, (ORANGE, BLUE), strict=True)):
-            style: dict[str, Any] = {"color": colour, "linewidth": 1.6, "zorder": 9 - place}
-            axes.step(table.index, table[column].astype(float), where="post", **style)
-        axes.set_ylabel(unit)
-        axes.set_ylim(bottom=0)
-        axes.grid(visible=True, axis="y")
-        return svg_of(figure, label)
-
-
-def cumulative_shares(
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    *,
-    label: str,
-    xlabel: str,
-    ticks: Sequence[float],
-) -> str:
-    """Draw cumulative proportions as step functions, one line per assignor.
-
-    The logarithmic x axis begins at the first tick.
-    """
-    with _line_figure(_WIDTH, 3.4) as (figure, axes):
-        for place, (name, (x, y)) in enumerate(series.items()):
-            axes.step(x, y, where="post", label=name, linewidth=1.6, **_line_style(place))
-        axes.set_xscale("log")
-        top = max([ticks[1], *(value for x, _ in series.values() for value in x)])
-        axes.set_xlim(ticks[0], top)
-        shown = [tick for tick in ticks if tick <= top]
-        axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
-        axes.set_xticks([], minor=True)
-        axes.set_ylim(0, 1.02)
-        axes.set_yticks(_QUARTERS, _PERCENTAGES)
-        axes.set_xlabel(xlabel)
-        axes.grid(visible=True)
-        if series:
-            figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
-        return svg_of(figure, label)
-
-
 def svg_of(figure: Figure, label: str) -> str:
     """Convert a Matplotlib figure to an SVG element without fixed font and width."""
     buffer = io.StringIO()
@@ -211,20 +166,6 @@ def svg_of(figure: Figure, label: str) -> str:
 
 _QUARTERS = (0, 0.25, 0.5, 0.75, 1)
 _PERCENTAGES = ("0", "25", "50", "75", "100 %")
-
-
-def _line_style(place: int) -> dict[str, Any]:
-    return {
-        "color": _LINE_COLOURS[place % len(_LINE_COLOURS)],
-        "linestyle": _DASHES[place % len(_DASHES)],
-    }
-
-
-@contextmanager
-def _line_figure(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure, figure.subplots()
 
 
 @contextmanager

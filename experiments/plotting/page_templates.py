@@ -2,10 +2,10 @@
 
 import base64
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import jinja2
-from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from kassay.reference.documents.csv_writer import formulas_as_text
@@ -27,27 +27,12 @@ _VARIABLES = {
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-class _CompiledTemplates(jinja2.BytecodeCache):
-    """Compiled templates of this process: their compilation takes longer than most pages."""
-
-    def __init__(self) -> None:
-        self.code: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Load the code of a template if it is compiled."""
-        if bucket.key in self.code:
-            bucket.bytecode_from_string(self.code[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep the code of a template."""
-        self.code[bucket.key] = bucket.bytecode_to_string()
-
-
-_COMPILED = {autoescape: _CompiledTemplates() for autoescape in (False, True)}
-
-
+@cache
 def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
-    """Create a Jinja environment with the shared templates and the templates in ``folders``."""
+    """Return a Jinja environment with the shared templates and the templates in ``folders``.
+
+    It keeps its compiled templates: their compilation takes longer than most pages.
+    """
     jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, _TEMPLATES]),
         autoescape=autoescape,  # noqa: S701 - off for Markdown only
@@ -55,7 +40,6 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        bytecode_cache=_COMPILED[autoescape],
     )
     jinja.filters.update(
         csv_link=_csv_link,

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from kassay.experiments.counterexamples.gallery import named_groups, worst_groups
-from kassay.experiments.plotting.matplotlib_figures import Plot, cumulative_shares, dot_plot
+from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE, digits_in_groups, environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_results import (
@@ -37,12 +37,7 @@ from kassay.experiments.report.event_stream_section import trajectory_sections
 from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.result_statistics import (
-    PROFILED,
-    PairedComparison,
-    compare_pairs,
-    profile,
-)
+from kassay.experiments.study.result_statistics import PairedComparison, compare_pairs
 from kassay.experiments.study.tables import APART, assignors_of, compared_assignors, families_of
 
 
@@ -121,7 +116,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "moves_grid": share_grid("unnecessary-moves-by-family", families, "with_unnecessary_moves"),
         "subscription_plots": subscription_plots(halves),
         "racks": rack_section(results),
-        "statistics": statistics_section(results, names, compared),
+        "statistics": statistics_section(results, compared),
         "families": family_table(results.families, described_families(results)),
         "worst_groups": tuple(worst_groups(results, compared)),
         "named_groups": tuple(named_groups(results)),
@@ -250,18 +245,14 @@ _PAIR_COLUMNS = (
 )
 
 
-def statistics_section(
-    results: StudySummary, names: Sequence[str], compared: Sequence[str]
-) -> Mapping[str, object]:
-    """Create the tables and figures of the statistics section of a study report."""
-    scope = main_scope(results.outcomes)
-    counts, profiles = (scope_rows(table, scope) for table in (results.pairs, results.profiles))
+def statistics_section(results: StudySummary, compared: Sequence[str]) -> Mapping[str, object]:
+    """Create the table of the statistics section of a study report."""
+    counts = scope_rows(results.pairs, main_scope(results.outcomes))
     pairs = [compare_pairs(counts, *pair) for pair in itertools.combinations(compared, 2)]
     return {
         "pairs": ReportTable.of(
             "migration", _PAIR_COLUMNS, map(_pair_cells, pairs), data=list(map(asdict, pairs))
-        ),
-        "profiles": tuple(_profile_plot(profiles, each, names) for each in PROFILED),
+        )
     }
 
 
@@ -276,26 +267,6 @@ def _pair_cells(pair: PairedComparison) -> tuple[str, ...]:
         *map(str, (pair.families_better, pair.families_worse, pair.moves_known)),
         *map(str, (pair.fewer, pair.same, pair.more)),
         difference,
-    )
-
-
-def _profile_plot(profiles: pd.DataFrame, measure: str, names: Sequence[str]) -> Plot:
-    table = profile(profiles, measure, assignors=names)
-    ratios = table.index.tolist()
-    title = f"Performance profile: {measure.replace('_', ' ')}"
-    return Plot(
-        name=f"profile-{measure.replace('_', '-')}",
-        title=title,
-        caption="x: ratio to the minimum, as (value + 1) / (minimum + 1), logarithmic. "
-        "y: share of groups in % with at most this ratio.",
-        draw=partial(
-            cumulative_shares,
-            {str(name): (ratios, table[name].astype(float).tolist()) for name in table.columns},
-            label=title,
-            xlabel="(value + 1) / (minimum + 1)",
-            ticks=(1, 1.5, 2, 3, 5, 10),
-        ),
-        csv=table.to_csv(),
     )
 
 

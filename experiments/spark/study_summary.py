@@ -18,9 +18,7 @@ from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.study import tables
 from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.families.all_families import FAMILIES
-from kassay.experiments.study.result_statistics import PROFILED, RATIOS
 
-_PROVEN = "c -> c.proven AND c.ending <> 'error'"
 _ANSWERED = "proven AND ending = 'ok'"
 _KNOWN = f"{_ANSWERED} AND owned > 0 AND unnecessary_moves IS NOT NULL"
 _PPM = "1000000 * makespan_gap div greatest(makespan_optimum, 1)"
@@ -37,7 +35,6 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
     pairs = solved_pairs(cases.withColumn("scope", _scope()))
     frames = {
         "pairs": pair_counts(pairs, compared),
-        "profiles": _profiles(rows),
         "worst": _worst(rows, compared),
         "fronts": front_sums(cases),
         "measures": measure_sums(cases),
@@ -59,16 +56,8 @@ def _written(table: DataFrame, uri: str) -> DataFrame:
 
 def _rows(cases: DataFrame) -> DataFrame:
     """Return one row per assignor and group; skip comparisons that ended with an error."""
-    optima = (
-        F.expr(
-            f"array_max(transform(filter(comparisons, {_PROVEN}), c -> c.{name}_optimum))"
-        ).alias(f"{name}_known")
-        for name in PROFILED
-        if name != "movement"
-    )
     rows = cases.select(
         *("groups", "optima", "assignments", _scope().alias("scope")),
-        *optima,
         F.explode("comparisons").alias("comparison"),
     )
     return rows.select("*", "groups.*", "comparison.*").where("ending <> 'error'")
@@ -178,32 +167,6 @@ def _case_digest() -> Column:
     )
     lines = f"{text('groups', tables.GROUP_FIELDS)}, array_sort(concat({rows}))"
     return F.expr(f"sha2(concat_ws('\\n', {lines}), 256)")
-
-
-def _profiles(rows: DataFrame) -> DataFrame:
-    """Count the groups on which each assignor is within a given ratio of the optimum.
-
-    The optimum of moves is the minimum at the imbalance of the assignor, in groups with owned
-    partitions. A group without a result of the assignor is within no ratio.
-    """
-    optima = {name: f"{name}_known" for name in PROFILED} | {"movement": "movement_within"}
-    values = ", ".join(f"'{name}', {name}_greedy, {optima[name]}" for name in PROFILED)
-    within = (
-        F.expr(f"count_if((greedy + 1) / (optimum + 1) <= double('{bound}'))").alias(f"within_{n}")
-        for n, bound in enumerate(RATIOS)
-    )
-    measured = rows.where("proven").selectExpr(
-        *_KEYS,
-        "assignor",
-        "ending",
-        "owned",
-        f"stack({len(PROFILED)}, {values}) AS (measure, greedy, optimum)",
-    )
-    known = measured.where(
-        "if(measure = 'movement', owned > 0 AND (ending <> 'ok' OR optimum IS NOT NULL), "
-        "optimum IS NOT NULL)"
-    )
-    return known.groupBy(*_KEYS, "measure", "assignor").agg(F.count("*").alias("groups"), *within)
 
 
 def _worst(rows: DataFrame, compared: Sequence[str]) -> DataFrame:

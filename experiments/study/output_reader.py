@@ -37,7 +37,6 @@ class StudySummary:
     families: pd.DataFrame
     outcomes: pd.DataFrame
     pairs: pd.DataFrame
-    profiles: pd.DataFrame
     trajectories: pd.DataFrame
     events: pd.DataFrame
     fronts: pd.DataFrame

@@ -1,6 +1,6 @@
-"""Statistics of reports: paired differences, rates of event streams, performance profiles."""
+"""Statistics of reports: paired differences, and rates of event streams."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -277,31 +277,3 @@ class StreamTotals:
 def _estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:
     low, high = np.nanquantile(resampled, [1 - UPPER_QUANTILE, UPPER_QUANTILE])
     return Estimate(float(value), float(low), float(high))
-
-
-PROFILED = ("sum_of_squares", "makespan", "movement")
-"""Measures with a performance profile."""
-RATIOS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
-
-
-def profile(profiles: pd.DataFrame, measure: str, *, assignors: Sequence[str]) -> pd.DataFrame:
-    """Return the fraction of groups on which each assignor is within a ratio of the optimum.
-
-    Both sides of the ratio are increased by one, because the optimum of most measures can be 0.
-    A group counts if its optimum is known, even if the assignor has no result; then it is
-    within no ratio. For movement, only groups with owned partitions count, and the optimum is the
-    minimum at the imbalance of the assignor. ``profiles`` has the number of ``groups`` and the
-    groups ``within_0``, ``within_1``, … of `RATIOS`, by ``measure`` and ``assignor``.
-
-    References
-    ----------
-    Dolan, Moré. "Benchmarking optimization software with performance profiles".
-    Mathematical Programming 91, 2002.
-    """
-    within = [f"within_{place}" for place in range(len(RATIOS))]
-    own = profiles[profiles["measure"] == measure].groupby("assignor")[["groups", *within]].sum()
-    counts = own[within].astype(float)
-    shares = counts.div(own["groups"].astype(float), axis="index").T.reindex(
-        columns=list(assignors)
-    )
-    return shares.set_axis(pd.Index(RATIOS, name="ratio"), axis="index").rename_axis(columns=None)

@@ -69,7 +69,6 @@ def test_captures_load_with_one_call():
         kassay.solve,
         kassay.frontier,
         kassay.plan,
-        kassay.to_networkx,
         lambda group: kassay.assign(group, "range"),
         lambda group: kassay.compare(group, "range"),
         lambda group: kassay.explain(group, kassay.Assignment({})),

@@ -1,4 +1,4 @@
-"""``kassay report``: write the report of a study or a rebalance history."""
+"""``kassay report``: write the report of a study."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +10,6 @@ import typer
 from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.plotting.matplotlib_figures import Plot
-from kassay.experiments.report import history_report
 from kassay.experiments.report.assignor_results import ReportTable
 from kassay.experiments.report.study_report import render
 from kassay.experiments.study.output_reader import FileDigests, load_summary, verified_manifest
@@ -25,8 +24,7 @@ class ReportOptions:
 
     source: str = argument(
         REQUIRED,
-        "Output of `kassay study` or `kassay history`: a path, or a URI of a Hadoop file system, "
-        "which Spark reads.",
+        "Output of `kassay study`: a path, or a URI of a Hadoop file system, which Spark reads.",
         metavar="DIR",
     )
     output: Path | None = option(
@@ -50,7 +48,7 @@ class ReportOptions:
 
 
 def report(options: ReportOptions, spark: SparkOptions) -> None:
-    """Write a report of the output of kassay study or kassay history.
+    """Write a report of the output of kassay study.
 
     The report is one HTML page and a Markdown summary. The data of each figure and table of
     a study is written as CSV to a directory beside the page, such as report-data.
@@ -71,18 +69,11 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
     )
     with _opened(options.source, directory, spark) as (opened, found):
         manifest = verified_manifest(opened, found=found, partial=options.partial)
-        if history_report.is_history(manifest):
-            if options.only:
-                raise typer.BadParameter(
-                    "--only requires the output of kassay study, not of kassay history"
-                )
-            texts = history_report.render(opened, manifest)
-        else:
-            study_report = render(load_summary(opened, manifest))
-            _write_data(study_report.items, page.with_name(f"{page.stem}-data"), options.only)
-            if options.only:
-                return
-            texts = study_report.html, study_report.markdown
+        study_report = render(load_summary(opened, manifest))
+    _write_data(study_report.items, page.with_name(f"{page.stem}-data"), options.only)
+    if options.only:
+        return
+    texts = study_report.html, study_report.markdown
     for path, text in zip((page, page.with_suffix(".md")), texts, strict=True):
         write_text(path, text)
         typer.echo(path)

@@ -59,7 +59,7 @@ def expected_tables(tables_in, tmp_path_factory):
 def tables_of(directory):
     """Return the cases of a study, and the sorted rows of each table of its summary."""
     summary = load_summary(directory)
-    counts = ("families", "outcomes", "pairs", "profiles")
+    counts = ("families", "outcomes", "pairs")
     tables = {name: sorted(map(str, getattr(summary, name).to_dict("records"))) for name in counts}
     worst = sorted(map(str, summary.worst))
     return stored_rows(directory, read_manifest(directory)), {**tables, "worst": worst}

@@ -73,11 +73,6 @@ def test_a_history_on_s3_equals_a_local_history(bucket, tmp_path):
     assert local.returncode == 0, local.stderr
     done = run_kassay("history", records, "-o", "s3a://bucket/history", *_spark(bucket))
     assert (done.returncode, done.stdout) == (0, local.stdout), done.stderr
-    page = tmp_path / "s3.html"
-    done = run_kassay("report", "s3a://bucket/history", "-o", page, *_spark(bucket))
-    assert done.returncode == 0, done.stderr
-    assert run_kassay("report", tmp_path / "local").returncode == 0
-    assert page.with_suffix(".md").read_text() == (tmp_path / "local" / "report.md").read_text()
 
 
 def _await(process, condition, *, seconds=1.0):

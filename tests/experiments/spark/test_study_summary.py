@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from kassay.experiments.study.output_reader import read_manifest
-from kassay.experiments.study.result_statistics import RATIOS
 from kassay.experiments.study.tables import GROUP_FIELDS, CaseRecord, GroupRow
 from tests.experiments.conftest import stored_rows
 from tests.experiments.study.digests import case_digest, family_digest
@@ -82,24 +81,3 @@ def test_pairs_are_counted_by_both_results(results, counted):
         found[row["least_before"], row["least_after"], row["difference"]] += row["groups"]
     assert set(results.pairs["before"]) == {"roundrobin"}
     assert found == expected
-
-
-@pytest.mark.parametrize("measure", ["sum_of_squares", "makespan", "movement"])
-def test_profiles_count_groups_within_each_ratio(results, counted, measure):
-    rows = generated(results.profiles)
-    own = rows[rows["measure"] == measure].groupby("assignor").sum(numeric_only=True)
-    optimum = "movement_within" if measure == "movement" else f"{measure}_optimum"
-    for assignor in ("range", "roundrobin"):
-        rows = [row for row in counted if row["assignor"] == assignor]
-        known = [row for row in rows if row[optimum] is not None]
-        if measure == "movement":
-            known = [row for row in known if row["owned"] > 0]
-        assert own.loc[assignor, "groups"] == len(known) > 10
-        for place, bound in enumerate(RATIOS):
-            within = [
-                row
-                for row in known
-                if row[f"{measure}_greedy"] is not None
-                and (row[f"{measure}_greedy"] + 1) / (row[optimum] + 1) <= bound
-            ]
-            assert own.loc[assignor, f"within_{place}"] == len(within)

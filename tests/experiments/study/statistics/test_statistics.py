@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kassay.experiments.study.result_statistics import RATIOS, compare_pairs, mean_interval, profile
+from kassay.experiments.study.result_statistics import compare_pairs, mean_interval
 
 PAIRS = pd.DataFrame(
     [
@@ -37,15 +37,3 @@ def test_the_bootstrap_interval_of_many_values_is_the_normal_interval():
     assert low == pytest.approx(values.mean() - half, abs=half / 10)
     assert high == pytest.approx(values.mean() + half, abs=half / 10)
     assert mean_interval(distinct, counts, seed=0) == (low, high)
-
-
-def test_a_profile_has_the_share_of_groups_within_each_ratio():
-    counts = {f"within_{place}": [place, 2] for place in range(len(RATIOS))}
-    rows = pd.DataFrame(
-        {"measure": "makespan", "assignor": ["a", "b"], "groups": [20, 4], **counts}
-    )
-    found = profile(rows, "makespan", assignors=["a", "b", "absent"])
-    assert found.index.tolist() == list(RATIOS)
-    assert found["a"].tolist() == [place / 20 for place in range(len(RATIOS))]
-    assert set(found["b"]) == {0.5}
-    assert found["absent"].isna().all()
