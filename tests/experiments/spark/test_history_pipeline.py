@@ -63,7 +63,8 @@ def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_p
         compared_row(row) for row in rebalance_rows(generations, partition_counts=PARTITION_COUNTS)
     ]
     random.Random(5).shuffle(records)
-    damaged = {**records[0], "value": b"\0\3\0", "partition": 9, "offset": 7}
+    metadata = next(row for row in records if row["key"].startswith(b"\0\2"))
+    damaged = {**metadata, "value": b"\0\3\0", "partition": 9, "offset": 7}
     counts = _write(spark, [*records, damaged, records[3]], tmp_path / "once", tasks=2)
     out = tmp_path / "once" / "out"
     manifest = read_manifest(out)
