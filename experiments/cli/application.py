@@ -343,8 +343,8 @@ COMMAND_GROUPS = {
     },
     "Plan": {
         "plan": "Plan the moves from the current to the optimal assignment of each group.",
-        "forecast": "Predict what a group does after changes and at events, and compare it with the "
-        "optimum.",
+        "forecast": "Predict what a group does after changes and at events, and compare it with "
+        "the optimum.",
         "scale": "Find the maximum load by number of members, and the members for a load.",
         "solve": "Find the assignment with the fewest moves among those with minimum imbalance.",
         "verify": "Check assignments and their certificates without a solver.",
