@@ -54,7 +54,7 @@ class Resizing:
         require_single_copies(group)
         if group.weight_source is WeightSource.LAG and not allow_lag:
             raise InputError(
-                f"group {group.id!r}: the weights are lag, and lag is a backlog, not a load: it "
+                f"{group.label}: the weights are lag, and lag is a backlog, not a load: it "
                 "does not show how many members the traffic needs. Use rates (kassay import "
                 "--bootstrap-server HOST:PORT --weights rate) or --weights FILE; --allow-lag "
                 "(Python: allow_lag=True) shares the backlog among members"
@@ -154,11 +154,11 @@ def _new_member(group: Group, like: str | None) -> Member:
     if like is not None:
         model = group.member_table().get(like)
         if model is None:
-            raise InputError(f"no member {like!r} in group {group.id!r}")
+            raise InputError(f"no member {like!r} in {group.label}")
         return replace(model, owned=Partitions.of(()), instance_id=None)
     if not group.has_equal_speeds:
         raise InputError(
-            f"group {group.id!r}: members differ in speed, and the speed of added members is not "
+            f"{group.label}: members differ in speed, and the speed of added members is not "
             "known; give --like MEMBER (Python: like), the member whose speed they get"
         )
     consumed = tuple(topic for topic, members in group.subscribers().items() if members)

@@ -273,11 +273,11 @@ def _print_notes(imported: ImportedGroup, *, all_notes: bool) -> None:
         return
     state = group.status.state
     if imported.option_notes:
-        print_note(f"group {imported.id!r}: {'; '.join(imported.option_notes)}")
+        print_note(f"{group.label}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:
-        print_note(f"group {imported.id!r}: the group was rebalancing, state {state}")
+        print_note(f"{group.label}: the group was rebalancing, state {state}")
     elif not imported.is_document and (shown := group.notes if all_notes else shown_notes(group)):
-        print_note(f"group {imported.id!r}: {'; '.join(shown)}")
+        print_note(f"{group.label}: {'; '.join(shown)}")
 
 
 def read_group_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:

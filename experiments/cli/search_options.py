@@ -188,7 +188,7 @@ class ObjectiveOptions(ImbalanceOptions):
             topic, number, member = _parse_placement(group, "--forbid", text)
             if number is not None and f"{topic}-{number}" in group.topic_table():
                 raise InputError(
-                    f"--forbid: '{topic}-{number}' is a topic of group {group.id!r}, and also "
+                    f"--forbid: '{topic}-{number}' is a topic of {group.label}, and also "
                     f"partition {number} of topic {topic!r}; for the topic, forbid each of its "
                     f"partitions, such as {topic}-{number}-0"
                 )
@@ -215,7 +215,7 @@ def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | N
         return topic, int(number), member
     if name in topics:
         return name, None, member
-    raise InputError(f"{option}: group {group.id!r} has no topic {name!r}")
+    raise InputError(f"{option}: {group.label} has no topic {name!r}")
 
 
 def _find_member(group: Group, name: str) -> Member:
@@ -234,9 +234,9 @@ def _find_member(group: Group, name: str) -> Member:
     if len(found) == 1:
         return next(iter(found.values()))
     if not found:
-        raise InputError(f"group {group.id!r} has no member {name!r}")
+        raise InputError(f"{group.label} has no member {name!r}")
     raise InputError(
-        f"group {group.id!r} has {len(found)} members that match {name!r}: "
+        f"{group.label} has {len(found)} members that match {name!r}: "
         f"{', '.join(list(found)[:4])}; give a longer prefix or the member id"
     )
 

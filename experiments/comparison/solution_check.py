@@ -70,7 +70,7 @@ class SolutionFile:
         """
         documents = self.by_id.get(group.id) or self.by_id.get(None)
         if not documents:
-            raise InputError(f"{self.name}: the file has no assignment for group {group.id!r}")
+            raise InputError(f"{self.name}: the file has no assignment for {group.label}")
         at = 0
         if len(documents) > 1 and any(one.fingerprint is not None for one in documents):
             fingerprint = group_fingerprint(group)

@@ -141,7 +141,7 @@ def parse_sizes(
         if not separator or not topic or not count.isdecimal():
             raise UsageError(f"--partitions must be TOPIC=COUNT, got {text!r}")
         if topic not in group.topic_table():
-            raise InputError(f"group {group.id!r} has no topic {topic!r}")
+            raise InputError(f"{group.label} has no topic {topic!r}")
         counts[topic] = grown_topic(group.topic_table()[topic], int(count)).partitions
         names.append(f"{topic} {count} partitions")
     if members is None:
@@ -153,7 +153,7 @@ def parse_sizes(
             total = current + int(f"{sign}{number}") if sign else number
             if total < 1:
                 raise InputError(
-                    f"cannot remove {current - total} members from group {group.id!r}, "
+                    f"cannot remove {current - total} members from {group.label}, "
                     f"which has {current} members"
                 )
             name = f"members {sign}{number}" if sign else f"{number} members"
@@ -324,7 +324,7 @@ def current_assignor(group: Group, current: str | None = None) -> str:
     """Return the assignor that a group uses, or ``current`` if the source does not show it."""
     if identify_assignor(group).name is None and current is None:
         raise InputError(
-            f"group {group.id!r}: the source does not show the assignor; give --current NAME"
+            f"{group.label}: the source does not show the assignor; give --current NAME"
         )
     return Configuration.of(group, current).assignor
 

@@ -118,10 +118,10 @@ def check_planning_start(group: Group) -> None:
     """
     caveat = streams_caveat(group)
     if caveat is not None:
-        raise StreamsApplicationError(f"group {group.id!r}: {caveat}")
+        raise StreamsApplicationError(f"{group.label}: {caveat}")
     if not is_rebalancing(group):
         return
-    where = f"group {group.id!r} is rebalancing ({group.status.state})"
+    where = f"{group.label} is rebalancing ({group.status.state})"
     if not any(len(member.owned) or member.target for member in group.members):
         raise UnplannableGroupError(f"{where}: the source shows no owners; {_ADVICE}")
     unknown = [member.id for member in group.members if not member.subscription]

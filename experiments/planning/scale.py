@@ -392,7 +392,7 @@ def autoscaler_values(
     if not useful:
         failure = next((step.failure for step in found.steps if step.failure is not None), None)
         raise InputError(
-            f"group {group.id!r}: no assignor assigns all topics with "
+            f"{group.label}: no assignor assigns all topics with "
             f"{found.steps[0].members} to {found.steps[-1].members} members"
             + (f"; {found.assignor} {failure}" if failure else "")
         )

@@ -106,13 +106,11 @@ class Configuration:
         """
         name = group.status.registered_assignor or assignor
         if name is None:
-            raise InputError(
-                f"group {group.id!r}: the source does not show the assignor; give its name"
-            )
+            raise InputError(f"{group.label}: the source does not show the assignor; give its name")
         if name not in POLICIES and ":" not in name:
             known = ", ".join(one for one in POLICIES if one in ASSIGNORS)
             raise InputError(
-                f"group {group.id!r}: kassay cannot simulate the assignor {name!r}, only {known}"
+                f"{group.label}: kassay cannot simulate the assignor {name!r}, only {known}"
             )
         return cls(assignor=name)
 

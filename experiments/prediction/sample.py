@@ -228,11 +228,11 @@ class _Course:
             if name not in self.plans:
                 known = ", ".join(list(self.plans)[:10])
                 raise InputError(
-                    f"group {self.group.id!r} has no member {name!r}; the first members: {known}"
+                    f"{self.group.label} has no member {name!r}; the first members: {known}"
                 )
             if absent == (name in self.present):
                 state = "is in the group already" if absent else "has left the group"
-                raise InputError(f"group {self.group.id!r}: member {name!r} {state}")
+                raise InputError(f"{self.group.label}: member {name!r} {state}")
         return names
 
     def _restart(self, name: str, at: int, downtime: int) -> None:
@@ -324,7 +324,7 @@ class _Course:
     def _grow(self, topic: str, partitions: int, at: int) -> None:
         known = self.known_topics.get(topic)
         if known is None:
-            raise InputError(f"group {self.group.id!r} has no topic {topic!r}")
+            raise InputError(f"{self.group.label} has no topic {topic!r}")
         if partitions < known:
             raise InputError(
                 f"topic {topic!r} has {known} partitions; Kafka cannot reduce them to {partitions}"
@@ -336,7 +336,7 @@ class _Course:
 
     def _new_topic(self, event: NewTopic, at: int) -> None:
         if event.topic in self.known_topics:
-            raise InputError(f"group {self.group.id!r} has the topic {event.topic!r} already")
+            raise InputError(f"{self.group.label} has the topic {event.topic!r} already")
         self.known_topics[event.topic] = event.partitions
         self.topics += (TopicPlan(name=event.topic, partitions=event.partitions),)
         for name in self._members(event.members) or list(self.present):
@@ -345,7 +345,7 @@ class _Course:
     def _subscribe(self, names: Sequence[str], topics: Sequence[str], at: int) -> None:
         for topic in topics:
             if topic not in self.known_topics:
-                raise InputError(f"group {self.group.id!r} has no topic {topic!r}")
+                raise InputError(f"{self.group.label} has no topic {topic!r}")
         for name in names:
             self.plans[name] = replace(self.plans[name], topics=tuple(topics))
             self.script_events.append(

@@ -66,7 +66,7 @@ def optimum(group: Group) -> Assignment:
 
     assignment = solve(group).assignment
     if assignment is None:
-        raise RunError(f"group {group.id!r} has no assignment within the members' capacities")
+        raise RunError(f"{group.label} has no assignment within the members' capacities")
     return assignment
 
 

@@ -410,7 +410,7 @@ def _with_options(group: Group, options: ImportOptions) -> Group:
             return group
         return with_weights(group, options)
     except InputError as error:
-        raise InputError(f"group {group.id!r}: {error}") from None
+        raise InputError(f"{group.label}: {error}") from None
 
 
 def _import_group(
@@ -539,7 +539,7 @@ def measured_speeds(group: Group, consumed: Mapping[tuple[str, int], int]) -> di
     busy = [rates[member.id] for member in group.members if member.owned]
     if not any(busy):
         raise InputError(
-            f"group {group.id!r}: no member consumed messages in the sample; measure the speeds "
+            f"{group.label}: no member consumed messages in the sample; measure the speeds "
             "while the group has lag, or give --speeds FILE"
         )
     mean = sum(busy, Fraction(0)) / len(busy)

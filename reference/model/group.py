@@ -481,6 +481,11 @@ class Group:
         check_unique("topic", [topic.name for topic in self.topics])
         check_unique("member id", [member.id for member in self.members])
 
+    @property
+    def label(self) -> str:
+        """Return the group with its id, as messages name it."""
+        return "the group" if self.id is None else f"group {self.id!r}"
+
     @cached
     def topic_table(self) -> Mapping[str, Topic]:
         """Return the topics by name."""

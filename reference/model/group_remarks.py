@@ -49,7 +49,7 @@ def require_single_copies(group: Group) -> None:
     """Raise UsageError if partitions can have several members, as in share groups."""
     if group.has_copies:
         raise UsageError(
-            f"group {group.id!r}: this function supports neither partitions with several members "
+            f"{group.label}: this function supports neither partitions with several members "
             "(share groups) nor stateful topics and standbys (Streams); solve does"
         )
 
@@ -79,13 +79,13 @@ def parts_without_effect(group: Group) -> Iterator[str]:
     if subscribed:
         member, topic = subscribed[0]
         text = f"{member!r} subscribes to topic {topic!r}, which the group does not have"
-        yield f"group {group.id!r}: {text}{_others(len(subscribed))}"
+        yield f"{group.label}: {text}{_others(len(subscribed))}"
     owned = ownership(group)
     dropped = (*owned.stale, *owned.contested)
     if dropped:
         first = dropped[0]
         yield (
-            f"group {group.id!r}: dropped the claim of {first.member!r} to "
+            f"{group.label}: dropped the claim of {first.member!r} to "
             f"{first.topic}-{first.partition}: {first.reason}{_others(len(dropped))}"
         )
 

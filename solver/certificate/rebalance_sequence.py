@@ -146,7 +146,7 @@ def permitted_loads(
     limits = [mean_load(total, capacity[rank == at]) for at, total in enumerate(totals)]
     if any(high <= low for high, low in pairwise(limits)):
         raise InputError(
-            f"group {problem.group.id!r}: the loads of the sets in the evidence must decrease"
+            f"{problem.group.label}: the loads of the sets in the evidence must decrease"
         )
     least_makespan = max(limits, default=0)
     if level.measure is Measure.MAKESPAN:
@@ -176,7 +176,7 @@ def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
     """Return the maximum load per member, from an assignment with the minimum makespan."""
     group = problem.group
     for violation in violations(group, best):
-        raise InputError(f"group {group.id!r}: the assignment of the evidence: {violation}")
+        raise InputError(f"{group.label}: the assignment of the evidence: {violation}")
     loads, units = load_vector(group, best), problem.member_units
     limit = level.tolerance.limit(max(units.relative_loads(loads), default=0))
     most = np.array(
@@ -185,7 +185,7 @@ def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
     for name, member in problem.member_index.items():
         capacity = group.member_table()[name].capacity
         if capacity is not None and loads[member] > capacity:
-            raise InputError(f"group {group.id!r}: the evidence violates the capacity of {name!r}")
+            raise InputError(f"{group.label}: the evidence violates the capacity of {name!r}")
         most[member] = most[member] if capacity is None else min(most[member], capacity)
     return most
 
@@ -198,13 +198,13 @@ def _ranks(problem: Problem, sets: MemberSets) -> Ints:
             member = problem.member_index.get(name)
             if member is None or rank[member] != -1:
                 raise InputError(
-                    f"group {problem.group.id!r}: member {name!r} of a set consumes no topic, or "
+                    f"{problem.group.label}: member {name!r} of a set consumes no topic, or "
                     "is in two sets"
                 )
             rank[member] = at
     if (rank < 0).any():
         missing = problem.member_id(int(np.argmin(rank)))
-        raise InputError(f"group {problem.group.id!r}: member {missing!r} is in no set")
+        raise InputError(f"{problem.group.label}: member {missing!r} is in no set")
     return rank
 
 

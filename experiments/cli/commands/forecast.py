@@ -347,10 +347,10 @@ def _notes(
             f"{_plan_command(group, source)}"
         )
     if options.members and record["current"] is None:
-        yield f"group {group.id!r}: {best['reason']}"
+        yield f"{group.label}: {best['reason']}"
     own = identify_assignor(group)
     if own.port is not None and not own.is_ported:
-        yield f"group {group.id!r}: {own}"
+        yield f"{group.label}: {own}"
 
 
 def _plan_command(group: Group, source: SelectedGroups) -> str:

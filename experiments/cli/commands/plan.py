@@ -222,8 +222,8 @@ def _plan(
         progress=PROGRESS,
         client=client,
     )
-    with PROGRESS.shown(f"group {group.id!r}"):
-        return call_interruptibly(search, lost=f"group {group.id!r} has no plan")
+    with PROGRESS.shown(group.label):
+        return call_interruptibly(search, lost=f"{group.label} has no plan")
 
 
 def _levels(group: Group, options: PlanOptions, objective: ObjectiveOptions) -> tuple[Level, ...]:
@@ -241,7 +241,7 @@ def _after_assignor(group: Group, assignor: str) -> Group:
     result = run_until_stable(group, assignor)
     if result.assignment is None:
         detail = f"{result.ending}: {result.detail}"
-        raise InputError(f"group {group.id!r}: {assignor} has no result: {detail}")
+        raise InputError(f"{group.label}: {assignor} has no result: {detail}")
     return rejoin(group, result.assignment)
 
 

@@ -58,7 +58,7 @@ def solve(
             )
         except ValueError as error:
             # Includes methods and measures that do not support this group.
-            raise InputError(f"group {group.id!r}: {error}") from error
+            raise InputError(f"{group.label}: {error}") from error
         record = solution_record(
             group, solution, certified=options.certificate and not STOP.is_set()
         )

@@ -300,7 +300,8 @@ def _print_survey(result: Survey, output_format: Format | None) -> None:
         if failed.is_other_type:
             print_note(f"not surveyed: {failed.reason}")
         else:
-            error_record(failed.id, f"{failed.id}: {failed.reason}")
+            name = "" if failed.id is None else f"{failed.id}: "
+            error_record(failed.id, f"{name}{failed.reason}")
 
 
 def _print_table(result: Survey) -> None:

@@ -57,7 +57,7 @@ def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOpti
         try:
             question = Question(group, objective.levels(group), objective.constraints(group))
         except UsageError as error:
-            raise InputError(f"group {group.id!r}: {error}") from error
+            raise InputError(f"{group.label}: {error}") from error
         found = check_solution(question, solution, require_optimal=options.require_optimal)
         return GroupResult(found.record, found.reached)
 
