@@ -236,6 +236,7 @@ def predict(
 
     Examples
     --------
+    >>> from kassay.experiments.prediction.events import Leave
     >>> from kassay.reference.model.group import Member, Topic
     >>> topic = Topic(name="t", partitions=6)
     >>> members = tuple(

@@ -98,7 +98,6 @@ def test_a_full_device_is_one_error_line(write_groups, command, unbuffered):
         "survey",
         "survey --format table",
         "forecast --current range",
-        "forecast --hindsight",
         "forecast --members +1",
     ],
 )
