@@ -114,7 +114,7 @@ def check_planning_start(group: Group) -> None:
     >>> from kassay.reference.model.group import GroupStatus
     >>> check_planning_start(Group(topics=(), members=(), status=GroupStatus(state="Assigning")))
     Traceback (most recent call last):
-    kassay...UnplannableGroupError: group None is rebalancing (Assigning): ...
+    kassay...UnplannableGroupError: the group is rebalancing (Assigning): ...
     """
     caveat = streams_caveat(group)
     if caveat is not None:
