@@ -159,7 +159,7 @@ def forecast(
     objective: ImbalanceOptions,
     search: SearchOptions,
 ) -> None:
-    """Predict the effect of changes of a group, and compare it with the optimum.
+    """Predict what a group does after changes and at events, and compare it with the optimum.
 
     kassay simulates each change from the current owners. By default, the changes are static
     members, other assignors, and the consumer protocol. With --members and --partitions, they are
