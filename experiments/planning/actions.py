@@ -296,6 +296,8 @@ def compared_measures(
 def _assignor_changes(
     group: Group, outcomes: Sequence[AssignorOutcome], rules: Sequence[Constraint]
 ) -> Iterator[RecommendedAction]:
+    if not group.members:
+        return  # `predict` and Kafka assign nothing
     own = identify_assignor(group)
     has_client = any(is_library_assignor(one.assignor) for one in outcomes)
     for outcome in outcomes:

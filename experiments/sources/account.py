@@ -58,7 +58,7 @@ class Account:
 
     def error(self, problem: Problem) -> InputError:
         """Return a problem as an error with file, line and text."""
-        if problem.message.startswith(self.name):
+        if problem.message.startswith(f"{self.name}:"):
             return InputError(problem.message)
         return error_at(self.name, problem.line, problem.message, problem.text)
 

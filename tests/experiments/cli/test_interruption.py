@@ -82,9 +82,9 @@ def test_an_interrupted_solve_keeps_its_assignment_and_bounds(interrupt):
 @pytest.mark.long
 def test_an_interrupted_comparison_of_scenarios_keeps_the_first_scenarios(interrupt):
     record = interrupted_record(interrupt("forecast", "--members", "+0..+40", *_LIMIT))
-    assert [one["configuration"] for one in record["forecasts"][:2]] == ["current", "optimum"]
+    assert record["forecasts"][0]["configuration"] == "optimum"
     assert len(record["forecasts"]) < 40
-    assert all(is_bounded(one["makespan"]) for one in record["forecasts"])
+    assert all(is_bounded(level) for one in record["forecasts"] for level in one["levels"].values())
 
 
 def test_an_interrupted_plan_is_written_and_says_so(interrupt, tmp_path):

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from kassay.experiments.planning.actions import RecommendedAction
 from kassay.experiments.planning.plan import plan
 from kassay.reference.assignors import assign
+from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
@@ -159,3 +162,11 @@ def test_an_action_of_a_plan_by_host_also_reaches_the_loads_of_hosts():
     balanced = {name for name, load in names.items() if load == 2}
     shown = " ".join(action.text for action in result.actions)
     assert all((f"to {name} " in shown) == (name in balanced) for name in ("range", "sticky"))
+
+
+@pytest.mark.parametrize("assignor", ["range", "uniform"])
+def test_a_group_without_members_has_no_action(assignor):
+    document = {"id": "left", "topics": {"t": 3}, "members": [], "assignor": assignor}
+    result = plan(parse_group(document))
+    assert not result.actions
+    assert result.planned.makespan == 0
