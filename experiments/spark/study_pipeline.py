@@ -3,11 +3,9 @@
 import hashlib
 import json
 import re
-import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from math import inf
 
 from pyspark import StorageLevel, TaskContext
 from pyspark.errors import AnalysisException
@@ -211,13 +209,11 @@ def write_study(
     documents: DataFrame | None = None,
     tasks: int | None = None,
     evaluator: Evaluator | None = None,
-    stop_after: float | None = None,
 ) -> None:
     """Run a study: write the missing batches, the summary and then the manifest.
 
     An interrupted study continues with the missing batches, see `complete_runs`. The function
-    ``manifest`` builds the manifest from the number of rows per table. After the seconds
-    ``stop_after``, no batch starts, and the summary has only the cases of complete batches.
+    ``manifest`` builds the manifest from the number of rows per table.
     """
     total, digest, run = len(cases), study_digest(cases, settings), output_files.new_run()
     if not total:
@@ -244,54 +240,32 @@ def write_study(
 
     runs = complete_runs(spark, root, batches, digest, without=changed)
     if missing := [batch for batch in batches if batch.number not in runs]:
-        deadline = inf if stop_after is None else time.monotonic() + stop_after
-        _run_batches(spark, write, missing, total, deadline=deadline)
+        _run_batches(spark, write, missing, total)
         runs = complete_runs(spark, root, batches, digest, without=changed)
-        _check_complete(batches, runs, is_stopped=time.monotonic() >= deadline)
+        _check_complete(batches, runs)
     folders = [f"{_batch_folder(digest, n)}/run={name}" for n, name in sorted(runs.items())]
     summary = f"{output_files.SUMMARY_FOLDER}/run={run}"
     rows = write_summary(
         read_cases(spark, output_files.uri_of(output), folders),
         f"{output_files.uri_of(output)}/{summary}",
     )
-    finished = sum(batch.size for batch in batches if batch.number in runs)
-    document = {
-        **manifest(rows),
-        "cases": {"total": total, "finished": finished},
-        "digest": digest,
-        "summary": summary,
-    }
+    document = {**manifest(rows), "cases": total, "digest": digest, "summary": summary}
     output_files.write_manifest(spark, output, run, document, folders=[*folders, summary])
 
 
-def _check_complete(batches: Sequence[Batch], runs: Mapping[int, str], *, is_stopped: bool) -> None:
-    """Raise an error if batches are missing although the study was not stopped, or if all are."""
-    missing = [str(batch.number) for batch in batches if batch.number not in runs]
-    if missing and not is_stopped:
+def _check_complete(batches: Sequence[Batch], runs: Mapping[int, str]) -> None:
+    """Raise an error if batches are missing."""
+    if missing := [str(batch.number) for batch in batches if batch.number not in runs]:
         raise RunError(f"batches {', '.join(missing)} are incomplete; run the same study again")
-    if not runs:
-        raise RunError(
-            "no batch is complete, so there is no summary; give --stop-after more minutes"
-        )
 
 
 def _run_batches(
-    spark: SparkSession,
-    write: Callable[[Batch], None],
-    missing: Sequence[Batch],
-    total: int,
-    *,
-    deadline: float,
+    spark: SparkSession, write: Callable[[Batch], None], missing: Sequence[Batch], total: int
 ) -> None:
-    """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time.
-
-    No batch starts after ``deadline`` on the monotonic clock.
-    """
+    """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time."""
     counts = CaseCounts(total, total - sum(batch.size for batch in missing))
 
     def run(batch: Batch) -> None:
-        if time.monotonic() >= deadline:
-            return
         counts.running += batch.size
         write(batch)
         counts.running -= batch.size

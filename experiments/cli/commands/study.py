@@ -1,10 +1,9 @@
 """``kassay study``: compare assignors with the optimum on many groups, with Spark."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -69,13 +68,6 @@ class StudyOptions:
         None, "YAML configuration file of the study, instead of options.", metavar="CONFIG"
     )
     output: str = location_option()
-    stop_after: float | None = option(
-        None,
-        "Start no batch of cases after this time, and summarise the finished batches. The same "
-        "command continues the study.",
-        metavar="MINUTES",
-        min=0,
-    )
 
 
 def study(
@@ -119,7 +111,6 @@ def study(
                 options.output,
                 settings=config,
                 documents=table,
-                stop_after=None if options.stop_after is None else 60 * options.stop_after,
                 manifest=lambda rows: manifest(
                     config.described(imported), rows=rows, run=spark.run_record(session, begin)
                 ),
@@ -139,17 +130,11 @@ def _finished(config: StudyConfig, documents: list[str], output: str) -> StudySu
     digest = study_digest(JoinedCases((imported, config.cases())), config)
     try:
         found = read_manifest(directory)
-        if found.get("digest") != digest or _unfinished(found):
+        if found.get("digest") != digest:
             return None
         return load_summary(directory)
     except InputError:
         return None  # the study repairs it
-
-
-def _unfinished(manifest: Mapping[str, Any]) -> int:
-    """Return the number of cases without results in the output of a stopped study."""
-    counts = manifest.get("cases", {"total": 0, "finished": 0})
-    return int(counts["total"] - counts["finished"])
 
 
 def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], bool]:
@@ -181,13 +166,6 @@ def _config_of_file(path: Path) -> StudyConfig:
 
 
 def _print_summary(results: StudySummary) -> None:
-    if _unfinished(results.manifest):
-        counts = results.manifest["cases"]
-        typer.echo(
-            f"The study has results of {counts['finished']:,} of {counts['total']:,} cases. "
-            "The same command continues it.",
-            err=True,
-        )
     rows: list[dict[str, object]] = []
     for scope, summaries in by_scope(results.outcomes).items():
         rows += [
