@@ -1,4 +1,4 @@
-"""Read the texts about groups and topics of rpk, kaf, kcl, kafkactl, kcat and Java programs.
+"""Read the texts about groups and topics of rpk, kaf, kafkactl, kcat and Java programs.
 
 Each reader gets the lines of a capture and a position, and returns what stands there, or None.
 """
@@ -134,53 +134,6 @@ def _topic_numbers(match: re.Match[str]) -> tuple[str, tuple[int, ...]]:
     return match["topic"], tuple(map(int, match["numbers"].split()))
 
 
-_KCL_KEY = re.compile(r"(ID|STATE|PROTO TYPE|PROTO|MEMBERS|ERROR)\s*(?<=\s)(\S.*)?")
-
-
-def read_kcl(  # noqa: C901 - one branch per kind of line
-    lines: Sequence[Line], at: int, name: str
-) -> FoundText | None:
-    """Read the output of ``kcl group describe -v``."""
-    values: dict[str, str] = {}
-    members: list[dict[str, object]] = []
-    assigned: list[object] = []  # of the last member
-    count = 0
-    for line in lines[at:]:
-        text = line.text.strip()
-        words = re.split(r"\s{2,}|\t", text)
-        if match := _KCL_KEY.fullmatch(text):
-            if match[1] in values:
-                break
-            values[match[1]] = match[2] or ""
-            if len(values) == 2 and (next(iter(values)) != "ID" or match[1] != "STATE"):
-                return None
-        elif len(values) < 2:
-            return None
-        elif (match := _PARTITIONS.fullmatch(text)) and members:
-            assigned.append(list(_topic_numbers(match)))
-        elif len(words) >= 4 and " " not in words[0] and words[3].startswith(("/", "[")):
-            assigned = []
-            members.append(
-                dict(zip(("memberid", "instance", "client", "host"), words, strict=False))
-                | {"assignment": assigned}
-            )
-        elif text not in ("", "ASSIGNMENTS") and not text.startswith("MEMBER ID"):
-            break
-        count += 1
-    if len(values) < 2:
-        return None
-    group, number = values["ID"], lines[at].number
-    is_complete = _PLAIN.fullmatch(group) and values["STATE"].isalpha()
-    if not is_complete or values.get("ERROR") not in ("<nil>", ""):
-        message = "the output of kcl group describe is not complete, or shows an error"
-        return FoundText("kcl", error=error_at(name, number, message), count=count)
-    if values.get("MEMBERS") != str(len(members)):
-        message = f"group {group!r} has {values.get('MEMBERS')} members, {len(members)} are shown"
-        return FoundText("kcl", error=error_at(name, number, message), count=count)
-    described = {"group": group, "state": values["STATE"], "protocol": values.get("PROTO")}
-    return _described({**described, "members": members}, "kcl", lines[at], name, count=count)
-
-
 _DESCRIPTION = re.compile(
     r"\(groupId=(?P<group>.*?), isSimpleConsumerGroup=(true|false), members=(?P<members>.*?), "
     r"partitionAssignor=(?P<assignor>[^,]*), (type=(?P<type>\w+), )?(group|s)[sS]?tate="
@@ -284,7 +237,6 @@ def read_kcat(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
 
 Reader = Callable[[Sequence[Line], int, str], FoundText | None]
 READERS: tuple[Reader, ...] = (
-    *(read_rpk_summary, read_kaf, read_kcl),
-    *(read_admin_client, read_yaml, read_kcat),
+    *(read_rpk_summary, read_kaf, read_admin_client, read_yaml, read_kcat),
 )
 """Readers in the order in which they are tried."""

@@ -600,7 +600,6 @@ def _starts_data(text: str) -> bool:
         starts_table(text)
         or isinstance(read_csv_header(text, line=1), Header)
         or content.startswith(('{"', "Topic:", "Group ID:", "group:", "Metadata for "))
-        or bool(re.fullmatch(r"ID {2,}\S+", content))
         or content in ("{", "[")
         or hides_metric(content)
         or any(form.fullmatch(content) for _, form in _NOTICES)
