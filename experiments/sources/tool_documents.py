@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import Protocol
 
 from kassay.experiments.sources.account import noise_rule
 from kassay.experiments.sources.document_rows import (
@@ -26,6 +25,7 @@ from kassay.experiments.sources.document_rows import (
 from kassay.experiments.sources.group_json import is_group_json, read_group_json
 from kassay.experiments.sources.table_rows import OffsetRow, StateRow
 from kassay.experiments.sources.text_lines import Line
+from kassay.reference.documents.csv_writer import is_number
 from kassay.reference.documents.input_files import (
     as_array,
     as_object,
@@ -41,7 +41,7 @@ from kassay.reference.model.errors import InputError
 _CONSUMER_URL = re.compile(r"(/kafka/(?P<cluster>[^/?]+))?/consumer/(?P<group>[^/?]+)")
 
 
-def read_rest_resource(document: JsonFields, *, line: int) -> DocumentRows:
+def read_rest_resource(document: JsonFields, line: int) -> DocumentRows:
     """Read a REST Proxy response that contains one resource or a list of resources."""
     kind, resources = document.text("kind"), [document]
     if kind in set(Kind):
@@ -82,7 +82,7 @@ def _require_single_page(document: JsonFields) -> None:
         )
 
 
-def read_burrow_lag(document: JsonFields, *, line: int) -> DocumentRows:
+def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
     """Read Burrow's response about the lag of a consumer group.
 
     Burrow shows the owner's host and, in newer releases, its client id. It has no member ids.
@@ -105,7 +105,7 @@ def read_burrow_lag(document: JsonFields, *, line: int) -> DocumentRows:
     return replace(_document(rows), cluster=status.optional_text("cluster"))
 
 
-def read_burrow_consumer(document: JsonFields, *, line: int) -> DocumentRows:
+def read_burrow_consumer(document: JsonFields, line: int) -> DocumentRows:
     """Read Burrow's response with the details of a consumer group: partitions per topic."""
     url = document.inner("request").text("url")
     match = _CONSUMER_URL.search(url)
@@ -148,7 +148,7 @@ def _burrow_row(one: JsonFields, group: str, topic: str, number: int, line: int)
     )
 
 
-def read_metricbeat_event(document: JsonFields, *, line: int) -> DocumentRows:
+def read_metricbeat_event(document: JsonFields, line: int) -> DocumentRows:
     """Convert one Metricbeat event, which describes one partition, to an offset row."""
     kafka = document.inner("kafka")
     group = kafka.inner("consumergroup")
@@ -298,15 +298,6 @@ def _metric_with(labels: Mapping[str, str]) -> str | None:
     return next((name for name, keys in _LAGS.items() if set(keys) <= labels.keys()), None)
 
 
-def is_number(text: str) -> bool:
-    """Return whether a text is a number in float notation, or NaN."""
-    try:
-        Decimal(text)
-    except InvalidOperation:
-        return False
-    return True
-
-
 def _content(sample: _Sample) -> DocumentRows:
     cluster = next((sample.labels[key] for key in _CLUSTERS if sample.labels.get(key)), None)
     if sample.metric in (_TOPIC, _PARTITIONS):
@@ -369,27 +360,9 @@ _TOPIC_LINE = re.compile(
 )
 _COUNT_LABEL = "PartitionCount:"
 _TOPIC_PARTITION = re.compile(r"Topic: ?[a-zA-Z0-9._-]+\s+Partition: ?\d+\s.*")
-_PARTITION = re.compile(r"Topic: ?[a-zA-Z0-9._-]+\s+Partition: ?\d+\s.*")
-_MESSAGES = re.compile(
-    r"Querying brokers for log directories information|"
-    r"Received log directory information from brokers? .*|"
-    r"(Error: |Warning: )?(Share|Streams) group '.*' (has no active members|does not exist)\.?|"
-    r"Current partition replica assignment|Proposed partition reassignment configuration|"
-    r"Save this to use as the --reassignment-json-file option during rollback|"
-    r"Successfully started partition reassignments? .*|Status of partition reassignment:|"
-    r"Reassignment of partition \S+ .*|Warning: You must run --verify periodically.*|"
-    r"The (inter-broker|replica-alter-dir) throttle limit was set to .*"
-)
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 _GENERATED = "Proposed partition reassignment configuration"
 _JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)')
-
-
-class _Reader(Protocol):
-    """Function that reads the JSON object of a tool."""
-
-    def __call__(self, document: JsonFields, *, line: int) -> DocumentRows:
-        """Return the content of a document that starts in a line."""
 
 
 def read_tool_line(line: Line, *, name: str) -> FoundText | None:
@@ -483,21 +456,18 @@ def _read_value(
         return _prometheus_series(document, line, name=name), "Prometheus"
     if "version" in table and ("partitions" in table or "topics" in table):
         return [_reassignment(document, is_complete=is_complete)], "kafka-reassign-partitions.sh"
-    for is_document, read, rule in _DOCUMENTS:
-        if is_document(table):
-            return [read(document, line=line)], rule
+    kafka = table.get("kafka")
+    is_other = "kafka" in table and not (isinstance(kafka, dict) and "consumergroup" in kafka)
+    for needed, read, rule in _DOCUMENTS:
+        if needed <= table.keys() and not (is_other and "kafka" in needed):
+            return [read(document, line)], rule
     keys = ", ".join(map(repr, list(table)[:5]))
     raise UnknownFormatError(
         f"{where}: not the JSON output of a supported tool; its first keys: {keys}"
     )
 
 
-def _is_event(table: Mapping[str, object]) -> bool:
-    kafka = table.get("kafka")
-    return isinstance(kafka, dict) and "consumergroup" in kafka
-
-
-def _kcat_metadata(document: JsonFields) -> DocumentRows:
+def _kcat_metadata(document: JsonFields, _line: int) -> DocumentRows:
     """Read partition counts from the output of ``kcat -L -J``, which has the key ``topics``."""
     counts: Counts = {}
     for topic in document.each("topics"):
@@ -511,7 +481,7 @@ def _kcat_metadata(document: JsonFields) -> DocumentRows:
     return DocumentRows(partition_counts=counts)
 
 
-def _log_dirs(document: JsonFields) -> DocumentRows:
+def _log_dirs(document: JsonFields, _line: int) -> DocumentRows:
     """Read the size of each partition, in bytes, from the output of ``kafka-log-dirs.sh``.
 
     The size of a partition is the size of its largest replica, because the tool does not show
@@ -560,27 +530,15 @@ def _reassignment(document: JsonFields, *, is_complete: bool) -> DocumentRows:
     return DocumentRows(partition_counts=counts)
 
 
-_DOCUMENTS: tuple[tuple[Callable[[Mapping[str, object]], bool], _Reader, str], ...] = (
-    (lambda table: "kind" in table, read_rest_resource, "REST Proxy"),
-    (lambda table: table.keys() >= {"status", "error"}, read_burrow_lag, "Burrow: lag"),
-    (
-        lambda table: table.keys() >= {"topics", "error", "request"},
-        read_burrow_consumer,
-        "Burrow: consumer",
-    ),
-    (_is_event, read_metricbeat_event, "Metricbeat"),
-    (
-        lambda table: table.keys() >= {"topics", "brokers"},
-        lambda document, **_: _kcat_metadata(document),
-        "kcat -L -J",
-    ),
-    (
-        lambda table: "brokers" in table,
-        lambda document, **_: _log_dirs(document),
-        "kafka-log-dirs.sh",
-    ),
+_DOCUMENTS: tuple[tuple[frozenset[str], Callable[[JsonFields, int], DocumentRows], str], ...] = (
+    (frozenset({"kind"}), read_rest_resource, "REST Proxy"),
+    (frozenset({"status", "error"}), read_burrow_lag, "Burrow: lag"),
+    (frozenset({"topics", "error", "request"}), read_burrow_consumer, "Burrow: consumer"),
+    (frozenset({"kafka"}), read_metricbeat_event, "Metricbeat"),
+    (frozenset({"topics", "brokers"}), _kcat_metadata, "kcat -L -J"),
+    (frozenset({"brokers"}), _log_dirs, "kafka-log-dirs.sh"),
 )
-"""Test whether a JSON object is of a tool, its reader, and the name of the tool."""
+"""Keys of a JSON object of a tool, its reader, and the name of the tool."""
 
 
 class UnknownFormatError(InputError):

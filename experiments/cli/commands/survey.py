@@ -37,7 +37,7 @@ from kassay.experiments.cli.output import (
     without_control_characters,
 )
 from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.history.prometheus_metrics import SURVEY_METRICS, metrics_text
+from kassay.experiments.history.prometheus_metrics import metrics_text
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.render_plan import PLAN_PAGE, to_json, write_plan
@@ -163,7 +163,7 @@ def survey(
     survey_all = partial(_survey, options, groups, documents, others, histories)
     result = call_interruptibly(survey_all, lost="no group is surveyed")
     if options.metrics is not None:
-        write_text(options.metrics, metrics_text(result.metric_rows(), SURVEY_METRICS))
+        write_text(options.metrics, metrics_text(result.metric_rows()))
     _print_survey(result, options.output_format)
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)

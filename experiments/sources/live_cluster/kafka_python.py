@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import new_class
 from typing import Any
 
 from kassay.experiments.sources.live_cluster.cluster_interface import (
@@ -167,41 +168,22 @@ def groups_by_coordinator(manager: Any, names: Sequence[str]) -> dict[int, list[
     return groups
 
 
-_REQUESTS: dict[Kind, Any] = {}
-_RESPONSES: dict[Kind, Any] = {}
-if ApiMessage is not None:
+_KINDS = {Kind.CONSUMER: "Consumer", Kind.SHARE: "Share", Kind.STREAMS_GROUP: "Streams"}
+"""Start of the names of the messages, which have the API keys 69, 77 and 89."""
+
+
+def _messages(form: str) -> dict[Kind, Any]:
+    """Return the class of the requests or responses per kind; empty without kafka-python 3."""
     with warnings.catch_warnings():
         # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
         warnings.simplefilter("ignore", DeprecationWarning)
+        return {
+            kind: new_class(f"{name}GroupDescribe{form}", (ApiMessage,), {"load_json": __package__})
+            for kind, name in (_KINDS if ApiMessage is not None else {}).items()
+        }
 
-        class ConsumerGroupDescribeRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
-            """Request with API key 69."""
 
-        class ConsumerGroupDescribeResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
-            """Response to the request with API key 69."""
-
-        class ShareGroupDescribeRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
-            """Request with API key 77."""
-
-        class ShareGroupDescribeResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
-            """Response to the request with API key 77."""
-
-        class StreamsGroupDescribeRequest(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
-            """Request with API key 89."""
-
-        class StreamsGroupDescribeResponse(ApiMessage, load_json=__package__):  # type: ignore[call-arg,misc]
-            """Response to the request with API key 89."""
-
-    _REQUESTS = {
-        Kind.CONSUMER: ConsumerGroupDescribeRequest,
-        Kind.SHARE: ShareGroupDescribeRequest,
-        Kind.STREAMS_GROUP: StreamsGroupDescribeRequest,
-    }
-    _RESPONSES = {
-        Kind.CONSUMER: ConsumerGroupDescribeResponse,
-        Kind.SHARE: ShareGroupDescribeResponse,
-        Kind.STREAMS_GROUP: StreamsGroupDescribeResponse,
-    }
+_REQUESTS, RESPONSES = _messages("Request"), _messages("Response")
 
 
 def describe_groups_of_kind(
@@ -235,9 +217,9 @@ def request_of(kind: Kind, names: Sequence[str]) -> Any:
 
 def decode_description(kind: Kind, data: bytes, *, version: int) -> dict[str, Mapping[str, Any]]:
     """Decode the body of a response that describes groups of a kind."""
-    if kind not in _RESPONSES:
+    if kind not in RESPONSES:
         raise UnreadableDescriptionError("kafka-python 3 is not installed")
-    return _groups(_RESPONSES[kind].decode(data, version=version).to_dict())
+    return _groups(RESPONSES[kind].decode(data, version=version).to_dict())
 
 
 def _groups(response: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -19,8 +19,7 @@ from kassay.experiments.sources.live_cluster.cluster_interface import (
     ThreadMember,
 )
 from kassay.experiments.sources.live_cluster.kafka_python import (
-    ShareGroupDescribeResponse,
-    StreamsGroupDescribeResponse,
+    RESPONSES,
     UnreadableDescriptionError,
     decode_description,
 )
@@ -102,11 +101,8 @@ STREAMS = {
     "authorized_operations": 0,
 }
 PROCESS = UUID(int=5)
-RESPONSES = {
-    Kind.SHARE: (ShareGroupDescribeResponse, 1),
-    Kind.STREAMS_GROUP: (StreamsGroupDescribeResponse, 0),
-}
-"""Response and its version."""
+VERSIONS = {Kind.SHARE: 1, Kind.STREAMS_GROUP: 0}
+"""Version of the response."""
 
 
 def fields(value: Any) -> Any:
@@ -126,9 +122,9 @@ class KindTables(Tables):
     def describe_groups(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         if not self.descriptions:
             raise UnreadableDescriptionError("kafka-python 3 is not installed")
-        answer, version = RESPONSES[kind]
+        version = VERSIONS[kind]
         found = [fields(self.descriptions[name]) for name in groups if name in self.descriptions]
-        data = answer(throttle_time_ms=0, groups=found).encode(version=version)
+        data = RESPONSES[kind](throttle_time_ms=0, groups=found).encode(version=version)
         return decode_description(kind, bytes(data), version=version)
 
     def thread_members(self, group: str) -> list[ThreadMember]:
