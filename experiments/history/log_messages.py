@@ -111,11 +111,6 @@ def _rules() -> dict[str, _Rules]:
 
 
 _SECTIONS = _rules()
-_CLASSIC_COORDINATOR, _NEW_COORDINATOR = (
-    _SECTIONS["classic coordinator"],
-    _SECTIONS["new coordinator"],
-)
-_JAVA_CLIENT, _LIBRDKAFKA = _SECTIONS["java client"], _SECTIONS["librdkafka"]
 _CLASSIC = {"protocol": "classic"}
 
 _BROKER, _JAVA, _NATIVE = b"[GroupCoordinator ", b"[Consumer ", b"#consumer-"
@@ -289,13 +284,11 @@ def _message_of(line: bytes) -> _Message | None:
         if prefix is None:
             return None
         fields = {name: value for name, value in prefix.groupdict().items() if value is not None}
-        return _Message(_decoded(line[end + 2 :]), _JAVA_CLIENT, start, fields)
+        return _Message(_decoded(line[end + 2 :]), _SECTIONS["java client"], start, fields)
     handle = _HANDLE.search(line) if _NATIVE in line else None
     if handle is not None:
-        text = _decoded(line[handle.end() :])
-        return _Message(
-            text, _LIBRDKAFKA, handle.start(), {"client": handle[1].decode(errors="replace")}
-        )
+        text, client = _decoded(line[handle.end() :]), handle[1].decode(errors="replace")
+        return _Message(text, _SECTIONS["librdkafka"], handle.start(), {"client": client})
     return None
 
 
@@ -308,8 +301,9 @@ def _coordinator_message(line: bytes, start: int) -> _Message | None:
     if match is not None:
         ids = {name: value for name, value in match.groupdict().items() if value is not None}
         fields = {name: value.decode(errors="replace") for name, value in ids.items()}
-        return _Message(_decoded(text[match.end() :]), _NEW_COORDINATOR, start, fields)
-    return _Message(_decoded(text), _CLASSIC_COORDINATOR, start, _CLASSIC)
+        rules = _SECTIONS["new coordinator"]
+        return _Message(_decoded(text[match.end() :]), rules, start, fields)
+    return _Message(_decoded(text), _SECTIONS["classic coordinator"], start, _CLASSIC)
 
 
 def _decoded(text: bytes) -> str:

@@ -318,7 +318,8 @@ class RebalanceLog:
     def _change(self, event: LogEvent) -> None:
         one = self._open
         last = next(reversed(self._recent.values()), None)
-        if one is None and last is not None and _is_known(event, last):
+        has_left = event.kind is LogEventKind.LEFT  # in the last rebalance, as its reason states
+        if one is None and last and has_left and event.member in (*last.left, *last.timed_out):
             last.session_timeout = event.session_timeout or last.session_timeout
         elif one is None or one.is_stabilized:
             self._add_change(event)
@@ -534,11 +535,6 @@ def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:
     return False
 
 
-def _is_known(event: LogEvent, last: LogRebalance) -> bool:
-    """Return whether a member has left in the last rebalance, as its reason states."""
-    return event.kind is LogEventKind.LEFT and event.member in (*last.left, *last.timed_out)
-
-
 def _is_without_rebalance(event: LogEvent, one: LogRebalance) -> bool:
     """Return whether a static member restarted before a rebalance, and did not cause it."""
     stated = (Cause.STATIC_MEMBER, Cause.PROTOCOL)
@@ -589,9 +585,8 @@ def rebalances_of_log(events: Iterable[LogEvent]) -> Iterator[LogRebalance]:
     """
     groups: dict[str, RebalanceLog] = {}
     for event in events:
-        log = groups.get(event.group)
-        if log is None:
-            log = groups[event.group] = RebalanceLog(event.group)
-        yield from log.add(event)
+        if event.group not in groups:
+            groups[event.group] = RebalanceLog(event.group)
+        yield from groups[event.group].add(event)
     for log in groups.values():
         yield from log.flush()

@@ -338,18 +338,13 @@ def load_metadata(path: Path | None) -> DocumentRows:
     """Read partition counts of topics from the output of a supported tool, if a file is given."""
     if path is None:
         return NO_ROWS
-    content = _content(path)
-    if not (content.partition_counts or content.minimum_counts):
-        raise InputError(f"{path}: the file contains no partition counts of topics")
-    return content
-
-
-def _content(path: Path) -> DocumentRows:
-    """Read a file completely, and return the partition counts and sizes in it."""
     read = read_capture(read_text(path), name=str(path))
     if read.account.problems:
         raise read.account.error(read.account.problems[0])
-    return merge_rows(read.contents, str(path))
+    content = merge_rows(read.contents, str(path))
+    if not (content.partition_counts or content.minimum_counts):
+        raise InputError(f"{path}: the file contains no partition counts of topics")
+    return content
 
 
 def imported_group(

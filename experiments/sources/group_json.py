@@ -133,11 +133,11 @@ def read_group_json(value: object, where: str, *, line: int) -> list[DocumentRow
         raise InputError(f"{where}: expected an object, got {format_value(value)}")
     node = _Node(value, where)
     if node.has("groups"):
-        groups = [one for each in node.each("groups") for one in _group(each, line)]
+        groups = [_group(each, line) for each in node.each("groups")]
         node.check()
         return groups
     if node.has("group") or "id" in node.table:
-        return _group(node, line)
+        return [_group(node, line)]
     return [
         one
         for key, each in value.items()
@@ -145,7 +145,7 @@ def read_group_json(value: object, where: str, *, line: int) -> list[DocumentRow
     ]
 
 
-def _group(node: _Node, line: int) -> list[DocumentRows]:
+def _group(node: _Node, line: int) -> DocumentRows:
     """Return the rows of a group, or of one member or partition that names its group."""
     inner = node.get("group", Mapping)
     if inner is not None:  # {"Group": {"Name": "orders", "ProtocolType": "consumer"}}
@@ -160,13 +160,11 @@ def _group(node: _Node, line: int) -> list[DocumentRows]:
         raise InputError(f"{node.where}: group {group!r} has type {kind!r}, not consumer")
     cluster = node.text("cluster")
     if node.has("topic", "partition"):
-        rows = DocumentRows(offsets=[_offset(node, group, None, line)], cluster=cluster)
+        offset = _offset(node, group, None, line)
         node.check()
-        return [rows]
+        return DocumentRows(offsets=[offset], cluster=cluster)
     if node.has("consumer") and not node.has("members"):
-        rows = DocumentRows(members=[_member(node, group, line)], cluster=cluster)
-        node.check()
-        return [rows]
+        return DocumentRows(members=[_member(node, group, line)], cluster=cluster)
     members = [_member(one, group, line) for one in node.each("members")]
     stated = node.number("members") if not members else None
     offsets = [row for one in _topics(node) for row in _offsets(one, group, line)]
@@ -180,7 +178,6 @@ def _group(node: _Node, line: int) -> list[DocumentRows]:
         epoch=node.number("group_epoch"),
     )
     node.check()
-    identified = [one for one in members if one.consumer_id]
     by_client = [
         OffsetRow(line, group, topic, number, owner=f"{one.client_id}_{one.host or ''}")
         for one in members
@@ -195,15 +192,13 @@ def _group(node: _Node, line: int) -> list[DocumentRows]:
     if by_client:  # without member ids, and therefore without a count of them
         state = StateRow(line, group, state.state, strategy=state.strategy)
     shows = bool(by_client) or any(row.consumer_id or row.host for row in offsets)
-    return [
-        DocumentRows(
-            offsets=[*by_client, *offsets],
-            members=identified,
-            states=[state],
-            shows_owners=shows,
-            cluster=cluster,
-        )
-    ]
+    return DocumentRows(
+        offsets=[*by_client, *offsets],
+        members=[one for one in members if one.consumer_id],
+        states=[state],
+        shows_owners=shows,
+        cluster=cluster,
+    )
 
 
 def _topics(node: _Node) -> Iterator[_Node]:

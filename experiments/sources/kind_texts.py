@@ -136,9 +136,7 @@ def document_of_rows(
                 name: {"partitions": count, "stateful": True}
                 for name, count in sorted(counts.items())
             },
-            "members": [
-                {"id": row.member, "process": row.process, **_roles(row.assigned)} for row in rows
-            ],
+            "members": [{"id": row.member, "process": row.process, **row.assigned} for row in rows],
         }
     )
 
@@ -175,10 +173,6 @@ def _share_group_of_rows(
         counts[name] = known[name]
     content = {"kind": str(Kind.SHARE), "id": group, "notes": notes, "topics": counts}
     return checked_document({**content, "members": members})
-
-
-def _roles(assigned: Mapping[str, Mapping[str, list[int]]]) -> dict[str, Any]:
-    return {role: dict(assigned[role]) for role in ROLES}
 
 
 def _highest(lists: Iterable[Mapping[str, Sequence[int]]]) -> dict[str, int]:

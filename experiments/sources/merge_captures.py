@@ -395,13 +395,14 @@ def _add_table(
                 _add_row(group, row, f"{capture.name}:{row.line}")
             except InputError as error:
                 group.error = group.error or str(error)
-            if isinstance(row, OffsetRow) and {"CONSUMER-ID", "HOST"} <= set(table.columns):
-                _add_unowned(group, row)
-
-
-def _add_unowned(group: ObservedGroup, row: OffsetRow) -> None:
-    if row.consumer_id is None and row.topic is not None and row.partition is not None:
-        group.unowned.add((row.topic, row.partition))
+            if (
+                isinstance(row, OffsetRow)
+                and {"CONSUMER-ID", "HOST"} <= set(table.columns)
+                and row.consumer_id is None
+                and row.topic is not None
+                and row.partition is not None
+            ):
+                group.unowned.add((row.topic, row.partition))
 
 
 def _add_row(group: ObservedGroup, row: DescribedRow, where: str) -> None:

@@ -546,7 +546,9 @@ class _Reader:
         named = [group for group in groups if group and line.text.strip().startswith(f"{group} ")]
         if table is None:
             message = UNKNOWN_LINE
-        elif table.header.kind is TableKind.STREAMS and "ASSIGNMENTS" in _by_position(table, line):
+        elif table.header.kind is TableKind.STREAMS and len(line.text.split()) > (
+            table.header.names.index("ASSIGNMENTS")
+        ):
             message = "the assignment is cut or has an unknown form"
         elif table.header.is_csv:
             message = csv_row_problem(line.text, table.header)
@@ -611,11 +613,6 @@ def _header_problem(text: str) -> str:
     if unknown is not None:
         return f"unknown column {unknown!r} in the header of a table"
     return "the header of a table is truncated or has an unknown layout"
-
-
-def _by_position(table: OpenTable, line: Line) -> Mapping[str, str]:
-    """Return the words of a line by the columns of its table."""
-    return dict(zip(table.header.names, line.text.split(), strict=False))
 
 
 def _runs(waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
