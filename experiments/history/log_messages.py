@@ -397,11 +397,7 @@ class _Clock:
 
 def _day_ms(hour: bytes, minute: bytes, second: bytes | None, fraction: bytes | None) -> int:
     seconds = int(hour) * 3600 + int(minute) * 60 + int(second or 0)
-    return seconds * 1000 + _milliseconds(fraction)
-
-
-def _milliseconds(fraction: bytes | None) -> int:
-    return int(fraction[:3].ljust(3, b"0")) if fraction else 0
+    return seconds * 1000 + int((fraction or b"0")[:3].ljust(3, b"0"))
 
 
 def _offset_ms(zone: bytes | None) -> int:

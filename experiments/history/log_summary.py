@@ -170,7 +170,8 @@ class GroupLogSummary:
                 {
                     "cause": str(cause),
                     "rebalances": count.rebalances,
-                    "text": _cause_text(cause, count, self._rebalances),
+                    "text": f"{count.rebalances} of {self._rebalances} rebalances: "
+                    f"{_TEXTS[cause]}{_most(count)}.",
                     "members": dict(count.clients.most_common(_SHOWN_LINES)),
                     "lines": _line_records(count.lines),
                 }
@@ -222,10 +223,6 @@ _TEXTS = dict(entries_of_causes("text"))
 _SETTINGS = dict(entries_of_causes("setting"))
 _CHANGES = dict(entries_of_causes("change"))
 """Sentence about a cause, and setting and sentence of the change that helps against it."""
-
-
-def _cause_text(cause: Cause, count: _Rebalances, total: int) -> str:
-    return f"{count.rebalances} of {total} rebalances: {_TEXTS[cause]}{_most(count)}."
 
 
 def _most(count: _Rebalances) -> str:

@@ -389,7 +389,10 @@ def _recommendation(found: list[StreamsForecast]) -> str:
     """
     now = found[0]
     candidates = [one for one in found if one.settings[_STANDBYS] == now.settings[_STANDBYS]]
-    best = min(candidates, key=lambda one: tuple(map(sum, zip(*_sizes(one), strict=True))))
+    best = min(
+        candidates,
+        key=lambda one: tuple(map(sum, zip(*map(_size, one.events.values()), strict=True))),
+    )
     join, before = best.events["join"], now.events["join"]
     fewest = "" if join.fewest_moves is None else f" ({join.fewest_moves} suffice)"
     moves = f"moves {join.state_moves} tasks with state{fewest}"
@@ -430,10 +433,6 @@ def _difference(now: StreamsForecast, other: StreamsForecast) -> str:
         if parts:
             events.append(f"a {name} has {', '.join(parts)}")
     return f"With {changes}, {'; '.join(events) or 'no event has another cost'}."
-
-
-def _sizes(forecast: StreamsForecast) -> Iterator[tuple[float, ...]]:
-    return map(_size, forecast.events.values())
 
 
 def _event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:

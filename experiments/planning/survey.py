@@ -663,13 +663,9 @@ def survey_csv(survey: Survey) -> str:
             group.state or "",
             group.cause or "",
             group.remarks,
-            *map(_cell, values),
+            *(f"{float(one):.4f}" if isinstance(one, Fraction) else one for one in values),
         )
         for rank, group in enumerate(survey.groups, 1)
         for values in [group.values().values()]
     )
     return write_csv(_COLUMNS, rows)
-
-
-def _cell(value: Fraction | float | None) -> object:
-    return f"{float(value):.4f}" if isinstance(value, Fraction) else value

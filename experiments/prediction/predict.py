@@ -174,11 +174,6 @@ class Prediction:
         """Return the most frequent assignment after the last event, by the names of members."""
         return Assignment(dict(self._finals.most_common(1)[0][0]))
 
-    @property
-    def final_share(self) -> float:
-        """Return the share of the samples that end with the most frequent assignment."""
-        return self._finals.most_common(1)[0][1] / self.samples
-
     @cached_property
     def stopped_members(self) -> dict[str, int]:
         """Return the reasons for which members end, with the number of samples."""

@@ -273,11 +273,8 @@ def _hide_log_messages() -> None:
     """Hide the stack traces of PySpark if the Java process dies or Ctrl-C ends a call."""
     AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(_is_not_from_py4j)
-
-
-def _is_not_from_py4j(record: logging.LogRecord) -> bool:
-    return record.module not in ("clientserver", "java_gateway")
+    modules = ("clientserver", "java_gateway")
+    logging.getLogger().addFilter(lambda record: record.module not in modules)
 
 
 @contextmanager
