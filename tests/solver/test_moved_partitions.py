@@ -9,6 +9,7 @@ import pytest
 
 from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import NO_OWNER
+from kassay.solver.constraints import MaxMoves
 from kassay.solver.cpsat import level_search
 from kassay.solver.cpsat.level_search import MovedPartitionsModel
 from kassay.solver.cpsat.model import SearchResult
@@ -44,6 +45,17 @@ def test_each_level_under_any_constraints_agrees_with_brute_force(seed):
             assert found.placement is not None
             assert found.bound == case.minimum[index]
             limits.append((level, case.minimum[index]))
+
+
+def test_a_hint_that_violates_a_constraint_does_not_bound_the_values():
+    owned = [("t", number) for number in range(4)]
+    group = Group((Topic("t", 4),), (Member("c0", ("t",), owned=owned), Member("c1", ("t",))))
+    model = MovedPartitionsModel(build_problem(group), (MaxMoves(0),))
+    balanced = np.array([0, 0, 1, 1], dtype=np.int32)
+    found = model.minimise(Imbalance("sum_of_squares"), [], budget=_budget(), hint=balanced)
+    assert (found.infeasible, found.bound) == (False, 16)
+    assert found.placement is not None
+    assert not found.placement.any()
 
 
 def _heavy_group(seed: int, bits: int) -> Group:
