@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kassay.experiments.cli import COMMAND_GROUPS, app
+from kassay.experiments.cli import COMMAND_GROUPS, COMMANDS, app
 from kassay.experiments.implementations import installation
 from kassay.experiments.planning.forecast import load_planned_events
 from kassay.experiments.simulation.script import parse_script
@@ -150,10 +150,15 @@ def test_console_and_python_blocks_contain_a_command_or_an_example(page):
 
 
 def test_the_command_reference_is_the_help_of_the_commands():
-    message = "run: make commands"
-    assert (
-        write_command_reference.PAGE.read_text(encoding="utf-8") == write_command_reference.page()
-    ), message
+    page = write_command_reference.page()
+    assert write_command_reference.PAGE.read_text(encoding="utf-8") == page, "run: make commands"
+    shared, *sections = page.split("\n## ")[1:]
+    for name, section in zip(COMMANDS, sections, strict=True):
+        for param in typer.main.get_command(app).get_command(None, name).load().params:
+            shown = param.metavar if param.param_type_name == "argument" else param.opts[0]
+            assert f"`{shown}`" in section, name
+            assert f"| `{shown}`" in section + shared
+            assert param.help in section + shared
 
 
 def test_group_documents_and_scripts_are_valid(tmp_path):
