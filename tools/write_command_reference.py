@@ -33,7 +33,7 @@ _SHARED = """\
 After "Also", each command names its options of this table, and its default in brackets if it
 differs from the default here.
 """
-_TABLE = "| argument or option | default | meaning |\n|---|---|---|"
+_TABLE = "| name | default | meaning |\n|---|---|---|"
 _MIN_COMMANDS = 3
 """Minimum number of commands with the same option, for a row in the table at the start."""
 

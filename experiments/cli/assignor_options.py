@@ -63,11 +63,11 @@ def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(known))
 
 
+_REPEATABLE = "Kafka assignor, repeatable in compare and study"
 _FURTHER = (
     "an assignor of an installed library, such as kafka-clients@2.4.0:sticky (see `kassay "
-    "libraries`); a custom assignor: python:MODULE:FUNCTION, where MODULE is a module name or a "
-    ".py file, or cmd:COMMAND. The time limit per group is 10 seconds, or that of the name, such "
-    "as python@30s:MODULE:FUNCTION."
+    "libraries`); a custom assignor: python:MODULE:FUNCTION, with a module name or a .py file, or "
+    "cmd:COMMAND. The time limit per group is 10 seconds, or as in python@30s:MODULE:FUNCTION."
 )
 
 
@@ -86,14 +86,14 @@ def assignor_option(
 
 def required_assignor() -> Any:
     """Declare the one assignor, of any kind of documents, that a command requires."""
-    return assignor_option(of_each_kind=True, default=REQUIRED)
+    return assignor_option(text=_REPEATABLE, of_each_kind=True, default=REQUIRED)
 
 
 def assignors_option() -> Any:
     """Declare the assignors of a comparison; `assignors_of_one_kind` checks them."""
     return option(
         None,
-        f"Kafka assignor, repeatable: {', '.join([*ASSIGNORS, *KIND_PORTS])}; {_FURTHER}",
+        f"{_REPEATABLE}: {', '.join([*ASSIGNORS, *KIND_PORTS])}; {_FURTHER}",
         metavar="NAME",
         show_default="all but legacy-range and legacy-roundrobin",
     )

@@ -171,8 +171,8 @@ def forecast(
 
     The recommendation compares the maximum loads, then the cost of the change and of the restarts
     of four weeks, see --minimise and --restarts-per-week, then the time in which the whole group
-    stands still. Values with overlapping intervals are equal, and a configuration is changed only
-    if the change improves a value.
+    stands still. A value is lower if it is so in three of four samples, and a configuration is
+    changed only if the change improves a value.
 
     With --events, each event is a row, and the last row has the fewest possible moves over all of
     them. Exits with 1 if no assignment of a changed group is found within the capacities and the

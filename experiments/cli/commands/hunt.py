@@ -84,7 +84,7 @@ class HuntOptions:
     assignor: str = required_assignor()
     family: list[str] | None = option(
         None,
-        f"Family of groups to search, repeatable: {', '.join(_FAMILIES)}.",
+        f"Family of groups to search, repeatable: {EXHAUSTIVE}, or a family of `kassay study`.",
         callback=known_names("family", _FAMILIES),
         show_default=f"{EXHAUSTIVE}, or all of the kind of the assignor",
     )
