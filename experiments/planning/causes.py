@@ -161,12 +161,12 @@ def _library_claims(given: Evidence) -> str | None:
         return None
     contested = ownership(given.group).contested
     if contested:
-        first = contested[0]
-        other = next(one for one in contested[1:] if one[1:3] == first[1:3])
+        _, topic, number, _ = contested[0]
+        claims = [one for one in given.group.members if (topic, number) in one.owned]
+        first, other = sorted(claims, key=lambda one: -one.generation)[:2]
         return (
-            f"{first.member} and {other.member} both claim {first.topic}-{first.partition} in one "
-            "generation: the claims of a client library are wrong, and assignors ignore such "
-            "claims."
+            f"{first.id} and {other.id} both claim {topic}-{number} in one generation: the claims "
+            "of a client library are wrong, and assignors ignore such claims."
         )
     names = given.own.libraries
     goal = ASSIGNORS[given.port].goal if given.port is not None else None

@@ -262,9 +262,10 @@ def test_a_library_whose_own_assignor_fails_is_the_cause():
     assert cause_of(group, outcomes=(replace(failed, ending="ok"),)).kind == "contradiction"
 
 
-def test_two_claims_of_one_partition_are_the_cause():
-    group = named("sticky", {"t": 4}, equal(2, "t"), {"m0": {"t": range(4)}, "m1": {"t": [0]}})
-    cause = cause_of(group)
+@pytest.mark.parametrize("other", ["t", ""], ids=["subscribed", "not-subscribed"])
+def test_two_claims_of_one_partition_are_the_cause(other):
+    owned = {"m0": {"t": range(4)}, "m1": {"t": [0]}}
+    cause = cause_of(named("sticky", {"t": 4}, {"m0": "t", "m1": other}, owned))
     assert cause.kind == "library-claims"
     assert cause.text.startswith("m0 and m1 both claim t-0 in one generation:")
 
