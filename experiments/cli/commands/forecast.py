@@ -38,6 +38,7 @@ from kassay.experiments.prediction.events import RollingRestart
 from kassay.experiments.prediction.predict import interval_text
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.group import Group
+from kassay.reference.model.group_remarks import condition
 from kassay.solver.limits import SearchBudget
 from kassay.solver.solution import Status
 
@@ -171,8 +172,8 @@ def forecast(
 
     The recommendation compares the maximum loads, then the cost of the change and of the restarts
     of four weeks, see --minimise and --restarts-per-week, then the time in which the whole group
-    stands still. A value is lower if it is so in three of four samples, and a configuration is
-    changed only if the change improves a value.
+    stands still. A value is lower than another one if it is lower in three of four samples. A
+    configuration is changed only if the change improves a value.
 
     With --events, each event is a row, and the last row has the fewest possible moves over all of
     them. Exits with 1 if no assignment of a changed group is found within the capacities and the
@@ -338,14 +339,13 @@ def _notes(
     if best["configuration"] is not None and options.output_format is Format.TABLE:
         name, size, reason = best.values()
         samples = record["forecasts"][0]["samples"]
+        assumed = condition(group, with_racks=True)
         yield (
-            f"{group.id}: recommended: {name}, {size} at once: {reason} ({samples} samples per "
-            "configuration)"
+            f"{group.id}: recommended{f' if {assumed}' if assumed else ''}: {name}, {size} at "
+            f"once: {reason} ({samples} samples per configuration)"
         )
-        yield (
-            f"{group.id}: loads and moves per assignor in one rebalance: "
-            f"{_plan_command(group, source)}"
-        )
+        command = _plan_command(group, source)
+        yield f"{group.id}: loads and moves per assignor in one rebalance: {command}"
     if options.members and record["current"] is None:
         yield f"{group.label}: {best['reason']}"
     own = identify_assignor(group)

@@ -69,6 +69,7 @@ def test_each_command_prints_both_readings_if_they_differ(
     assert other["id"] == "g"
     table = kassay(command[0], file, *command[1:], "--format", "table")
     assert "(other)" in table.out
+    assert (f"recommended if {EQUAL}: " in table.err) == ("--current" in command)
     known = tmp_path / "known.jsonl"
     known.write_text(file.read_text().replace(', "assumed": ["topics"]', ""))
     assert (
