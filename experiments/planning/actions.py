@@ -413,8 +413,7 @@ def _further_partitions(
     All members with less than the maximum load must subscribe to the topic: then each new
     partition of the topic goes to such a member, and no partition moves.
     """
-    loads, maximum = planned.loads, makespan.value
-    total = sum(loads.values())
+    loads, maximum, total = planned.loads, makespan.value, sum(planned.loads.values())
     more = maximum * len(loads) - total
     if group.uniform_weight != 1 or makespan.gap or not total or more <= total // _UNEVEN:
         return
@@ -423,9 +422,10 @@ def _further_partitions(
     if not topics:
         return
     topic = max(topics, key=lambda one: (one.partitions, one.name))
+    who = "every member" if len(loads) == len(group.members) else "every member with a topic"
     yield RecommendedAction(
-        text=f"give topic {topic.name} {count_of(more, 'more partition')}: every member can then "
-        f"have {count_of(maximum, 'partition')} (keys move between partitions)",
+        text=f"give topic {topic.name} {count_of(more, 'more partition')}: {who} can then have "
+        f"{count_of(maximum, 'partition')} (keys move between partitions)",
         metrics=None,
         moves=None,
     )

@@ -121,6 +121,8 @@ def test_more_partitions_give_every_member_the_stated_number():
     group = sticky_group()
     text = "give topic t 2 more partitions: every member can then have 3 partitions"
     assert any(one.startswith(text) for one in texts(group))
+    idle = replace(group, members=(*group.members, Member(id="idle", subscription=())))
+    assert any("more partitions: every member with a topic can then" in one for one in texts(idle))
     topics = tuple(grown_topic(one, 7) if one.name == "t" else one for one in group.topics)
     grown = replace(group, topics=topics)
     assert set(solve(grown).assignment.counts().values()) == {3}
