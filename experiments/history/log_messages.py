@@ -22,6 +22,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kassay.reference.documents.input_files import read_data_file
+
 MAX_LINE = 16_384
 """Bytes of a line that are read; the names and reasons of messages are near the start."""
 
@@ -97,15 +99,14 @@ _Rules = dict[str, list[_Rule]]
 def _rules() -> dict[str, _Rules]:
     """Return the rules per section of the data file, by the first word of their messages."""
     sections: dict[str, _Rules] = {}
-    text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
-    for line in text.splitlines():
-        if line.startswith("["):
-            table = sections.setdefault(line.strip("[]"), {})
-        elif line and not line.startswith("# "):
-            kind, protocol, reason, pattern = line.split("\t")
+    for first, *others in read_data_file(Path(__file__).with_suffix(".txt")):
+        if not others:
+            table = sections.setdefault(first.strip("[]"), {})
+        else:
+            protocol, reason, pattern = others
             values = {"protocol": protocol, "reason": reason}
             fields = {name: value for name, value in values.items() if value != "-"}
-            rule = _Rule(LogEventKind(kind), re.compile(pattern, re.DOTALL), fields)
+            rule = _Rule(LogEventKind(first), re.compile(pattern, re.DOTALL), fields)
             table.setdefault(pattern.partition(" ")[0].replace("\\", ""), []).append(rule)
     return sections
 

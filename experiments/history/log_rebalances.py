@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kassay.experiments.history.log_messages import LogEvent, LogEventKind
+from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.model.group import Protocol
 
 _OPEN_GENERATIONS = 64
@@ -44,8 +45,7 @@ class Cause(StrEnum):
 
 def entries_of_causes(kind: str) -> list[tuple[Cause, str]]:
     """Return the causes with their patterns or texts of a kind, in the order of the data file."""
-    lines = Path(__file__).with_name("log_causes.txt").read_text(encoding="utf-8").splitlines()
-    entries = (line.split("\t") for line in lines if not line.startswith("# "))
+    entries = read_data_file(Path(__file__).with_name("log_causes.txt"))
     return [(Cause(cause), text) for each, cause, text in entries if each == kind]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kassay.experiments.sources.document_rows import DocumentRows
 from kassay.experiments.sources.table_rows import Notice, ParsedTable
-from kassay.reference.documents.input_files import error_at
+from kassay.reference.documents.input_files import error_at, read_data_file
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.errors import InputError
 
@@ -111,12 +111,7 @@ class ReadCapture:
 
 
 _NOISE_FORMS = [
-    (rule, re.compile(form))
-    for rule, _, form in (
-        line.partition("\t")
-        for line in Path(__file__).with_name("noise.txt").read_text("utf-8").splitlines()
-        if not line.startswith("# ")
-    )
+    (rule, re.compile(form)) for rule, form in read_data_file(Path(__file__).with_name("noise.txt"))
 ]
 _WORD = re.compile(r"[(\"'`*]*([a-z]{2,}('[a-z]+)?|a)[)\"'`*.,:;!?]*")
 _CAPITAL_WORD = re.compile(r"[(\"'`*]*([A-Za-z]{2,}('[a-z]+)?|[aAI])[)\"'`*.,:;!?]*")

@@ -13,17 +13,13 @@ from typing import Any
 
 from kassay.experiments.sources.document_rows import DocumentRows
 from kassay.experiments.sources.table_rows import Assignment, MemberRow, OffsetRow, StateRow
-from kassay.reference.documents.input_files import as_integer, as_text, format_value
+from kassay.reference.documents.input_files import as_integer, as_text, format_value, read_data_file
 from kassay.reference.model.errors import InputError
 from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION, Schema
 
 _NAMES = {
-    key: tuple(names.split())
-    for key, _, names in (
-        line.partition("\t")
-        for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
-    )
+    key: tuple(names.split()) for key, names in read_data_file(Path(__file__).with_suffix(".txt"))
 }
 _TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _FOREIGN = frozenset({"kind", "kafka"})

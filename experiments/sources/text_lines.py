@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kassay.reference.documents.input_files import read_data_file
+
 _LINE_END = re.compile(r"\r?\n|\r")
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]|\x1b[=>78]"
@@ -23,12 +25,7 @@ _LONE_DASH = re.compile(r"(?<!\S)[\u2012-\u2015\u2212](?!\S)")
 """Dash that an editor has put in place of a hyphen in a cell."""
 _HTML = re.compile(r"</?(pre|code|br|p|span|div)\b[^>\n]*>")
 _WRAPPERS = [
-    re.compile(form)
-    for _, _, form in (
-        line.partition("\t")
-        for line in Path(__file__).with_name("wrappers.txt").read_text("utf-8").splitlines()
-        if not line.startswith("# ")
-    )
+    re.compile(form) for _, form in read_data_file(Path(__file__).with_name("wrappers.txt"))
 ]
 
 

@@ -56,6 +56,12 @@ def without_gzip(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == GZIP_SUFFIX else path
 
 
+def read_data_file(path: Path) -> list[list[str]]:
+    """Return the lines of a data file of kassay as cells, separated by tabs, without comments."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if line and not line.startswith("# ")]
+
+
 @contextmanager
 def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.BufferedReader]:
     """Open a file or standard input (path `STDIN`) in binary mode, and decompress gzip.
