@@ -4,13 +4,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kassay.experiments.sources.table_rows import (
-    MemberRow,
-    OffsetRow,
-    ParsedTable,
-    StateRow,
-    TableKind,
-)
+from kassay.experiments.sources.table_headers import TableKind
+from kassay.experiments.sources.table_rows import MemberRow, OffsetRow, ParsedTable, StateRow
 from kassay.reference.documents.input_files import (
     as_array,
     as_integer,

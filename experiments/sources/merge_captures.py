@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from kassay.experiments.sources.account import ReadCapture
+from kassay.experiments.sources.table_headers import TableKind
 from kassay.experiments.sources.table_rows import (
     TOPIC,
     MemberRow,
@@ -15,7 +16,6 @@ from kassay.experiments.sources.table_rows import (
     OffsetRow,
     ParsedTable,
     StateRow,
-    TableKind,
     TableRow,
 )
 from kassay.reference.documents.input_files import error_at

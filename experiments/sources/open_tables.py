@@ -5,21 +5,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kassay.experiments.sources.account import Problem
-from kassay.experiments.sources.csv_tables import split_csv_row
 from kassay.experiments.sources.kind_texts import is_share_cell, read_tasks
 from kassay.experiments.sources.recognise_library import client_id_of
+from kassay.experiments.sources.table_headers import Header, TableKind
 from kassay.experiments.sources.table_rows import (
     FIELDS,
     Cells,
-    Header,
     MemberRow,
     OffsetRow,
     OtherRow,
     ParsedTable,
-    TableKind,
     TableRow,
     build_row,
-    matches_columns,
     split_row,
 )
 
@@ -47,7 +44,6 @@ class OpenTable:
     group: str | None
     rows: list[TableRow] = field(default_factory=list)
     cells: list[Cells] = field(default_factory=list)  # of the rows
-    is_wrapped: bool = False  # the header has several lines
     shifted: list[int] = field(default_factory=list)  # lines that start left of their column
     has_aligned: bool = False  # a row whose second cell stands below its name
 
@@ -55,12 +51,12 @@ class OpenTable:
         """Return the cells of a line, or None if the line is no row of this table."""
         if _MARK.match(text):
             return None
-        if self.header.is_csv:
-            return split_csv_row(text, self.header, matches_columns)
         if self.header.kind is TableKind.OTHER_OFFSETS:
             return None
-        cells = split_row(text, self.header, matches_columns)
-        if cells is None or _LOG_MESSAGE.search(cells[self.header.names[-1]]):
+        cells = split_row(text, self.header)
+        if cells is None or self.header.is_csv:
+            return cells
+        if _LOG_MESSAGE.search(cells[self.header.names[-1]]):
             return None
         if "ASSIGNMENTS" in cells and (
             read_tasks(cells["ASSIGNMENTS"]) is None

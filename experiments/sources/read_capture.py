@@ -20,7 +20,6 @@ from kassay.experiments.sources.account import (
     is_prose,
     noise_rule,
 )
-from kassay.experiments.sources.csv_tables import csv_row_problem, read_csv_header
 from kassay.experiments.sources.document_rows import DocumentRows, FoundText
 from kassay.experiments.sources.group_texts import READERS
 from kassay.experiments.sources.kind_texts import (
@@ -40,18 +39,14 @@ from kassay.experiments.sources.open_tables import (
     rows_after_damage,
     wrong_lag,
 )
-from kassay.experiments.sources.table_rows import (
-    KNOWN_COLUMNS,
-    Cells,
-    Header,
-    Notice,
-    OffsetRow,
+from kassay.experiments.sources.table_headers import (
+    MAX_PARTS,
     TableKind,
-    build_row,
-    header_names,
+    csv_row_problem,
     read_header,
     starts_table,
 )
+from kassay.experiments.sources.table_rows import Cells, Notice, OffsetRow, build_row
 from kassay.experiments.sources.text_lines import Line, clean_lines
 from kassay.experiments.sources.tool_documents import (
     UnknownFormatError,
@@ -90,8 +85,6 @@ _INDENTATION = 4
 """Number of blanks from which lines of a text are a code block."""
 _MAX_BROKEN = 200
 """Number of errors after which JSON values must stand in one line."""
-_MAX_PARTS = 6
-"""Maximum number of lines that a terminal makes of one row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,27 +228,19 @@ class _Reader:
 
     def header(self, at: int) -> int:
         """Use the header of a table, which a terminal may have wrapped."""
-        line = self.lines[at]
-        csv = read_csv_header(line.text, line=line.number)
-        if "|" in line.text and read_header(line.text, line=line.number) is not None:
-            csv = None  # the table of a tool between bars
-        if isinstance(csv, str):
-            self.current = None
-            return self.refuse(at, csv)
-        if csv is not None:
-            return self._open(csv, at, 1)
-        if not starts_table(line.text):
+        texts = [line.text for line in self.lines[at : at + MAX_PARTS]]
+        header = read_header(texts, line=self.lines[at].number)
+        if header is None:
             return 0
-        # The first part of a wrapped header can be the header of another release.
-        for count in range(min(_MAX_PARTS, len(self.lines) - at), 0, -1):
-            for gap in ("", " "):
-                header = read_header(
-                    gap.join(each.text for each in self.lines[at : at + count]), line=line.number
-                )
-                if header is not None:
-                    return self._open(header, at, count)
-        self.current = None
-        return self.refuse(at, _header_problem(line.text))
+        if isinstance(header, str):
+            self.current = None
+            return self.refuse(at, header)
+        self.current = OpenTable(header, self.group)
+        self.tables.append(self.current)
+        if header.kind is TableKind.OTHER_OFFSETS:
+            message = "a table of offsets has no members; add the option --members"
+            return self.refuse(at, message, header.parts)
+        return self.use(at, f"header of {self.current.rule}", header.parts)
 
     def group_text(self, at: int) -> int:
         """Use the lines of a tool that prints a group or a topic on several lines."""
@@ -304,14 +289,6 @@ class _Reader:
         if group != self.group and self.current is not None and not names_group(self.current):
             self.current = None
         self.group = group
-
-    def _open(self, header: Header, at: int, count: int) -> int:
-        self.current = OpenTable(header, self.group, is_wrapped=count > 1)
-        self.tables.append(self.current)
-        if header.kind is TableKind.OTHER_OFFSETS:
-            message = "a table of offsets has no members; add the option --members"
-            return self.refuse(at, message, count)
-        return self.use(at, f"header of {self.current.rule}", count)
 
     def _kind_document(self, value: Mapping[str, object], at: int, count: int) -> bool:
         """Add a document of another kind than consumer groups, and return whether it is one."""
@@ -444,7 +421,7 @@ class _Reader:
         if table is None or table.header.is_csv:
             return 0
         width = max(self._width(table), *(len(one.line.text) for one in run))
-        for count in range(min(_MAX_PARTS, len(run) - at), 1, -1):
+        for count in range(min(MAX_PARTS, len(run) - at), 1, -1):
             parts = [one.line.text for one in run[at : at + count]]
             if any(noise_rule(part) for part in parts):
                 continue
@@ -483,7 +460,7 @@ class _Reader:
         last = table.header.names[-1]
         cells = table.split(start + line.text)
         if (
-            not table.is_wrapped
+            table.header.parts == 1
             or len(start) < max(len(line.text), self._width(table))
             or start.endswith(" ")
             or cells is None
@@ -600,19 +577,11 @@ def _starts_data(text: str) -> bool:
     content = text.strip()
     return (
         starts_table(text)
-        or isinstance(read_csv_header(text, line=1), Header)
         or content.startswith(('{"', "Topic:", "Group ID:", "group:", "Metadata for "))
         or content in ("{", "[")
         or hides_metric(content)
         or any(form.fullmatch(content) for _, form in _NOTICES)
     )
-
-
-def _header_problem(text: str) -> str:
-    unknown = next((name for name in header_names(text) if name not in KNOWN_COLUMNS), None)
-    if unknown is not None:
-        return f"unknown column {unknown!r} in the header of a table"
-    return "the header of a table is truncated or has an unknown layout"
 
 
 def _runs(waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:

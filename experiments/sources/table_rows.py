@@ -1,26 +1,12 @@
-"""Layouts and rows of the tables that Kafka's tools and rpk print.
-
-The header defines the kind of a table. Columns, widths and separators differ between releases.
-"""
+"""Rows of the tables that Kafka's tools, rpk, kcl and kafkactl print, and of CSV."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
-_NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,|]+")
-# Release 0.9 writes two names with spaces, rpk, kcl and kafkactl have other names.
-_CURRENT_SPELLING = {
-    "CURRENT OFFSET": "CURRENT-OFFSET",
-    "LOG END OFFSET": "LOG-END-OFFSET",
-    "MEMBER-ID": "CONSUMER-ID",
-    "INSTANCE-ID": "GROUP-INSTANCE-ID",
-    "NEWEST_OFFSET": "LOG-END-OFFSET",
-    "OLDEST_OFFSET": "LOG-START-OFFSET",
-    "CONSUMER_OFFSET": "CURRENT-OFFSET",
-}
+from kassay.experiments.sources.table_headers import Header, Separator, TableKind, csv_cells
+
 _BLANK_IN_RPK = (
     *("CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST", "ERROR"),
     *("SUBSCRIBED-TOPICS", "ASSIGNMENT", "TARGET-ASSIGNMENT"),
@@ -28,8 +14,6 @@ _BLANK_IN_RPK = (
 """Columns of rpk and kcl that are blank for a partition or member without an assignment."""
 _KCL_MEMBERS = ("CONSUMER-ID", "CLIENT-ID")
 """First columns of the members table of kcl."""
-_MIN_KNOWN_COLUMNS = 2
-_FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group", "CLIENT_HOST")
 Cells = dict[str, str]
 """Cell of a row by column."""
 # Empty for a dynamic member beside static members, no client id, an empty group.
@@ -48,115 +32,7 @@ _JOINED_ID_AND_HOST = re.compile(
 _JOINED_LENGTH = 50
 
 
-class TableKind(StrEnum):
-    """Kind of a table that ``kafka-consumer-groups.sh`` prints."""
-
-    OFFSETS = "offsets"
-    MEMBERS = "members"
-    STATE = "state"
-    OFFSET_CHECKER = "offset-checker"
-    RESET = "reset"
-    LISTING = "listing"
-    DELETION = "deletion"
-    SHARE = "share members"
-    STREAMS = "streams members"
-    CLIENTS = "clients"  # of kafkactl
-    OTHER_OFFSETS = "other offsets"
-    OTHER_STATE = "other state"
-
-
-_LAYOUTS = {
-    TableKind(kind): layout
-    for kind, _, layout in (
-        line.partition("\t")
-        for line in Path(__file__).with_name("table_layouts.txt").read_text("utf-8").splitlines()
-        if not line.startswith("# ")
-    )
-}
-"""All sequences of columns that a release prints."""
-KNOWN_COLUMNS = frozenset(
-    name for layout in _LAYOUTS.values() for name in re.findall("#?[A-Za-z_-]{3,}", layout)
-) | {"COORDINATOR (ID)"}
-"""Names of all columns."""
-
-
-class Separator(StrEnum):
-    """What separates the cells of a table."""
-
-    SPACES = "spaces"
-    TABS = "tabs"
-    BARS = "bars"
-    COMMAS = "commas"  # of release 0.9, with a blank after each
-    CSV = "delimiter"  # one character; columns in any order
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """Header line of a table."""
-
-    kind: TableKind
-    names: tuple[str, ...]
-    starts: tuple[int, ...]  # offsets of the columns in the line, none in CSV
-    separator: Separator
-    line: int
-    delimiter: str = ""  # of CSV
-
-    @property
-    def is_csv(self) -> bool:
-        """Return whether the table is in CSV."""
-        return self.separator is Separator.CSV
-
-    @property
-    def gap(self) -> int:
-        """Return the number of blanks behind the first name, 0 without columns of fixed width."""
-        if self.separator is not Separator.SPACES or len(self.starts) < _MIN_KNOWN_COLUMNS:
-            return 0
-        return self.starts[1] - self.starts[0] - len(self.names[0])
-
-
-def starts_table(text: str) -> bool:
-    """Return whether a line is the header of a table, possibly a cut or unknown one."""
-    names = header_names(text)
-    if "|" in text and "|" not in text.strip().strip("|"):
-        return False  # a bar on each side of a line
-    known = sum(name in KNOWN_COLUMNS for name in names)
-    return known >= _MIN_KNOWN_COLUMNS and names[0] in _FIRST_COLUMNS
-
-
-def read_header(text: str, *, line: int) -> Header | None:
-    """Parse the header line of a table, or return None if no tool prints this sequence of columns.
-
-    Examples
-    --------
-    >>> read_header("TOPIC  PARTITION  NEW-OFFSET", line=1).kind
-    <TableKind.RESET: 'reset'>
-    """
-    names = tuple(header_names(text))
-    layout_text = " ".join(names)
-    kind = next(
-        (kind for kind, layout in _LAYOUTS.items() if re.fullmatch(layout, layout_text)), None
-    )
-    if kind is None:
-        return None
-    starts = tuple(match.start() for match in _NAME.finditer(text))
-    return Header(kind, names, starts, _separator(text), line)
-
-
-def header_names(text: str) -> list[str]:
-    """Return the names of columns in a header line."""
-    words = [match.group() for match in _NAME.finditer(text)]
-    return [_CURRENT_SPELLING.get(word, word) for word in words]
-
-
-def _separator(text: str) -> Separator:
-    if "|" in text:
-        return Separator.BARS
-    if "\t" in text.strip():
-        return Separator.TABS
-    return Separator.COMMAS if "," in text else Separator.SPACES
-
-
-def split_row(text: str, header: Header, is_valid: Callable[[Cells], bool]) -> Cells | None:
+def split_row(text: str, header: Header) -> Cells | None:
     """Split a table row into cells, or return None if no split gives valid cells.
 
     Rows with spaces are split by the first of these methods that gives valid cells: at the column
@@ -168,21 +44,23 @@ def split_row(text: str, header: Header, is_valid: Callable[[Cells], bool]) -> C
     match header.separator:
         case Separator.COMMAS:
             # Groups and owners may contain commas. The split must be unambiguous.
-            valid = [cells for cells in _by_commas(text.strip(), header) if is_valid(cells)]
+            valid = [cells for cells in _by_commas(text.strip(), header) if _is_valid(cells)]
             return valid[0] if len(valid) == 1 else None
+        case Separator.CSV:
+            splits = iter((_by_separator(text, header),))
         case Separator.BARS | Separator.TABS:
             splits = (method(text, header) for method in (_by_separator, _by_words))
         case Separator.SPACES:
             splits = (method(text, header) for method in _METHODS)
-    return next((cells for cells in splits if cells is not None and is_valid(cells)), None)
+    return next((cells for cells in splits if cells is not None and _is_valid(cells)), None)
 
 
 def _by_separator(text: str, header: Header) -> Cells | None:
-    """Split a row at tabs or bars. A blank cell is a dash."""
+    """Split a row at tabs, bars or the delimiter of CSV. A blank cell is a dash."""
     if header.separator is Separator.TABS:
-        values = text.strip("\r\n").split("\t")
+        values: Sequence[str] = text.strip("\r\n").split("\t")
     else:
-        values = text.strip().removeprefix("|").removesuffix("|").split("|")
+        values = csv_cells(text, header.delimiter or "|") or ()
     return _named(header, [value.strip() or "-" for value in values])
 
 
@@ -247,7 +125,7 @@ def _by_words_with_blank(text: str, header: Header) -> Cells | None:
     for column in _BLANK_IN_WORDS.intersection(header.names):
         at = header.names.index(column)
         cells = dict(zip(header.names, [*words[:at], "", *words[at:]], strict=True))
-        if matches_columns(cells) and cells.get("HOST", "/").startswith("/"):
+        if _is_valid(cells) and cells.get("HOST", "/").startswith("/"):
             found.append(cells)
     return found[0] if len(found) == 1 else None
 
@@ -370,7 +248,7 @@ class OtherRow:
 TableRow = OffsetRow | MemberRow | StateRow | OtherRow
 
 
-def matches_columns(cells: Cells) -> bool:
+def _is_valid(cells: Cells) -> bool:
     """Return whether the cells of a table row have valid values for their columns."""
     assignments = (
         value

@@ -1,0 +1,239 @@
+"""Headers of tables: layouts that Kafka's tools, rpk, kcl and kafkactl print, and CSV.
+
+The header defines the kind of a table. Columns, widths and separators differ between releases. In
+CSV, the columns have any order, and commas, semicolons, tabs or bars separate them.
+"""
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from io import StringIO
+from pathlib import Path
+
+from kassay.reference.documents.input_files import read_data_file
+
+_NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,|]+")
+# Release 0.9 writes two names with spaces, rpk, kcl and kafkactl have other names.
+_CURRENT_SPELLING = {
+    "CURRENT OFFSET": "CURRENT-OFFSET",
+    "LOG END OFFSET": "LOG-END-OFFSET",
+    "MEMBER-ID": "CONSUMER-ID",
+    "INSTANCE-ID": "GROUP-INSTANCE-ID",
+    "NEWEST_OFFSET": "LOG-END-OFFSET",
+    "OLDEST_OFFSET": "LOG-START-OFFSET",
+    "CONSUMER_OFFSET": "CURRENT-OFFSET",
+}
+_MIN_KNOWN_COLUMNS = 2
+_FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group", "CLIENT_HOST")
+
+
+class TableKind(StrEnum):
+    """Kind of a table that ``kafka-consumer-groups.sh`` prints."""
+
+    OFFSETS = "offsets"
+    MEMBERS = "members"
+    STATE = "state"
+    OFFSET_CHECKER = "offset-checker"
+    RESET = "reset"
+    LISTING = "listing"
+    DELETION = "deletion"
+    SHARE = "share members"
+    STREAMS = "streams members"
+    CLIENTS = "clients"  # of kafkactl
+    OTHER_OFFSETS = "other offsets"
+    OTHER_STATE = "other state"
+
+
+_LAYOUTS = {
+    TableKind(kind): layout
+    for kind, layout in read_data_file(Path(__file__).with_name("table_layouts.txt"))
+}
+"""All sequences of columns that a release prints."""
+_COLUMNS = {
+    kind: frozenset({*re.findall("#?[A-Za-z_-]{3,}", layout), "COORDINATOR (ID)"})
+    for kind, layout in _LAYOUTS.items()
+}
+_KNOWN_COLUMNS = frozenset().union(*_COLUMNS.values())
+_CSV_SEPARATORS = ",;\t|"
+_CSV_KEYS = {
+    TableKind.OFFSETS: ("TOPIC", "PARTITION"),
+    TableKind.MEMBERS: ("CONSUMER-ID", "CLIENT-ID"),
+    TableKind.STATE: ("GROUP", "STATE"),
+}
+"""Columns that define the kind of a table in CSV."""
+_CSV_SPELLINGS = {
+    **dict.fromkeys(("CONSUMER-GROUP", "GROUPID", "GROUP-ID"), "GROUP"),
+    "CONSUMER": "CONSUMER-ID",
+    "CLIENT": "CLIENT-ID",
+    "INSTANCE": "GROUP-INSTANCE-ID",
+    "MEMBER-ID": "CONSUMER-ID",
+    "PARTITION-ASSIGNOR": "ASSIGNMENT-STRATEGY",
+}
+_UNUSED = frozenset({"CLUSTER", "SIMPLE"})
+"""Columns of Confluent CLI without data about members."""
+MAX_PARTS = 6
+"""Maximum number of lines that a terminal makes of one header or row."""
+
+
+class Separator(StrEnum):
+    """Separator of the cells of a table."""
+
+    SPACES = "spaces"
+    TABS = "tabs"
+    BARS = "bars"
+    COMMAS = "commas"  # of release 0.9, with a blank after each
+    CSV = "delimiter"  # one character; columns in any order
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Header line of a table."""
+
+    kind: TableKind
+    names: tuple[str, ...]
+    starts: tuple[int, ...]  # offsets of the columns in the line, none in CSV
+    separator: Separator
+    line: int
+    delimiter: str = ""  # of CSV
+    parts: int = 1  # lines that a terminal made of the header
+
+    @property
+    def is_csv(self) -> bool:
+        """Return whether the table is in CSV."""
+        return self.separator is Separator.CSV
+
+    @property
+    def gap(self) -> int:
+        """Return the number of blanks behind the first name, 0 without columns of fixed width."""
+        if self.separator is not Separator.SPACES or len(self.starts) < _MIN_KNOWN_COLUMNS:
+            return 0
+        return self.starts[1] - self.starts[0] - len(self.names[0])
+
+
+def starts_table(text: str) -> bool:
+    """Return whether a line is the header of a table, possibly a cut or unknown one."""
+    return _starts_layout(text) or isinstance(_csv_header(text, line=1), Header)
+
+
+def _starts_layout(text: str) -> bool:
+    names = _names(text)
+    if "|" in text and "|" not in text.strip().strip("|"):
+        return False  # a bar on each side of a line
+    known = sum(name in _KNOWN_COLUMNS for name in names)
+    return known >= _MIN_KNOWN_COLUMNS and names[0] in _FIRST_COLUMNS
+
+
+def read_header(texts: Sequence[str], *, line: int) -> Header | str | None:
+    """Parse the header of a table in the first line, or in several that a terminal made of it.
+
+    Return the problem of a header that is cut or unknown, and None for other lines. ``line`` is the
+    number of the first line. In CSV, names of columns may be in lower case and have ``_`` or a
+    blank instead of ``-``.
+
+    Examples
+    --------
+    >>> read_header(["TOPIC  PARTITION  NEW-OFFSET"], line=1).kind
+    <TableKind.RESET: 'reset'>
+    >>> read_header(["topic;partition;consumer_id"], line=1).names
+    ('TOPIC', 'PARTITION', 'CONSUMER-ID')
+    >>> read_header(["topic,lag,topic"], line=1)
+    "column 'TOPIC' is repeated in the header"
+    """
+    text = texts[0]
+    found = _csv_header(text, line=line)
+    if found is not None and not ("|" in text and _layout_header(text, line=line)):
+        return found
+    if not _starts_layout(text):
+        return None
+    # The first part of a wrapped header can be the header of another release.
+    for count in range(min(MAX_PARTS, len(texts)), 0, -1):
+        for gap in ("", " "):
+            header = _layout_header(gap.join(texts[:count]), line=line)
+            if header is not None:
+                return replace(header, parts=count)
+    unknown = next((name for name in _names(text) if name not in _KNOWN_COLUMNS), None)
+    if unknown is not None:
+        return f"unknown column {unknown!r} in the header of a table"
+    return "the header of a table is truncated or has an unknown layout"
+
+
+def _layout_header(text: str, *, line: int) -> Header | None:
+    """Parse a header, or return None if no tool prints this sequence of columns."""
+    names = tuple(_names(text))
+    layout_text = " ".join(names)
+    kind = next(
+        (kind for kind, layout in _LAYOUTS.items() if re.fullmatch(layout, layout_text)), None
+    )
+    if kind is None:
+        return None
+    starts = tuple(match.start() for match in _NAME.finditer(text))
+    return Header(kind, names, starts, _separator(text), line)
+
+
+def _names(text: str) -> list[str]:
+    words = [match.group() for match in _NAME.finditer(text)]
+    return [_CURRENT_SPELLING.get(word, word) for word in words]
+
+
+def _separator(text: str) -> Separator:
+    if "|" in text:
+        return Separator.BARS
+    if "\t" in text.strip():
+        return Separator.TABS
+    return Separator.COMMAS if "," in text else Separator.SPACES
+
+
+def _csv_header(text: str, *, line: int) -> Header | str | None:
+    """Parse the header of a table in CSV, or return its problem, or None.
+
+    A blank after the separators indicates the output of release 0.9, which is not CSV.
+    """
+    for separator in _CSV_SEPARATORS:
+        if separator not in text or (separator != "|" and f"{separator} " in text):
+            continue
+        names = tuple(map(_csv_column, csv_cells(text.strip(), separator) or ()))
+        known = [name in _KNOWN_COLUMNS or name in _UNUSED for name in names]
+        if sum(known) < _MIN_KNOWN_COLUMNS or not known[0]:
+            continue
+        if not all(known):
+            return f"unknown column {names[known.index(False)]!r} in the header of a table"
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
+            return f"column {repeated!r} is repeated in the header"
+        kind = next((kind for kind, keys in _CSV_KEYS.items() if set(keys) <= set(names)), None)
+        if kind is not None:
+            return Header(kind, names, (), Separator.CSV, line, delimiter=separator)
+        expected = "; ".join(" and ".join(keys) for keys in _CSV_KEYS.values())
+        return f"columns are missing from the table, expected {expected}"
+    return None
+
+
+def csv_cells(text: str, separator: str) -> Sequence[str] | None:
+    """Return the cells of a line in CSV or between bars, or None if it is not valid CSV."""
+    if separator == "|":
+        inside = text.strip().removeprefix("|").removesuffix("|")
+        return [cell.strip() for cell in inside.split("|")]
+    try:
+        return next(csv.reader(StringIO(text), delimiter=separator, strict=True), None)
+    except csv.Error:
+        return None
+
+
+def _csv_column(cell: str) -> str:
+    name = cell.strip().strip('"').upper()
+    if name in _KNOWN_COLUMNS:
+        return name
+    name = name.replace("_", "-").replace(" ", "-")
+    return _CSV_SPELLINGS.get(name, name)
+
+
+def csv_row_problem(text: str, header: Header) -> str:
+    """Return why a line is no complete row of a table in CSV."""
+    values = csv_cells(text, header.delimiter)
+    if values is None:
+        return "not valid CSV"
+    if len(values) != len(header.names):
+        return f"a row of {len(values)} cells under a header of {len(header.names)}"
+    return f"not a complete row of the {header.kind} table"
