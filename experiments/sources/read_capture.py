@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import product
 
-from kassay.experiments.sources.account import (
-    UNKNOWN_LINE,
-    Account,
-    LineUse,
-    Problem,
-    ReadCapture,
-    is_prose,
-    noise_rule,
-)
+from kassay.experiments.sources.account import UNKNOWN_LINE, Account, LineUse, Problem, ReadCapture
 from kassay.experiments.sources.document_rows import DocumentRows, FoundText
 from kassay.experiments.sources.group_texts import READERS
 from kassay.experiments.sources.kind_texts import (
@@ -27,17 +19,15 @@ from kassay.experiments.sources.kind_texts import (
     is_connect_status,
     is_connector_status,
 )
-from kassay.experiments.sources.open_tables import (
-    OpenTable,
+from kassay.experiments.sources.noise import is_prose, noise_rule
+from kassay.experiments.sources.open_tables import OpenTable, has_blank, names_group, parsed_table
+from kassay.experiments.sources.table_checks import (
     consumers_of_two_groups,
     contradictions,
-    has_blank,
+    cut_row,
     headers_without_rows,
-    is_cell_complete,
-    names_group,
-    parsed_table,
     rows_after_damage,
-    wrong_lag,
+    wrong_lags,
 )
 from kassay.experiments.sources.table_headers import (
     MAX_PARTS,
@@ -46,7 +36,7 @@ from kassay.experiments.sources.table_headers import (
     read_header,
     starts_table,
 )
-from kassay.experiments.sources.table_rows import Cells, Notice, OffsetRow, build_row
+from kassay.experiments.sources.table_rows import Cells, Notice, build_row
 from kassay.experiments.sources.text_lines import Line, clean_lines
 from kassay.experiments.sources.tool_documents import (
     UnknownFormatError,
@@ -80,9 +70,6 @@ _HIDING = (*_COMMANDS, "heading", "log line", "message", "table rule", "time", "
 _LEFT_OUT = "lines left out"
 _KINDS = frozenset(Kind) - {Kind.CONSUMER}
 _KIND_TABLES = (TableKind.SHARE, TableKind.STREAMS)
-_OFFSET_NAMES = frozenset({"CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"})
-_INDENTATION = 4
-"""Number of blanks from which lines of a text are a code block."""
 _MAX_BROKEN = 200
 """Number of errors after which JSON values must stand in one line."""
 
@@ -130,15 +117,21 @@ class _Reader:
         if not (self.notices or self.problems):
             self.problems.extend(headers_without_rows(self.tables))
         self.problems.extend(consumers_of_two_groups(self.tables))
-        self._check_lags()
-        if (cut := self._cut_line()) is not None:
+        for problem, is_shown in wrong_lags(self.tables):
+            if is_shown:
+                note = f"{self.name}:{problem.line}: {problem.message}"
+                self.notes.append((problem.group, note))
+            else:
+                self.problems.append(problem)
+        cut = None if self.current is None else cut_row(self.lines, self.tables, self.current)
+        if cut is not None:
             self.problems.append(cut)
         contents = []
         for parts in self.contents.values():
             try:
                 contents.append(merge_rows(parts, self.name))
             except InputError as error:
-                self.problems.append(Problem(1, str(error), "", count=0))
+                self.problems.append(Problem(1, str(error)))
         tables = [parsed_table(one) for one in self.tables]
         account = Account(
             self.name,
@@ -163,7 +156,7 @@ class _Reader:
             self.uses.append(LineUse(line.number, rule, is_noise))
             if "\ufffd" in line.text and not is_noise:
                 message = "the line has a character that could not be decoded; save it as UTF-8"
-                self.problems.append(Problem(line.number, message, line.text, count=0))
+                self.problems.append(Problem(line.number, message, text=line.text))
         return count
 
     def note(self, line: int, group: str | None, text: str) -> None:
@@ -176,7 +169,7 @@ class _Reader:
         line = self.lines[at]
         text = "" if message.startswith(self.name) else line.text
         self.problems.append(
-            Problem(line.number, message, text, count=count, is_foreign=is_foreign)
+            Problem(line.number, message, text=text, count=count, is_foreign=is_foreign)
         )
         return count
 
@@ -349,61 +342,6 @@ class _Reader:
         is_prose_above = above is not None and above.rule in ("prose", "greeting", "mail or chat")
         return is_prose_above and bool(re.fullmatch(r"[A-Z][a-z]+( [A-Z][a-z]+)?", line.text))
 
-    def _check_lags(self) -> None:
-        """Note lags that do not follow from the offsets. Refuse rows that lack one of the three."""
-        for table in self.tables:
-            if not _OFFSET_NAMES.issubset(table.header.names):
-                continue
-            for row in table.rows:
-                message = wrong_lag(row) if isinstance(row, OffsetRow) else None
-                if message is None or not isinstance(row, OffsetRow):
-                    continue
-                if "LOG-START-OFFSET" in table.header.names and None in (row.current, row.lag):
-                    continue  # rpk shows the whole topic as lag, and no lag of an empty one
-                group = row.group or table.group
-                if None in (row.current, row.end, row.lag):
-                    self.problems.append(Problem(row.line, message, "", group, count=0))
-                else:
-                    self.notes.append((group, f"{self.name}:{row.line}: {message}"))
-
-    def _cut_line(self) -> Problem | None:
-        """Return a problem if the last line has no end and is not certainly complete."""
-        line = self.lines[-1]
-        table = self.current
-        if table is None:
-            return None
-        if not line.text.strip():
-            return self._start_of_row(line, table)
-        message = "the last line may be cut; end it with a newline if it is complete"
-        problem = Problem(line.number, message, line.text, count=0)
-        if table.header.line == line.number:
-            return problem
-        if not table.rows or table.rows[-1].line != line.number:
-            return None
-        return None if self._is_complete(line, table) else problem
-
-    def _is_complete(self, line: Line, table: OpenTable) -> bool:
-        """Return whether the row in the last line is certainly not cut."""
-        if table.header.is_csv:
-            return False
-        column, cells = table.header.names[-1], table.split(line.text) or {}
-        if line.text.endswith(" ") and cells.get(column) and column != "ASSIGNMENTS":
-            return True
-        others = [row for each in self.tables for row in each.rows if row is not table.rows[-1]]
-        return is_cell_complete(cells, column, others)
-
-    def _start_of_row(self, line: Line, table: OpenTable) -> Problem | None:
-        """Return a problem if the blanks of a last line can be the start of a row."""
-        last = table.rows[-1].line if table.rows else table.header.line
-        filled = [one.text for one in self.lines if one.text.strip()]
-        is_indented = len(line.text) >= _INDENTATION and all(
-            text.startswith(line.text) for text in filled
-        )
-        if is_indented or not line.text or not self.lines[last - 1].text.startswith(line.text):
-            return None
-        message = "the last line has the start of a row; end it with a newline or remove it"
-        return Problem(line.number, message, "", count=0)
-
     def _names(self) -> frozenset[str]:
         """Return the names of groups, topics and members in the tables."""
         rows = [row for table in self.tables for row in table.rows]
@@ -532,7 +470,7 @@ class _Reader:
         else:
             message = f"the line is not a complete row of the {table.rule} above it"
         group = max(named, key=len) if named else None
-        self.problems.append(Problem(line.number, message, line.text, group))
+        self.problems.append(Problem(line.number, message, group, line.text, count=1))
 
 
 _RULES: tuple[Callable[[_Reader, int], int], ...] = (

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from kassay.experiments.sources.account import noise_rule
 from kassay.experiments.sources.document_rows import (
     NO_ROWS,
     Counts,
@@ -23,6 +22,7 @@ from kassay.experiments.sources.document_rows import (
     merge_counts,
 )
 from kassay.experiments.sources.group_json import is_group_json, read_group_json
+from kassay.experiments.sources.noise import noise_rule
 from kassay.experiments.sources.table_rows import OffsetRow, StateRow
 from kassay.experiments.sources.text_lines import Line
 from kassay.reference.documents.csv_writer import is_number
