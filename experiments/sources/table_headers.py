@@ -65,10 +65,9 @@ _CSV_KEYS = {
 """Columns that define the kind of a table in CSV."""
 _CSV_SPELLINGS = {
     **dict.fromkeys(("CONSUMER-GROUP", "GROUPID", "GROUP-ID"), "GROUP"),
-    "CONSUMER": "CONSUMER-ID",
+    **dict.fromkeys(("CONSUMER", "MEMBER", "MEMBER-ID"), "CONSUMER-ID"),
     "CLIENT": "CLIENT-ID",
     "INSTANCE": "GROUP-INSTANCE-ID",
-    "MEMBER-ID": "CONSUMER-ID",
     "PARTITION-ASSIGNOR": "ASSIGNMENT-STRATEGY",
 }
 _UNUSED = frozenset({"CLUSTER", "SIMPLE"})
@@ -197,12 +196,14 @@ def _csv_header(text: str, *, line: int) -> Header | str | None:
         known = [name in _KNOWN_COLUMNS or name in _UNUSED for name in names]
         if sum(known) < _MIN_KNOWN_COLUMNS or not known[0]:
             continue
-        if not all(known):
-            return f"unknown column {names[known.index(False)]!r} in the header of a table"
+        kind = next((kind for kind, keys in _CSV_KEYS.items() if set(keys) <= set(names)), None)
+        columns = _UNUSED | (_KNOWN_COLUMNS if kind is None else _COLUMNS[kind])
+        unknown = next((name for name in names if name not in columns), None)
+        if unknown is not None:
+            return f"unknown column {unknown!r} in the header of a table"
         repeated = next((name for name in names if names.count(name) > 1), None)
         if repeated is not None:
             return f"column {repeated!r} is repeated in the header"
-        kind = next((kind for kind, keys in _CSV_KEYS.items() if set(keys) <= set(names)), None)
         if kind is not None:
             return Header(kind, names, (), Separator.CSV, line, delimiter=separator)
         expected = "; ".join(" and ".join(keys) for keys in _CSV_KEYS.values())
@@ -222,11 +223,10 @@ def csv_cells(text: str, separator: str) -> Sequence[str] | None:
 
 
 def _csv_column(cell: str) -> str:
-    name = cell.strip().strip('"').upper()
-    if name in _KNOWN_COLUMNS:
-        return name
-    name = name.replace("_", "-").replace(" ", "-")
-    return _CSV_SPELLINGS.get(name, name)
+    written = cell.strip().strip('"').upper()
+    name = written.replace("_", "-").replace(" ", "-")
+    name = _CSV_SPELLINGS.get(name, name)
+    return written if written in _KNOWN_COLUMNS and name not in _KNOWN_COLUMNS else name
 
 
 def csv_row_problem(text: str, header: Header) -> str:
