@@ -21,6 +21,8 @@ _MAY_BE_BLANK = frozenset({"GROUP-INSTANCE-ID", "CLIENT-ID", "ASSIGNMENT-STRATEG
 # The tool prints several spaces inside this cell.
 _MAY_CONTAIN_GAPS = "COORDINATOR (ID)"
 _GAP = re.compile(r" {2,}")
+_NULL = re.compile(r"\s*|[<(\[]?(null|none|nan|n/a|nil)[>)\]]?|\\N", re.IGNORECASE)
+"""Missing value in an export of a database or data frame."""
 # Blank cells that a row without columns of fixed width can lack.
 _BLANK_IN_WORDS = frozenset({"GROUP-INSTANCE-ID", "ASSIGNMENT-STRATEGY", "ASSIGNMENT"})
 _ASSIGNMENT_GAP = re.compile(r"(?<=\d)\), +(?=[\w.(-])")
@@ -61,6 +63,8 @@ def _by_separator(text: str, header: Header) -> Cells | None:
         values: Sequence[str] = text.strip("\r\n").split("\t")
     else:
         values = csv_cells(text, header.delimiter or "|") or ()
+    if header.is_csv:
+        values = ["" if _NULL.fullmatch(value.strip()) else value for value in values]
     return _named(header, [value.strip() or "-" for value in values])
 
 
