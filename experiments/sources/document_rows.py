@@ -62,14 +62,6 @@ class DocumentRows:
 NO_ROWS = DocumentRows()
 
 
-def merge_counts(left: Counts, right: Mapping[str, int], *, where: str) -> Counts:
-    """Merge two dicts of partition counts by topic. Raise InputError if counts differ."""
-    merged = dict(left)
-    for topic, count in right.items():
-        add_count(merged, topic, count, where)
-    return merged
-
-
 def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
     """Add the partition count of a topic. Raise InputError if the topic has another count."""
     if counts.setdefault(topic, count) != count:

@@ -216,7 +216,13 @@ class _Reader:
             is_foreign = isinstance(found.error, UnknownFormatError)
             return self.refuse(at, str(found.error), found.count, is_foreign=is_foreign)
         for one in found.contents:
-            self.contents.setdefault(one.cluster, []).append(one)
+            parts = self.contents.setdefault(one.cluster, [])
+            known = parts[-1].partition_counts if parts else {}
+            # The lines of the partitions of a topic add nothing to the line of the topic.
+            if not one.minimum_counts or any(
+                count > known.get(topic, 0) for topic, count in one.minimum_counts.items()
+            ):
+                parts.append(one)
         return self.use(at, found.rule, found.count, is_noise=found.is_noise)
 
     def header(self, at: int) -> int:

@@ -19,7 +19,6 @@ from kassay.experiments.sources.document_rows import (
     FoundText,
     JsonFields,
     add_count,
-    merge_counts,
 )
 from kassay.experiments.sources.group_json import is_group_json, read_group_json
 from kassay.experiments.sources.noise import noise_rule
@@ -359,7 +358,9 @@ _TOPIC_LINE = re.compile(
     r".*?PartitionCount: ?(?P<count>\d+)\s.*"
 )
 _COUNT_LABEL = "PartitionCount:"
-_TOPIC_PARTITION = re.compile(r"Topic: ?[a-zA-Z0-9._-]+\s+Partition: ?\d+\s.*")
+_TOPIC_PARTITION = re.compile(
+    r"Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s+Partition: ?(?P<number>\d+)\s.*"
+)
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 _GENERATED = "Proposed partition reassignment configuration"
 _JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)')
@@ -368,8 +369,9 @@ _JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)')
 def read_tool_line(line: Line, *, name: str) -> FoundText | None:
     """Read a line about a topic or a metric, or a message of a tool. Return None for others."""
     content = line.text.strip()
-    if _TOPIC_PARTITION.fullmatch(content):
-        return FoundText("kafka-topics.sh: partition")
+    if match := _TOPIC_PARTITION.fullmatch(content):
+        counts = {match["topic"]: int(match["number"]) + 1}
+        return FoundText("kafka-topics.sh: partition", [DocumentRows(minimum_counts=counts)])
     rule = "kafka-topics.sh: topic" if _COUNT_LABEL in content else "metric"
     try:
         if _COUNT_LABEL in content:
@@ -565,7 +567,8 @@ def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
     minimum: dict[str, int] = {}
     sizes: dict[tuple[str, int], int] = {}
     for part in parts:
-        counts = merge_counts(counts, part.partition_counts, where=name)
+        for topic, count in part.partition_counts.items():
+            add_count(counts, topic, count, name)
         minimum |= {k: max(n, minimum.get(k, 0)) for k, n in part.minimum_counts.items()}
         sizes |= {k: max(n, sizes.get(k, 0)) for k, n in part.sizes.items()}
     return DocumentRows(
