@@ -22,6 +22,7 @@ from kassay.experiments.sources.kind_texts import (
 from kassay.experiments.sources.noise import is_prose, noise_rule
 from kassay.experiments.sources.open_tables import OpenTable, has_blank, names_group, parsed_table
 from kassay.experiments.sources.table_checks import (
+    MAY_BE_CUT,
     consumers_of_two_groups,
     contradictions,
     cut_row,
@@ -39,6 +40,7 @@ from kassay.experiments.sources.table_headers import (
 from kassay.experiments.sources.table_rows import Cells, Notice, build_row
 from kassay.experiments.sources.text_lines import Line, clean_lines
 from kassay.experiments.sources.tool_documents import (
+    METRIC,
     UnknownFormatError,
     hides_metric,
     merge_rows,
@@ -269,6 +271,8 @@ class _Reader:
         follows = self.waiting and self.waiting[-1].line.number == self.lines[at].number - 1
         if follows and found.is_weak:
             return 0  # rather the end of a row that a terminal wrapped
+        if found.rule == METRIC and found.error is None and at == len(self.lines) - 1:
+            return self.refuse(at, MAY_BE_CUT)
         return self._take(at, found)
 
     def noise(self, at: int) -> int:

@@ -363,6 +363,8 @@ _TOPIC_PARTITION = re.compile(
 )
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 _GENERATED = "Proposed partition reassignment configuration"
+METRIC = "metric"
+"""Rule of samples that are used."""
 _JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)')
 
 
@@ -372,7 +374,7 @@ def read_tool_line(line: Line, *, name: str) -> FoundText | None:
     if match := _TOPIC_PARTITION.fullmatch(content):
         counts = {match["topic"]: int(match["number"]) + 1}
         return FoundText("kafka-topics.sh: partition", [DocumentRows(minimum_counts=counts)])
-    rule = "kafka-topics.sh: topic" if _COUNT_LABEL in content else "metric"
+    rule = "kafka-topics.sh: topic" if _COUNT_LABEL in content else METRIC
     try:
         if _COUNT_LABEL in content:
             return FoundText(rule, [_topic(content, line, name)])
@@ -386,7 +388,7 @@ def read_tool_line(line: Line, *, name: str) -> FoundText | None:
 
 
 def _topic(content: str, line: Line, name: str) -> DocumentRows:
-    match = _TOPIC_LINE.fullmatch(f"{content} ")
+    match = _TOPIC_LINE.fullmatch(content)
     if match is None:
         message = "not a complete line of kafka-topics.sh --describe"
         raise error_at(name, line.number, message, content)
