@@ -315,12 +315,10 @@ def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[st
     for name, numbers in value.items():
         if isinstance(numbers, list):
             yield from ((name, as_integer(one, node.where)) for one in numbers)
-        elif numbers not in (None, "") and name not in _WITHOUT_PARTITIONS:
+        elif numbers not in (None, ""):
             raise InputError(f"{node.where}: unknown key {name!r} with {format_value(numbers)}")
 
 
-_WITHOUT_PARTITIONS = ("version", "userData", "user_data")
-"""Keys of an assignment in the message of a client, beside its topics."""
 _LISTS = ("assignedpartitions", "topicpartitions", "assignment", "partitions", "topics")
 
 

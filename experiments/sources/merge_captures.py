@@ -81,6 +81,7 @@ class ObservedGroup:
     appended: dict[PartitionKey, int] = field(default_factory=dict)  # messages between two samples
     has_members_table: bool = False  # a members table also lists members without partitions
     owners_without_ids: bool = False  # owners have another name than the member id
+    owners_with_ids: bool = False
     shows_owners: bool = False  # a capture has a column for owners
     has_offsets: bool = False  # a capture lists partitions, or members without partitions
     hides_partitions: bool = False  # a capture lists members without their partitions
@@ -238,6 +239,8 @@ def _check_consistent(group: ObservedGroup, groups: Mapping[str, ObservedGroup])
         problem = f"one capture states that the group {stated}, another shows members: {_RETRY}"
     elif (hidden := next(filter(_HIDDEN_ID.fullmatch, group.members), None)) is not None:
         problem = f"the id {hidden!r} of a member is shortened or hidden; give the complete ids"
+    elif group.owners_without_ids and (group.owners_with_ids or group.has_members_table):
+        problem = "captures name members by id and by client and host; give only one of the two"
     elif cut is not None:
         problem = f"member {cut[0]!r} may be the damaged id of member {cut[1]!r}"
     elif unowned and not group.is_rebalancing:
@@ -457,6 +460,7 @@ def _pairs(assignment: AssignedNumbers) -> set[PartitionKey]:
 def _add_offset(group: ObservedGroup, row: OffsetRow, where: str) -> None:
     owner = row.consumer_id or row.owner
     group.owners_without_ids |= row.consumer_id is None and row.owner is not None
+    group.owners_with_ids |= row.consumer_id is not None
     if (
         group.has_members_table
         and row.consumer_id is not None
