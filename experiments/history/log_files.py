@@ -22,6 +22,7 @@ _DUMP = re.compile(
 _SEARCHED_LINES = 1000
 """Number of lines in which the start of a dump is searched; log lines may precede it."""
 _PARQUET_MAGIC = b"PAR1"
+_SECOND_MS = 1000
 
 
 def is_dump(path: Path) -> bool:
@@ -117,13 +118,21 @@ def summarise_logs(
 
 def _events(lines: Iterable[bytes], file: Path) -> Iterator[LogEvent]:
     """Yield the events of a file. An event without a time has the time of the one before."""
-    name, last = name_of(file), None
+    name, earlier, later = name_of(file), 0, 0
+    first: int | None = None
+    last: int | None = None
     for event in read_log(lines, file=name):
-        if event.time is None and last is not None:
+        if event.time is None:
             yield event._replace(time=last)
             continue
-        last = event.time
+        if last is not None:
+            earlier, later = earlier + (event.time < last), later + (event.time > last)
+        first, last = event.time if first is None else first, event.time
         yield event
+    if earlier > later and first is not None and last is not None and first - last >= _SECOND_MS:
+        raise InputError(
+            f"{name}: the times in the file descend; sort its lines from the first to the last"
+        )
 
 
 def _in_order_of_time(streams: Sequence[Iterator[LogEvent]]) -> Iterator[LogEvent]:
@@ -136,7 +145,18 @@ def _in_order_of_time(streams: Sequence[Iterator[LogEvent]]) -> Iterator[LogEven
         first = next(stream, None)
         if first is not None:
             started.append(chain((first,), stream))
-    return heapq.merge(*started, key=lambda event: event.time or 0)
+    return _without_copies(heapq.merge(*started, key=lambda event: event.time or 0))
+
+
+def _without_copies(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+    """Drop messages that several files contain, as a log and a copy of a part of it."""
+    time: int | None = None
+    files: dict[bytes, str] = {}
+    for event in events:
+        if event.time != time:
+            time, files = event.time, {}
+        if time is None or files.setdefault(event.text, event.file) == event.file:
+            yield event
 
 
 def rebalance_record(one: LogRebalance) -> dict[str, Any]:
