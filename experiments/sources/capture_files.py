@@ -24,7 +24,7 @@ from kassay.experiments.sources.build_group import (
     with_subscriptions,
     with_weights,
 )
-from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows
+from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows, merge_rows
 from kassay.experiments.sources.kind_texts import (
     ToolMemberRow,
     connect_result,
@@ -33,7 +33,6 @@ from kassay.experiments.sources.kind_texts import (
 )
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
 from kassay.experiments.sources.read_capture import read_capture
-from kassay.experiments.sources.tool_documents import merge_rows
 from kassay.reference.documents.input_files import (
     SourceText,
     as_object,

@@ -71,6 +71,43 @@ def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
         )
 
 
+def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
+    """Join the states of groups with their numbers of members, which metrics show separately."""
+    joined: dict[object, StateRow] = {}
+    for row in rows:
+        known = joined.get(row.group)
+        if known is None or (known.state == "-") is (row.state == "-"):
+            joined[row.group if known is None else (row.group, row.line)] = row
+            continue
+        state, number = (known, row) if row.state == "-" else (row, known)
+        members = number.members if state.members is None else state.members
+        joined[row.group] = replace(state, members=members)
+    return tuple(joined.values())
+
+
+def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
+    """Merge the contents of several parts of a file. Raise InputError if counts differ."""
+    counts: dict[str, int] = {}
+    minimum: dict[str, int] = {}
+    sizes: dict[tuple[str, int], int] = {}
+    for part in parts:
+        for topic, count in part.partition_counts.items():
+            add_count(counts, topic, count, name)
+        minimum |= {k: max(n, minimum.get(k, 0)) for k, n in part.minimum_counts.items()}
+        sizes |= {k: max(n, sizes.get(k, 0)) for k, n in part.sizes.items()}
+    return DocumentRows(
+        offsets=tuple(row for part in parts for row in part.offsets),
+        members=tuple(row for part in parts for row in part.members),
+        states=_joined_states([row for part in parts for row in part.states]),
+        shows_owners=any(part.shows_owners for part in parts if part.offsets),
+        partition_counts=counts,
+        minimum_counts={k: n for k, n in minimum.items() if n > counts.get(k, 0)},
+        sizes=sizes,
+        topic_ids={k: v for part in parts for k, v in part.topic_ids.items()},
+        cluster=next((part.cluster for part in parts if part.cluster), None),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class JsonFields:
     """Typed access to the fields of a JSON object.

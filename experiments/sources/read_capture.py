@@ -12,7 +12,8 @@ from io import StringIO
 from itertools import product
 
 from kassay.experiments.sources.account import UNKNOWN_LINE, Account, LineUse, Problem, ReadCapture
-from kassay.experiments.sources.document_rows import DocumentRows, FoundText
+from kassay.experiments.sources.document_rows import DocumentRows, FoundText, merge_rows
+from kassay.experiments.sources.exporter_metrics import hides_metric
 from kassay.experiments.sources.group_texts import READERS
 from kassay.experiments.sources.kind_texts import (
     connect_result,
@@ -42,8 +43,6 @@ from kassay.experiments.sources.text_lines import Line, clean_lines
 from kassay.experiments.sources.tool_documents import (
     METRIC,
     UnknownFormatError,
-    hides_metric,
-    merge_rows,
     read_json_value,
     read_tool_line,
 )

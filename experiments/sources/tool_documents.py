@@ -1,16 +1,14 @@
-"""Documents of tools other than ``kafka-consumer-groups.sh``: JSON values, metrics, topics.
+"""Documents of tools other than ``kafka-consumer-groups.sh``: JSON values, and lines about topics.
 
-The tools are REST Proxy (API v3), Burrow, Metricbeat, the Prometheus exporters kminion,
-kafka_exporter and kafka-lag-exporter, and Kafka's tools about topics, log directories and
-reassignments. Burrow's paths are ``/v3/kafka/CLUSTER/consumer/GROUP/lag`` and the same path without
-``/lag``.
+The tools are REST Proxy (API v3), Burrow, Metricbeat, the HTTP API of Prometheus, and Kafka's tools
+about topics, log directories and reassignments. Burrow's paths are
+``/v3/kafka/CLUSTER/consumer/GROUP/lag`` and the same path without ``/lag``.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from kassay.experiments.sources.document_rows import (
     NO_ROWS,
@@ -19,20 +17,14 @@ from kassay.experiments.sources.document_rows import (
     FoundText,
     JsonFields,
     add_count,
+    merge_rows,
 )
+from kassay.experiments.sources.exporter_metrics import read_metric, read_series
 from kassay.experiments.sources.group_json import is_group_json, read_group_json
 from kassay.experiments.sources.noise import noise_rule
-from kassay.experiments.sources.table_rows import OffsetRow, StateRow
+from kassay.experiments.sources.table_rows import OffsetRow
 from kassay.experiments.sources.text_lines import Line
-from kassay.reference.documents.csv_writer import is_number
-from kassay.reference.documents.input_files import (
-    as_array,
-    as_object,
-    as_text,
-    error_at,
-    format_value,
-    parse_json,
-)
+from kassay.reference.documents.input_files import as_object, error_at, parse_json
 from kassay.reference.documents.json_codec import parse_topic_id
 from kassay.reference.documents.kind_documents import Kind, wrong_kind_error
 from kassay.reference.model.errors import InputError
@@ -174,185 +166,6 @@ def read_metricbeat_event(document: JsonFields, line: int) -> DocumentRows:
     return DocumentRows(offsets=[row])
 
 
-_SAMPLE = re.compile(
-    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?P<labels>.*)\})?\s+(?P<value>\S+)(\s+-?[0-9]+)?\s*"
-)
-_LABEL = re.compile(r'\s*([a-zA-Z_]\w*)="((?:[^"\\]|\\["\\n])*)"\s*(?:,|$)')
-_ESCAPED = {'\\"': '"', "\\\\": "\\", "\\n": "\n"}
-_INTEGER = re.compile(r"[0-9]{1,9}")
-_MAX_DIGITS = 19
-
-# Labels of group, topic and partition by metric; the exporters have different names.
-_LAGS = {
-    "kminion_kafka_consumer_group_topic_partition_lag": ("group_id", "topic_name", "partition_id"),
-    "kafka_consumergroup_lag": ("consumergroup", "topic", "partition"),
-    "kafka_consumergroup_group_lag": ("group", "topic", "partition"),
-}
-_MEMBERS = {
-    "kminion_kafka_consumer_group_members": "group_id",
-    "kafka_consumergroup_members": "consumergroup",
-}
-_STATE = "kminion_kafka_consumer_group_info"
-_TOPIC = "kminion_kafka_topic_info"
-_PARTITIONS = "kafka_topic_partitions"
-_CLUSTERS = ("cluster_name", "cluster", "cluster_id", "kafka_cluster")
-"""Labels with the name of the cluster."""
-_MIN_SUFFIX = 8
-"""Characters of a metric from which it is the end of another one and not its own name."""
-_METRICS = frozenset({*_LAGS, *_MEMBERS, _STATE, _TOPIC, _PARTITIONS})
-
-
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """Sample of a metric. The methods raise InputError with the line of an invalid sample."""
-
-    name: str  # of the file
-    line: int
-    content: str
-    metric: str
-    labels: Mapping[str, str]
-    text: str
-
-    def error(self, message: str) -> InputError:
-        return error_at(self.name, self.line, message, self.content)
-
-    def label(self, key: str) -> str:
-        value = self.labels.get(key)
-        if not value:
-            raise self.error(f"the label {key!r} is missing")
-        return value
-
-    def number(self, key: str) -> int:
-        value = self.label(key)
-        if not _INTEGER.fullmatch(value):
-            raise self.error(f"the label {key!r} must be an integer, got {value!r}")
-        return int(value)
-
-    def value(self) -> int | None:
-        """Parse an integer in float notation, such as ``4.259513e+06``. Return None for NaN."""
-        try:
-            value = Decimal(self.text)
-        except InvalidOperation:
-            raise self.error(f"the value must be a number, got {self.text!r}") from None
-        if value.is_nan():
-            return None
-        too_large = value.is_infinite() or value.adjusted() >= _MAX_DIGITS
-        if too_large or value != value.to_integral_value():
-            raise self.error(f"the value must be an integer, got {self.text!r}")
-        return int(value)
-
-
-def read_metric(content: str, *, name: str, line: int) -> DocumentRows | None:
-    """Read a line of a Prometheus scrape. Return None if the line is none.
-
-    Comments, and metrics that kassay does not use, have no content.
-    """
-    if content.startswith(("# HELP ", "# TYPE ", "# EOF")):
-        return NO_ROWS
-    metric = re.split(r"[{\s]", content, maxsplit=1)[0]
-    match = _SAMPLE.fullmatch(content)
-    labels = None if match is None else _labels(match["labels"] or "")
-    if metric not in _METRICS:
-        is_cut = len(metric) > _MIN_SUFFIX and any(each.endswith(metric) for each in _METRICS)
-        if is_cut or ("_" not in metric and labels is not None and _metric_with(labels)):
-            raise error_at(name, line, "the start of the name of a metric is missing", content)
-        is_metric = match is not None and labels is not None and is_number(match["value"])
-        return NO_ROWS if is_metric and ("{" in content or "_" in metric) else None
-    if match is None or labels is None:
-        raise error_at(name, line, "not a complete sample", content)
-    return _content(_Sample(name, line, content, metric, labels, match["value"]))
-
-
-def hides_metric(text: str) -> bool:
-    """Return whether a text is a sample that is used, for example behind a comment sign."""
-    return text.startswith(tuple(f"{name}{{" for name in _METRICS))
-
-
-def _prometheus_series(document: JsonFields, line: int, *, name: str) -> list[DocumentRows]:
-    """Read an answer of the HTTP API of Prometheus: the newest value of each series."""
-    if document.text("status") != "success":
-        raise InputError(f"{document.where}: Prometheus reports: {document.table.get('error')!r}")
-    data, found = document.inner("data"), []
-    if data.text("resultType") not in ("vector", "matrix"):
-        raise InputError(f"{data.where}.resultType: must be vector or matrix; query a metric")
-    for series in data.each("result"):
-        metric = series.inner("metric")
-        labels = {key: as_text(value, metric.where) for key, value in metric.table.items()}
-        points = [series.table["value"]] if "value" in series.table else series.table.get("values")
-        newest = as_array(as_array(points, f"{series.where}.values")[-1:] or [()], series.where)[0]
-        point = as_array(newest, series.where)
-        if len(point) != 2:
-            raise InputError(f"{series.where}: expected [time, value], got {format_value(newest)}")
-        title = labels.pop("__name__", None) or _metric_with(labels)
-        if title is None:
-            raise InputError(f"{series.where}.metric: the name of the metric is missing")
-        if title in _METRICS:
-            text = format_value(series.table)
-            found.append(_content(_Sample(name, line, text, title, labels, str(point[1]))))
-    return found
-
-
-def _metric_with(labels: Mapping[str, str]) -> str | None:
-    """Return the metric of a lag that has these labels, for sums, which have no name."""
-    return next((name for name, keys in _LAGS.items() if set(keys) <= labels.keys()), None)
-
-
-def _content(sample: _Sample) -> DocumentRows:
-    cluster = next((sample.labels[key] for key in _CLUSTERS if sample.labels.get(key)), None)
-    if sample.metric in (_TOPIC, _PARTITIONS):
-        topic, count = _partition_count(sample)
-        return DocumentRows(partition_counts={topic: count}, cluster=cluster)
-    if sample.metric in _MEMBERS:
-        group = sample.label(_MEMBERS[sample.metric])
-        state = StateRow(sample.line, group, "-", members=sample.value() or 0)
-    elif sample.metric == _STATE:
-        strategy = sample.labels.get("protocol") or None
-        state = StateRow(
-            sample.line, sample.label("group_id"), sample.label("state"), strategy=strategy
-        )
-    else:
-        return DocumentRows(
-            offsets=[_offset_row(sample)],
-            shows_owners="consumer_id" in sample.labels,
-            cluster=cluster,
-        )
-    return DocumentRows(states=[state], cluster=cluster)
-
-
-def _labels(text: str) -> dict[str, str] | None:
-    labels: dict[str, str] = {}
-    position = 0
-    while position < len(text):
-        match = _LABEL.match(text, position)
-        if match is None or match[1] in labels:
-            return None
-        labels[match[1]] = re.sub(r'\\["\\n]', lambda part: _ESCAPED[part[0]], match[2])
-        position = match.end()
-    return labels
-
-
-def _offset_row(sample: _Sample) -> OffsetRow:
-    group, topic, partition = _LAGS[sample.metric]
-    return OffsetRow(
-        sample.line,
-        sample.label(group),
-        sample.label(topic),
-        sample.number(partition),
-        lag=sample.value(),
-        consumer_id=sample.labels.get("consumer_id") or None,
-        client_id=sample.labels.get("client_id") or None,
-    )
-
-
-def _partition_count(sample: _Sample) -> tuple[str, int]:
-    if sample.metric == _TOPIC:
-        return sample.label("topic_name"), sample.number("partition_count")
-    count = sample.value()
-    if count is None or count < 0:
-        raise sample.error(f"the value must be a number of partitions, got {sample.text!r}")
-    return sample.label("topic"), count
-
-
 _TOPIC_LINE = re.compile(
     r"Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s(?:.*?\bTopicId: ?(?P<id>\S+)\s)?"
     r".*?PartitionCount: ?(?P<count>\d+)\s.*"
@@ -457,7 +270,7 @@ def _read_value(
     document = JsonFields(as_object(value, where), where)
     table = document.table
     if isinstance(table.get("status"), str) and ("data" in table or "errorType" in table):
-        return _prometheus_series(document, line, name=name), "Prometheus"
+        return read_series(document, line, name=name), "Prometheus"
     if "version" in table and ("partitions" in table or "topics" in table):
         return [_reassignment(document, is_complete=is_complete)], "kafka-reassign-partitions.sh"
     kafka = table.get("kafka")
@@ -547,40 +360,3 @@ _DOCUMENTS: tuple[tuple[frozenset[str], Callable[[JsonFields, int], DocumentRows
 
 class UnknownFormatError(InputError):
     """Error: no supported tool writes JSON documents of this form."""
-
-
-def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
-    """Join the states of groups with their numbers of members, which metrics show separately."""
-    joined: dict[object, StateRow] = {}
-    for row in rows:
-        known = joined.get(row.group)
-        if known is None or (known.state == "-") is (row.state == "-"):
-            joined[row.group if known is None else (row.group, row.line)] = row
-            continue
-        state, number = (known, row) if row.state == "-" else (row, known)
-        members = number.members if state.members is None else state.members
-        joined[row.group] = replace(state, members=members)
-    return tuple(joined.values())
-
-
-def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
-    """Merge the contents of several parts of a file. Raise InputError if counts differ."""
-    counts: dict[str, int] = {}
-    minimum: dict[str, int] = {}
-    sizes: dict[tuple[str, int], int] = {}
-    for part in parts:
-        for topic, count in part.partition_counts.items():
-            add_count(counts, topic, count, name)
-        minimum |= {k: max(n, minimum.get(k, 0)) for k, n in part.minimum_counts.items()}
-        sizes |= {k: max(n, sizes.get(k, 0)) for k, n in part.sizes.items()}
-    return DocumentRows(
-        offsets=tuple(row for part in parts for row in part.offsets),
-        members=tuple(row for part in parts for row in part.members),
-        states=_joined_states([row for part in parts for row in part.states]),
-        shows_owners=any(part.shows_owners for part in parts if part.offsets),
-        partition_counts=counts,
-        minimum_counts={k: n for k, n in minimum.items() if n > counts.get(k, 0)},
-        sizes=sizes,
-        topic_ids={k: v for part in parts for k, v in part.topic_ids.items()},
-        cluster=next((part.cluster for part in parts if part.cluster), None),
-    )

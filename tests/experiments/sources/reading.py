@@ -1,9 +1,8 @@
 """Read one text completely, as tests of single formats need."""
 
 from kassay.experiments.sources.account import ReadCapture
-from kassay.experiments.sources.document_rows import DocumentRows
+from kassay.experiments.sources.document_rows import DocumentRows, merge_rows
 from kassay.experiments.sources.read_capture import read_capture
-from kassay.experiments.sources.tool_documents import merge_rows
 
 
 def parse_text(text: str, *, name: str) -> ReadCapture:
