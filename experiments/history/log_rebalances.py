@@ -4,12 +4,9 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from functools import lru_cache
-from pathlib import Path
 
+from kassay.experiments.history.log_causes import Cause, cause_of, client_of
 from kassay.experiments.history.log_messages import LogEvent, LogEventKind
-from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.model.group import Protocol
 
 _OPEN_GENERATIONS = 64
@@ -22,75 +19,11 @@ _SAME_REBALANCE_MS = 10_000
 """Maximum time in ms between the ends of two members' parts of a rebalance of one epoch."""
 _SHOWN_LINES = 4
 """Log lines of a rebalance that are kept."""
-
-
-class Cause(StrEnum):
-    """Cause of a rebalance in a log."""
-
-    JOIN = "join"
-    RESTART = "restart"
-    LEAVE = "leave"
-    SESSION_TIMEOUT = "session timeout"
-    POLL_TIMEOUT = "poll timeout"
-    REBALANCE_TIMEOUT = "rebalance timeout"
-    METADATA = "metadata"
-    SUBSCRIPTION = "subscription"
-    COOPERATIVE = "cooperative"
-    STATIC_MEMBER = "static member"
-    PROTOCOL = "protocol"
-    COORDINATOR = "coordinator"
-    OTHER_MEMBER = "other member"
-    UNKNOWN = "unknown"
-
-
-def entries_of_causes(kind: str) -> list[tuple[Cause, str]]:
-    """Return the causes with their patterns or texts of a kind, in the order of the data file."""
-    entries = read_data_file(Path(__file__).with_name("log_causes.txt"))
-    return [(Cause(cause), text) for each, cause, text in entries if each == kind]
-
-
-_CAUSES = [(cause, re.compile(text, re.IGNORECASE)) for cause, text in entries_of_causes("pattern")]
 _MEMBER_IN_REASON = re.compile(
     r"(?:[Mm]ember|[Ll]eader|static member|for \()\s*(?:MemberMetadata\(memberId=)?"
     r"(?!with |metadata )([^\s,;()]+)"
 )
-_RANDOM_PART = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PASSIVE = (Cause.OTHER_MEMBER, Cause.UNKNOWN)
-
-
-def cause_of(reason: str | None) -> Cause:
-    """Return the cause that the reason in a message states.
-
-    Examples
-    --------
-    >>> str(cause_of("removing member c1-… on heartbeat expiration"))
-    'session timeout'
-    >>> str(cause_of("Removing member c1-… on LeaveGroup; client reason: consumer poll timeout"))
-    'poll timeout'
-    >>> str(cause_of(None))
-    'unknown'
-    """
-    # Without the random parts of member ids, a log has few reasons.
-    return _cause_of_text(_RANDOM_PART.sub("", reason)) if reason else Cause.UNKNOWN
-
-
-@lru_cache(maxsize=4096)
-def _cause_of_text(reason: str) -> Cause:
-    return next((cause for cause, pattern in _CAUSES if pattern.search(reason)), Cause.UNKNOWN)
-
-
-@lru_cache(maxsize=4096)
-def client_of(member: str) -> str:
-    """Return the client id, or the group instance id, that a member id starts with.
-
-    A member id without it, as in the consumer protocol, is returned unchanged.
-
-    Examples
-    --------
-    >>> client_of("billing-1-4b0be0d1-3f67-4ac5-9d6b-7b1a6a6a2a01")
-    'billing-1'
-    """
-    return _RANDOM_PART.sub("", member) or member
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,13 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from kassay.experiments.history.log_causes import Cause, client_of, entries_of_causes
 from kassay.experiments.history.log_messages import LogEvent
-from kassay.experiments.history.log_rebalances import (
-    Cause,
-    LogRebalance,
-    client_of,
-    entries_of_causes,
-)
+from kassay.experiments.history.log_rebalances import LogRebalance
 from kassay.reference.model.group import Protocol
 
 STORM_SIZE = 5

@@ -11,14 +11,10 @@ from typing import Any
 
 import pytest
 
+from kassay.experiments.history.log_causes import cause_of, client_of
 from kassay.experiments.history.log_files import log_files, summarise_logs
 from kassay.experiments.history.log_messages import LogEvent, read_log
-from kassay.experiments.history.log_rebalances import (
-    LogRebalance,
-    cause_of,
-    client_of,
-    rebalances_of_log,
-)
+from kassay.experiments.history.log_rebalances import LogRebalance, rebalances_of_log
 from kassay.reference.model.errors import InputError
 from tests.conftest import ROOT
 
