@@ -14,7 +14,7 @@ from typing import Any
 
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.document_rows import JsonFields
-from kassay.experiments.sources.table_rows import OtherRow, ParsedTable
+from kassay.experiments.sources.table_rows import OtherRow, ParsedTable, read_assignment
 from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
 from kassay.reference.documents.input_files import as_object, error_at, format_value, parse_json
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
@@ -27,7 +27,6 @@ Tasks = dict[str, dict[str, list[int]]]
 _SECTION = re.compile(r"(?P<role>(TARGET-)?(ACTIVE|STANDBY|WARMUP)):(?P<lists>( \S+:\[[\d,]*\];)+)")
 _LIST = re.compile(r"(\S+):\[([\d,]*)\];")
 _SHARED_CELL = re.compile(r"\S+:\d+(,\d+)*(;\S+:\d+(,\d+)*)*")
-_SHARE_LIST = re.compile(r"(?P<topic>[^:;]+):(?P<numbers>\d+(,\d+)*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,8 @@ def _row(cells: dict[str, str], name: str, number: int) -> ToolMemberRow:
         assigned = read_tasks(cells["ASSIGNMENTS"].strip())
         member, process = cells["MEMBER"], cells["PROCESS"]
     else:
-        assigned = _partitions(cells["ASSIGNMENT"].strip())
+        partitions = read_assignment(cells["ASSIGNMENT"].strip())
+        assigned = None if partitions is None else {"active": {t: [*n] for t, n in partitions}}
         member, process = cells["CONSUMER-ID"], None
     if assigned is None:
         raise error_at(name, number, "the assignment is cut or has an unknown form", member)
@@ -73,17 +73,6 @@ def _row(cells: dict[str, str], name: str, number: int) -> ToolMemberRow:
         message = f"member {member!r} has {cells['#PARTITIONS']} partitions but lists {listed}"
         raise error_at(name, number, message)
     return row
-
-
-def _partitions(text: str) -> Tasks | None:
-    """Parse partitions such as ``orders:0,1;lowrate:2``, or return None for another form."""
-    active: dict[str, list[int]] = {}
-    for part in text.split(";") if text not in ("", "-") else ():
-        match = _SHARE_LIST.fullmatch(part)
-        if match is None:
-            return None
-        active[match["topic"]] = [int(number) for number in match["numbers"].split(",")]
-    return {"active": active}
 
 
 def read_tasks(text: str) -> Tasks | None:
