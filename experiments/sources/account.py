@@ -50,6 +50,11 @@ class Account:
     uses: Sequence[LineUse]
     problems: Sequence[Problem]
 
+    @property
+    def is_used(self) -> bool:
+        """Return whether the file contains data that a rule uses."""
+        return any(not use.is_noise for use in self.uses)
+
     def __str__(self) -> str:
         """Return one line of text per run of lines with the same rule."""
         return "\n".join(self._runs())
@@ -101,8 +106,6 @@ class ReadCapture:
     @property
     def is_foreign(self) -> bool:
         """Return whether the text has nothing except complete output of unknown tools."""
-        return (
-            bool(self.account.problems)
-            and all(problem.is_foreign for problem in self.account.problems)
-            and all(use.is_noise for use in self.account.uses)
-        )
+        problems = self.account.problems
+        is_foreign = bool(problems) and all(problem.is_foreign for problem in problems)
+        return is_foreign and not self.account.is_used

@@ -219,10 +219,10 @@ def _read(text: SourceText, contents: "_Contents", *, is_named: bool) -> Capture
 def _unrelated(capture: Capture, text: SourceText) -> str | None:
     """Return why a file of a directory is no capture, or None if it is one."""
     account = capture.read.account
-    is_used = any(not use.is_noise for use in account.uses)
-    if capture.read.is_foreign or (text.may_be_unrelated and account.problems and not is_used):
+    is_unused = text.may_be_unrelated and not account.is_used
+    if capture.read.is_foreign or (account.problems and is_unused):
         return str(account.error(account.problems[0]))
-    return f"{text.name}: no table" if text.may_be_unrelated and not is_used else None
+    return f"{text.name}: no table" if is_unused else None
 
 
 def _without_groups(captures: Sequence[Capture], contents: "_Contents") -> Iterator[ImportedGroup]:
@@ -239,8 +239,7 @@ def _without_groups(captures: Sequence[Capture], contents: "_Contents") -> Itera
 def _unattributed(capture: Capture) -> Iterator[ImportedGroup]:
     """Yield the first problem of a capture that shows no group to which it could belong."""
     account = capture.read.account
-    is_used = any(not use.is_noise for use in account.uses)
-    if not is_used and all(one.message == UNKNOWN_LINE for one in account.problems):
+    if not account.is_used and all(one.message == UNKNOWN_LINE for one in account.problems):
         line = account.problems[0].line if account.problems else 1
         message = f"{capture.name}:{line}: {_NO_TABLE}"
         yield ImportedGroup(capture.group, error=message)
@@ -311,7 +310,8 @@ class _Contents:
         Raise InputError if captures, or a capture and the options, have different counts.
         """
         for content in capture.read.contents:
-            parts = (self._of(content.cluster), content.without_rows())
+            counts = replace(content, offsets=(), members=(), states=())
+            parts = (self._of(content.cluster), counts)
             self.found[content.cluster] = merge_rows(parts, capture.name)
 
     @property

@@ -39,10 +39,6 @@ class DocumentRows:
     topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
     cluster: str | None = None
 
-    def without_rows(self) -> "DocumentRows":
-        """Return a copy with nothing but the partition counts, sizes and topic ids."""
-        return replace(self, offsets=(), members=(), states=())
-
     def tables(self) -> list[ParsedTable]:
         """Return the rows as tables, like those that ``kafka-consumer-groups.sh`` prints."""
         owners = ("CONSUMER-ID",) if self.shows_owners else ()

@@ -139,9 +139,14 @@ def _metric_with(labels: Mapping[str, str]) -> str | None:
 
 def _content(sample: _Sample) -> DocumentRows:
     cluster = next((sample.labels[key] for key in _CLUSTERS if sample.labels.get(key)), None)
-    if sample.metric in (_TOPIC, _PARTITIONS):
-        topic, count = _partition_count(sample)
-        return DocumentRows(partition_counts={topic: count}, cluster=cluster)
+    if sample.metric == _TOPIC:
+        counts = {sample.label("topic_name"): sample.number("partition_count")}
+        return DocumentRows(partition_counts=counts, cluster=cluster)
+    if sample.metric == _PARTITIONS:
+        count = sample.value()
+        if count is None or count < 0:
+            raise sample.error(f"the value must be a number of partitions, got {sample.text!r}")
+        return DocumentRows(partition_counts={sample.label("topic"): count}, cluster=cluster)
     if sample.metric in _MEMBERS:
         group = sample.label(_MEMBERS[sample.metric])
         state = StateRow(sample.line, group, "-", members=sample.value() or 0)
@@ -151,11 +156,18 @@ def _content(sample: _Sample) -> DocumentRows:
             sample.line, sample.label("group_id"), sample.label("state"), strategy=strategy
         )
     else:
-        return DocumentRows(
-            offsets=[_offset_row(sample)],
-            shows_owners="consumer_id" in sample.labels,
-            cluster=cluster,
+        group, topic, partition = _LAGS[sample.metric]
+        row = OffsetRow(
+            sample.line,
+            sample.label(group),
+            sample.label(topic),
+            sample.number(partition),
+            lag=sample.value(),
+            consumer_id=sample.labels.get("consumer_id") or None,
+            client_id=sample.labels.get("client_id") or None,
         )
+        shows_owners = "consumer_id" in sample.labels
+        return DocumentRows(offsets=[row], shows_owners=shows_owners, cluster=cluster)
     return DocumentRows(states=[state], cluster=cluster)
 
 
@@ -169,25 +181,3 @@ def _labels(text: str) -> dict[str, str] | None:
         labels[match[1]] = re.sub(r'\\["\\n]', lambda part: _ESCAPED[part[0]], match[2])
         position = match.end()
     return labels
-
-
-def _offset_row(sample: _Sample) -> OffsetRow:
-    group, topic, partition = _LAGS[sample.metric]
-    return OffsetRow(
-        sample.line,
-        sample.label(group),
-        sample.label(topic),
-        sample.number(partition),
-        lag=sample.value(),
-        consumer_id=sample.labels.get("consumer_id") or None,
-        client_id=sample.labels.get("client_id") or None,
-    )
-
-
-def _partition_count(sample: _Sample) -> tuple[str, int]:
-    if sample.metric == _TOPIC:
-        return sample.label("topic_name"), sample.number("partition_count")
-    count = sample.value()
-    if count is None or count < 0:
-        raise sample.error(f"the value must be a number of partitions, got {sample.text!r}")
-    return sample.label("topic"), count

@@ -93,7 +93,7 @@ def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
         _burrow_row(one, group, one.text("topic"), one.count("partition"), line)
         for one in partitions
     ]
-    return replace(_document(rows), cluster=status.optional_text("cluster"))
+    return _burrow_rows(rows, status.optional_text("cluster"))
 
 
 def read_burrow_consumer(document: JsonFields, line: int) -> DocumentRows:
@@ -110,15 +110,13 @@ def read_burrow_consumer(document: JsonFields, line: int) -> DocumentRows:
         for topic in topics.table
         for number, one in enumerate(topics.each(topic))
     ]
-    return replace(_document(rows), cluster=match["cluster"])
+    return _burrow_rows(rows, match["cluster"])
 
 
-def _document(rows: list[OffsetRow]) -> DocumentRows:
-    """Build a `DocumentRows` from offset rows, and state whether any row shows an owner.
-
-    If no partition has an owner, Burrow does not know the members.
-    """
-    return DocumentRows(offsets=rows, shows_owners=any(row.owner is not None for row in rows))
+def _burrow_rows(rows: Sequence[OffsetRow], cluster: str | None) -> DocumentRows:
+    # If no partition has an owner, Burrow does not know the members.
+    shows_owners = any(row.owner is not None for row in rows)
+    return DocumentRows(offsets=rows, shows_owners=shows_owners, cluster=cluster)
 
 
 def _burrow_row(one: JsonFields, group: str, topic: str, number: int, line: int) -> OffsetRow:
