@@ -76,37 +76,26 @@ MAX_PARTS = 6
 """Maximum number of lines that a terminal makes of one header or row."""
 
 
-class Separator(StrEnum):
-    """Separator of the cells of a table."""
-
-    SPACES = "spaces"
-    TABS = "tabs"
-    BARS = "bars"
-    COMMAS = "commas"  # of release 0.9, with a blank after each
-    CSV = "delimiter"  # one character; columns in any order
-
-
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Header line of a table."""
+    """Header line of a table. The delimiter of its columns is empty for blanks."""
 
     kind: TableKind
     names: tuple[str, ...]
     starts: tuple[int, ...]  # offsets of the columns in the line, none in CSV
-    separator: Separator
+    delimiter: str
     line: int
-    delimiter: str = ""  # of CSV
     parts: int = 1  # lines that a terminal made of the header
 
     @property
     def is_csv(self) -> bool:
-        """Return whether the table is in CSV."""
-        return self.separator is Separator.CSV
+        """Return whether the table is in CSV. In release 0.9, a blank follows each comma."""
+        return not self.starts
 
     @property
     def gap(self) -> int:
         """Return the number of blanks behind the first name, 0 without columns of fixed width."""
-        if self.separator is not Separator.SPACES or len(self.starts) < _MIN_KNOWN_COLUMNS:
+        if self.delimiter or len(self.starts) < _MIN_KNOWN_COLUMNS:
             return 0
         return self.starts[1] - self.starts[0] - len(self.names[0])
 
@@ -168,20 +157,13 @@ def _layout_header(text: str, *, line: int) -> Header | None:
     if kind is None:
         return None
     starts = tuple(match.start() for match in _NAME.finditer(text))
-    return Header(kind, names, starts, _separator(text), line)
+    delimiter = next((sign for sign in "|\t," if sign in text.strip()), "")
+    return Header(kind, names, starts, delimiter, line)
 
 
 def _names(text: str) -> list[str]:
     words = [match.group() for match in _NAME.finditer(text)]
     return [_CURRENT_SPELLING.get(word, word) for word in words]
-
-
-def _separator(text: str) -> Separator:
-    if "|" in text:
-        return Separator.BARS
-    if "\t" in text.strip():
-        return Separator.TABS
-    return Separator.COMMAS if "," in text else Separator.SPACES
 
 
 def _csv_header(text: str, *, line: int) -> Header | str | None:
@@ -205,7 +187,7 @@ def _csv_header(text: str, *, line: int) -> Header | str | None:
         if repeated is not None:
             return f"column {repeated!r} is repeated in the header"
         if kind is not None:
-            return Header(kind, names, (), Separator.CSV, line, delimiter=separator)
+            return Header(kind, names, (), separator, line)
         expected = "; ".join(" and ".join(keys) for keys in _CSV_KEYS.values())
         return f"columns are missing from the table, expected {expected}"
     return None

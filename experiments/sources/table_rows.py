@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kassay.experiments.sources.table_headers import Header, Separator, TableKind, csv_cells
+from kassay.experiments.sources.table_headers import Header, TableKind, csv_cells
 
 _BLANK_IN_RPK = (
     *("CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST", "ERROR"),
@@ -42,27 +42,20 @@ def split_row(text: str, header: Header) -> Cells | None:
     overflow); at spaces, with a consumer id joined to its host, or with one blank cell. The text
     includes the spaces at its end.
     """
-    splits: Iterator[Cells | None]
-    match header.separator:
-        case Separator.COMMAS:
-            # Groups and owners may contain commas. The split must be unambiguous.
-            valid = [cells for cells in _by_commas(text.strip(), header) if _is_valid(cells)]
-            return valid[0] if len(valid) == 1 else None
-        case Separator.CSV:
-            splits = iter((_by_separator(text, header),))
-        case Separator.BARS | Separator.TABS:
-            splits = (method(text, header) for method in (_by_separator, _by_words))
-        case Separator.SPACES:
-            splits = (method(text, header) for method in _METHODS)
+    if header.delimiter == "," and not header.is_csv:
+        # Groups and owners may contain commas. The split must be unambiguous.
+        valid = [cells for cells in _by_commas(text.strip(), header) if _is_valid(cells)]
+        return valid[0] if len(valid) == 1 else None
+    methods: Sequence[Callable[[str, Header], Cells | None]] = _BY_BLANKS
+    if header.delimiter:
+        methods = (_by_delimiter,) if header.is_csv else (_by_delimiter, _by_words)
+    splits = (method(text, header) for method in methods)
     return next((cells for cells in splits if cells is not None and _is_valid(cells)), None)
 
 
-def _by_separator(text: str, header: Header) -> Cells | None:
-    """Split a row at tabs, bars or the delimiter of CSV. A blank cell is a dash."""
-    if header.separator is Separator.TABS:
-        values: Sequence[str] = text.strip("\r\n").split("\t")
-    else:
-        values = csv_cells(text, header.delimiter or "|") or ()
+def _by_delimiter(text: str, header: Header) -> Cells | None:
+    """Split a row at its delimiter. A blank cell is a dash."""
+    values = csv_cells(text, header.delimiter) or ()
     if header.is_csv:
         values = ["" if _NULL.fullmatch(value.strip()) else value for value in values]
     return _named(header, [value.strip() or "-" for value in values])
@@ -145,7 +138,7 @@ def _by_words_with_joined_host(text: str, header: Header) -> Cells | None:
     return None
 
 
-_METHODS = (_by_offsets, _by_words, _by_words_with_joined_host, _by_words_with_blank)
+_BY_BLANKS = (_by_offsets, _by_words, _by_words_with_joined_host, _by_words_with_blank)
 
 
 def _named(header: Header, values: list[str]) -> Cells | None:
