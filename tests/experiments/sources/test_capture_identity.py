@@ -244,3 +244,9 @@ def test_outputs_of_tools_for_other_groups_stand_beside_a_table(read):
     )
     (found,) = read(describe_txt=text + SHOP)
     assert owned(found) == {"c-1": [("orders", 0)]}
+
+
+def test_data_that_would_be_lost_is_an_error(read):
+    states, topic = "group,state,consumer_id\nshop,Stable,c-1\n", TOPIC.partition("\tRep")[0]
+    for text in (states, METRIC.strip(), SHOP + topic):
+        assert all(found.error for found in read(x_txt=text))
