@@ -18,10 +18,16 @@ from kassay.experiments.planning.identify_assignor import (
     runs_in_client,
 )
 from kassay.experiments.planning.plan_verdict import count_of
-from kassay.experiments.prediction.configuration import Configuration, rolling_restarts
-from kassay.experiments.prediction.events import Event, Rebalance, Restart, RollingRestart
-from kassay.experiments.prediction.members import planned_members
 from kassay.experiments.prediction.predict import predict, sample_count
+from kassay.experiments.prediction.sample import consumer_names
+from kassay.experiments.prediction.scenario import (
+    Configuration,
+    Event,
+    Rebalance,
+    Restart,
+    RollingRestart,
+    rolling_restarts,
+)
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.model.assignment import Assignment, movement
@@ -370,9 +376,9 @@ def _result_of(
 
 
 def _by_member_id(group: Group, assignment: Assignment) -> Assignment:
-    """Return an assignment of planned members by the member ids of the group."""
-    members = planned_members(group)[1].members
-    return Assignment({one.id: assignment.get(one.client, ()) for one in members})
+    """Return an assignment of simulated consumers by the member ids of the group."""
+    names = consumer_names(group)
+    return Assignment({id: assignment.get(name, ()) for id, name in names.items()})
 
 
 def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
@@ -455,7 +461,7 @@ def member_restarts(
     if not _is_restart_simulated(group, own, current, outcomes):
         return
     configuration = Configuration.of(group, own.port)
-    names = {one.id: one.client for one in planned_members(group)[1].members}
+    names = consumer_names(group)
     by_load = sorted(current.loads, key=lambda member: (-current.loads[member], member))
     for member in dict.fromkeys([*by_load[:_RESTARTED_MEMBERS], *by_load[-1:]]):
         found = predict(

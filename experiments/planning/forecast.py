@@ -17,15 +17,6 @@ from kassay.experiments.planning.identify_assignor import (
     lists_default_assignors,
 )
 from kassay.experiments.planning.plan_verdict import count_of, makespan_of
-from kassay.experiments.prediction.configuration import Configuration
-from kassay.experiments.prediction.events import (
-    Event,
-    NewPartitions,
-    RollingRestart,
-    ScaleTo,
-    Scripted,
-)
-from kassay.experiments.prediction.members import planned_members
 from kassay.experiments.prediction.predict import (
     Distribution,
     EventCost,
@@ -34,6 +25,15 @@ from kassay.experiments.prediction.predict import (
     partition_weight,
     predict,
     sample_count,
+)
+from kassay.experiments.prediction.sample import consumer_names, planned_members
+from kassay.experiments.prediction.scenario import (
+    Configuration,
+    Event,
+    NewPartitions,
+    RollingRestart,
+    ScaleTo,
+    Scripted,
 )
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import (
@@ -83,8 +83,7 @@ class Sizes:
 
     def events(self, group: Group) -> tuple[Event, ...]:
         """Return the events that change the numbers. Partitions come before members."""
-        plans = zip(planned_members(group)[0], group.members, strict=True)
-        like = next((plan.id for plan, one in plans if one.id == self.like), None)
+        like = None if self.like is None else consumer_names(group).get(self.like)
         known = group.topic_table()
         events: list[Event] = [
             NewPartitions(topic=topic, partitions=count)

@@ -9,10 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from kassay.experiments.prediction.configuration import Configuration
-from kassay.experiments.prediction.events import Event, RollingRestart, ScaleTo
-from kassay.experiments.prediction.members import planned_members
-from kassay.experiments.prediction.sample import SETTLE_MS, Sample, simulate_sample
+from kassay.experiments.prediction.sample import SETTLE_MS, Sample, consumer_names, simulate_sample
+from kassay.experiments.prediction.scenario import Configuration, Event, RollingRestart, ScaleTo
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
@@ -231,7 +229,7 @@ def predict(
 
     Examples
     --------
-    >>> from kassay.experiments.prediction.events import Leave
+    >>> from kassay.experiments.prediction.scenario import Leave
     >>> from kassay.reference.model.group import Member, Topic
     >>> topic = Topic(name="t", partitions=6)
     >>> members = tuple(
@@ -314,8 +312,8 @@ def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
 
 def _speeds(group: Group, events: Sequence[Event]) -> Callable[[str], int]:
     """Return a function of the speed of a member; added members can have that of another one."""
-    plans, _ = planned_members(group)
-    known = {plan.id: one.speed for plan, one in zip(plans, group.members, strict=True)}
+    names = consumer_names(group)
+    known = {names[one.id]: one.speed for one in group.members}
     models = [event.like for event in events if isinstance(event, ScaleTo) and event.like]
     added = known.get(models[0], 1) if models else group.members[0].speed
     return lambda name: known.get(name, added)

@@ -1,11 +1,14 @@
 """One simulated course of the events of a group: its script, and its simulation."""
 
+import base64
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
-from kassay.experiments.prediction.configuration import Configuration
-from kassay.experiments.prediction.events import (
+from kassay.experiments.prediction.scenario import (
+    Configuration,
     Crash,
     Event,
     Leave,
@@ -20,7 +23,6 @@ from kassay.experiments.prediction.events import (
     Scripted,
     Subscribe,
 )
-from kassay.experiments.prediction.members import RandomIds, client_ids, planned_members
 from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.script import (
     Action,
@@ -30,18 +32,25 @@ from kassay.experiments.simulation.script import (
     Settings,
     TopicPlan,
 )
-from kassay.experiments.simulation.simulation import SegmentCost, Simulation
+from kassay.experiments.simulation.simulation import (
+    InitialGroup,
+    InitialMember,
+    SegmentCost,
+    Simulation,
+)
 from kassay.reference.coordinator.runtime import CoordinatorConfig
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, current_partitions
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.member_names import by_ordinal, next_names
+from kassay.reference.model.topic_partitions import Partitions
 
 _START = 30_000
 """Time of the first event in ms: the members have sent heartbeats by then."""
 SETTLE_MS = 75_000
 """Time in ms that a group needs to settle in addition to the session timeout."""
 MemberIds = Callable[[str], str]
+_LIBRDKAFKA = "librdkafka"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,39 @@ class Sample:
     unowned_ms: Mapping[str, Sequence[int]]
     notes: tuple[str, ...]
     rebalances: tuple[Group, ...] = ()
+
+
+def consumer_names(group: Group) -> dict[str, str]:
+    """Return the name of each member as a simulated consumer, by member id.
+
+    It is the instance id, the client id if no other member has it, or the member id.
+    """
+    uses = Counter(one.client.id for one in group.members)
+    return {
+        one.id: one.instance_id or (one.client.id if uses[one.client.id] == 1 else None) or one.id
+        for one in group.members
+    }
+
+
+def planned_members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
+    """Return the members of a group as plans of a script, and their current partitions."""
+    names, owned = consumer_names(group), current_partitions(group)
+    plans = [
+        MemberPlan(
+            id=names[one.id],
+            topics=one.subscription,
+            static=one.instance_id is not None,
+            rack=one.rack,
+            sends_user_data=one.client.library == _LIBRDKAFKA,
+        )
+        for one in group.members
+    ]
+    members = tuple(
+        InitialMember(client=name, id=id, owned=Partitions.of(owned.get(id, ())))
+        for id, name in names.items()
+    )
+    generation = max([1, *(member.generation for member in group.members)])
+    return plans, InitialGroup(generation=generation, members=members)
 
 
 def simulate_sample(
@@ -103,10 +145,10 @@ class _Course:
         self.metadata = round(1000 * configuration.metadata_max_age)
         # These are drawn before all events: further events do not change the costs of earlier ones.
         self.script_seed, self.refreshed = draw.getrandbits(32), draw.randint(0, self.metadata)
-        self.ids = RandomIds(
-            random.Random(draw.getrandbits(64)),  # noqa: S311 - not for security
-            client_ids(group),
-        )
+        self.draw_of_ids = random.Random(draw.getrandbits(64))  # noqa: S311 - not for security
+        names = consumer_names(group)
+        # Members can have equal client ids.
+        self.client_ids = {names[one.id]: one.client.id or names[one.id] for one in group.members}
         at = _START
         for event in events:
             at = at + self._jitter() if event.at is None else _START + round(1000 * event.at)
@@ -170,11 +212,22 @@ class _Course:
             ),
         )
         options = SimulationOptions(
-            new_id=new_id or self.ids.classic, new_consumer_id=new_id or self.ids.consumer
+            new_id=new_id or self._classic_id, new_consumer_id=new_id or self._consumer_id
         )
         return Simulation(script, configuration.policy, options, initial_group=self.initial)
 
-    # ---- Events -----------------------------------------------------------------------
+    def _classic_id(self, name: str) -> str:
+        """Create an id of the classic protocol: the client id or instance id, and a UUID."""
+        uuid = UUID(int=self.draw_of_ids.getrandbits(128), version=4)
+        return f"{self.client_ids.get(name, name)}-{uuid}"
+
+    def _consumer_id(self, _name: str) -> str:
+        """Create an id of the consumer protocol: a UUID in Kafka's base64 form."""
+        while True:
+            value = UUID(int=self.draw_of_ids.getrandbits(128), version=4).bytes
+            text = base64.urlsafe_b64encode(value).decode().rstrip("=")
+            if not text.startswith("-"):
+                return text
 
     def _add(self, event: Event, at: int) -> int:
         """Add an event at a time, and return the time at which the group has settled."""
@@ -273,7 +326,7 @@ class _Course:
         """Return the present members in the order in which they restart."""
         names = list(self.present)
         sorted_names = by_ordinal(names)
-        if sorted_names is None and len(set(client_ids(self.group).values())) == len(names):
+        if sorted_names is None and len(set(self.client_ids.values())) == len(names):
             sorted_names = sorted(names)
         if order is Order.RANDOM or sorted_names is None:
             self.draw.shuffle(names)
@@ -373,8 +426,6 @@ class _Course:
             self.script_events.append(moved)
             last = max(last, at + one.duration)
         return last + self.settle
-
-    # ---- Run ----------------------------------------------------------------------------
 
     def run(self, busy: float, new_id: MemberIds | None) -> Sample:
         """Run the simulation, and return the sample."""

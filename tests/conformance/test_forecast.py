@@ -13,9 +13,8 @@ from itertools import count
 
 import pytest
 
-from kassay.experiments.prediction.configuration import Configuration
-from kassay.experiments.prediction.events import RollingRestart
 from kassay.experiments.prediction.sample import simulate_sample
+from kassay.experiments.prediction.scenario import Configuration, RollingRestart
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster

@@ -33,9 +33,8 @@ from kassay.experiments.planning.forecast import (
 )
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
-from kassay.experiments.prediction.configuration import Configuration, Timing
-from kassay.experiments.prediction.events import RollingRestart
 from kassay.experiments.prediction.predict import interval_text
+from kassay.experiments.prediction.scenario import Configuration, RollingRestart, Timing
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition

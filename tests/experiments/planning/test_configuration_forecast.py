@@ -13,8 +13,7 @@ from kassay.experiments.planning.forecast import (
     forecast_changes,
     recommend,
 )
-from kassay.experiments.prediction.configuration import Configuration
-from kassay.experiments.prediction.events import RollingRestart
+from kassay.experiments.prediction.scenario import Configuration, RollingRestart
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import rejoin

@@ -14,9 +14,14 @@ from statistics import fmean
 
 import pytest
 
-from kassay.experiments.prediction.configuration import Configuration
-from kassay.experiments.prediction.events import Event, Leave, RollingRestart, ScaleTo
 from kassay.experiments.prediction.predict import Distribution, predict
+from kassay.experiments.prediction.scenario import (
+    Configuration,
+    Event,
+    Leave,
+    RollingRestart,
+    ScaleTo,
+)
 from kassay.reference import Group
 from kassay.reference.documents.json_codec import parse_group
 

@@ -8,9 +8,14 @@ import pytest
 import kassay
 from kassay.experiments.planning.forecast import forecast_changes, parse_sizes
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.prediction.configuration import Configuration
-from kassay.experiments.prediction.events import Rebalance, Restart, RollingRestart, ScaleTo
 from kassay.experiments.prediction.predict import predict
+from kassay.experiments.prediction.scenario import (
+    Configuration,
+    Rebalance,
+    Restart,
+    RollingRestart,
+    ScaleTo,
+)
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import rejoin

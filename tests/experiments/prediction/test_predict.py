@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 import kassay
-from kassay.experiments.prediction.configuration import Configuration, Timing
-from kassay.experiments.prediction.events import (
+from kassay.experiments.prediction.predict import predict, sample_count
+from kassay.experiments.prediction.scenario import (
+    Configuration,
     Crash,
     Leave,
     NewPartitions,
@@ -17,8 +18,8 @@ from kassay.experiments.prediction.events import (
     RollingRestart,
     ScaleTo,
     Subscribe,
+    Timing,
 )
-from kassay.experiments.prediction.predict import predict, sample_count
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import rejoin
