@@ -10,7 +10,7 @@ from functools import cached_property
 
 from kassay.experiments.implementations.runner import count_withheld_partitions
 from kassay.experiments.simulation.policies import POLICIES, MixedLibraries, Policy, policy_named
-from kassay.experiments.simulation.script import Script, TopicPlan, libraries_of
+from kassay.experiments.simulation.script import Script, TopicPlan
 from kassay.experiments.simulation.simulation_result import (
     OwnershipIntervals,
     SimulatedRebalance,
@@ -336,7 +336,8 @@ class Environment:
         """Last assignment of each member, which the next rebalance uses as owned partitions."""
         self.ignored_data: dict[str, StickyUserData] = {}
         """Last assignments before a downgrade."""
-        libraries = libraries_of(script)
+        plans = [*script.members, *(event.new_member for event in script.events)]
+        libraries = {one.id: one.library for one in plans if one is not None and one.library}
         self._libraries = MixedLibraries(libraries, policy) if libraries else None
         self.broker = Broker(
             self._load_coordinator, self._upgrade, self._downgrade, self.new_member_id

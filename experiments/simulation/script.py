@@ -443,9 +443,3 @@ def load_script(script: str) -> Script:
             f"{script!r} is neither a file nor a built-in script; built-in scripts: {known}"
         )
     return parse_script(read_text(file), script)
-
-
-def libraries_of(script: Script) -> dict[str, str]:
-    """Return the client library of each member that has one, by client id."""
-    plans = [*script.members, *(event.new_member for event in script.events)]
-    return {plan.id: plan.library for plan in plans if plan is not None and plan.library}
