@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
-from kassay.reference.model.display import shorten_middle
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group, Member, Protocol
 from kassay.reference.model.group_remarks import (
@@ -375,9 +374,17 @@ def short_names(members: Iterable[Member]) -> dict[str, str]:
     ['billing-1', 'checkout-of…ern-region']
     """
     cut = {member.id: _RANDOM_PART.sub("", member.id) or member.id for member in members}
-    short = {id: shorten_middle(name, _NAME_WIDTH) for id, name in cut.items()}
+    short = {id: _shorten_middle(name, _NAME_WIDTH) for id, name in cut.items()}
     uses = Counter([*cut.values(), *(name for id, name in short.items() if name != cut[id])])
     return {id: next(n for n in (short[id], cut[id], id) if n == id or uses[n] == 1) for id in cut}
+
+
+def _shorten_middle(text: str, width: int) -> str:
+    """Cut the middle of a text that is longer than ``width`` characters."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 def shorten(text: str, short: Mapping[str, str]) -> str:

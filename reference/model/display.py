@@ -35,20 +35,6 @@ def short_mapping(values: Mapping[str, object]) -> str:
     return f"{{{first_items([f'{key!r}: {value!r}' for key, value in values.items()])}}}"
 
 
-def shorten_middle(text: str, width: int) -> str:
-    """Cut the middle of a text that is longer than ``width`` characters.
-
-    Examples
-    --------
-    >>> shorten_middle("orders-consumer-12", 11)
-    'order…er-12'
-    """
-    if len(text) <= width:
-        return text
-    tail = (width - 1) // 2
-    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
-
-
 def _short(value: object) -> str:
     if type(value) is not tuple:
         return repr(value)
