@@ -147,10 +147,7 @@ def _texts_or_error(path: Path, *, stdin: TextIO | None, group: str | None) -> I
 def _import_texts(
     texts: Iterable[SourceText], options: ImportOptions, *, is_named: bool, empty: EmptyGroups
 ) -> Iterator[ImportedGroup]:
-    """Yield the groups of group documents while they are read, then those of all captures.
-
-    Groups of other kinds than consumer groups come last.
-    """
+    """Yield the groups of group documents while they are read, then those of all captures."""
     captures: list[Capture] = []
     unreadable: list[Path] = []
     documents: dict[str | None, str] = {}  # last file of each id
@@ -172,8 +169,22 @@ def _import_texts(
             continue
         unreadable += [] if found.error is None else [Path(text.name)]
         yield found
-    captures = captures if is_named else _of_named_group(captures)
-    groups = merge_captures(captures, unreadable_files=unreadable, snapshot=options.snapshot)
+    if captures:
+        captures = captures if is_named else _of_named_group(captures)
+        yield from _groups_of_captures(captures, contents, unreadable, documents, empty=empty)
+
+
+def _groups_of_captures(
+    captures: list[Capture],
+    contents: "_Contents",
+    unreadable: list[Path],
+    documents: dict[str | None, str],
+    *,
+    empty: EmptyGroups,
+) -> Iterator[ImportedGroup]:
+    """Yield the groups of captures, those of other kinds than consumer groups last."""
+    snapshot = contents.options.snapshot
+    groups = merge_captures(captures, unreadable_files=unreadable, snapshot=snapshot)
     if not (groups or unreadable or documents):
         yield from _without_groups(captures, contents)
     for id in sorted(groups):
@@ -230,7 +241,7 @@ def _without_groups(captures: Sequence[Capture], contents: "_Contents") -> Itera
     has_kinds = any(
         one.read.kinds or one.read.kind_tables or one.read.connectors for one in captures
     )
-    if captures and contents.is_filled and not has_kinds:
+    if contents.is_filled and not has_kinds:
         names = ", ".join(one.name for one in captures)
         problem = "the files contain only partition counts or sizes, no group"
         yield ImportedGroup(None, error=f"{names}: {problem}")
