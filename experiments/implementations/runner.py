@@ -31,7 +31,7 @@ from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment, LivelockError, rejoin, violations
 from kassay.reference.model.errors import InputError, RunError, UpstreamError
 from kassay.reference.model.group import Group, cached, topic_starts
-from kassay.reference.model.joined_groups import join_assignments, split_group
+from kassay.reference.model.joined_groups import SEPARATOR, join_assignments, split_group
 from kassay.reference.model.topic_partitions import select
 
 _CHUNK = 1 << 16
@@ -428,9 +428,11 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
     >>> run_until_stable(group, "range").assignment.counts()
     {'a': 2, 'b': 1}
     """
-    parts = split_group(group)
-    if len(parts) > 1:
-        return _joined_result({part.id or "": run_until_stable(part, assignor) for part in parts})
+    # Kafka's topic names do not contain this separator.
+    if any(SEPARATOR in topic.name for topic in group.topics):
+        parts = split_group(group)
+        if len(parts) > 1:
+            return _joined_result({one.id or "": run_until_stable(one, assignor) for one in parts})
     return _run_until_stable(group, assignor)
 
 
