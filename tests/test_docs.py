@@ -12,7 +12,7 @@ import typer
 
 from kassay.experiments.cli import COMMAND_GROUPS, COMMANDS, app
 from kassay.experiments.implementations import installation
-from kassay.experiments.planning.forecast import load_planned_events
+from kassay.experiments.planning.planned_events import load_planned_events
 from kassay.experiments.simulation.script import parse_script
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document

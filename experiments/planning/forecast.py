@@ -1,69 +1,48 @@
-"""Forecasts of a group: changes, events, a later rolling restart, the optimum, and a decision."""
+"""Forecasts of changes of a group, each with a later rolling restart, and the optimum."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from fractions import Fraction
-from itertools import groupby
-from operator import attrgetter
-from pathlib import Path
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning.identify_assignor import (
     DEFAULT_LIST,
-    IdentifiedAssignor,
     identify_assignor,
     lists_default_assignors,
 )
-from kassay.experiments.planning.plan_verdict import count_of, makespan_of
+from kassay.experiments.planning.plan_verdict import makespan_of
 from kassay.experiments.prediction.predict import (
     Distribution,
     EventCost,
     EventPrediction,
     Prediction,
-    partition_weight,
     predict,
     sample_count,
 )
-from kassay.experiments.prediction.sample import consumer_names, planned_members
+from kassay.experiments.prediction.sample import consumer_names
 from kassay.experiments.prediction.scenario import (
     Configuration,
     Event,
     NewPartitions,
     RollingRestart,
     ScaleTo,
-    Scripted,
 )
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.script import (
-    Action,
-    Script,
-    ScriptEvent,
-    Settings,
-    TopicPlan,
-    parse_planned_events,
-)
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.documents.input_files import read_text
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, measures, member_units, participants
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Level, default_levels, default_tolerance
+from kassay.solver.objective import Level, default_levels
 from kassay.solver.sizing import Resizing, grown_topic, with_valid_ownership
 from kassay.solver.solution import Status, value_and_bound
 from kassay.solver.solve import solve
-from kassay.solver.trajectory.trajectory import default_trajectory_levels, optimal_trajectory
 
 DEFAULT_CHANGES = ("sticky", "cooperative-sticky", "uniform")
 """Assignors to change to if none is given, as far as the client libraries offer them."""
-HORIZON_WEEKS = 4
-"""Weeks after a change in which its cost must pay off."""
 OPTIMUM = "optimum"
 """Name of the optimum of the group without changes."""
-_LOAD_MARGIN = 0.02
-"""Share of the maximum load that is no meaningful difference, as the tolerance of plans."""
 _NUMBERS = re.compile(r"([+-]?)(\d{1,9})(?:\.\.\1(\d{1,9})(?::(\d{1,9}))?)?")
 """Number of members with an optional sign, or a range of numbers with the same sign."""
 _MAX_MEMBERS = 10_000
@@ -353,17 +332,14 @@ def _changes(
         change = _change_to(group, current, name)
         if change.steps:
             yield change
-        if change.steps and _is_in_default_list(identified, own, name):
+        is_listed = name == DEFAULT_LIST[-1] and lists_default_assignors(identified, own)
+        if change.steps and is_listed:
             yield replace(
                 change,
                 name=f"{name}, from the default list",
                 start=replace(current, listed=DEFAULT_LIST),
                 steps=change.steps[1:],
             )
-
-
-def _is_in_default_list(identified: IdentifiedAssignor, own: str, name: str) -> bool:
-    return name == DEFAULT_LIST[-1] and lists_default_assignors(identified, own)
 
 
 def _change_to(group: Group, current: Configuration, name: str) -> Change:
@@ -391,9 +367,6 @@ def _static_note(group: Group, current: Configuration, final: Configuration) -> 
         "static members keep their partitions until a member joins or leaves; brokers of other "
         "releases than 4.4.0 can refuse them with UNRELEASED_INSTANCE_ID"
     )
-
-
-# ---- Optimum ------------------------------------------------------------------------------
 
 
 def optimum_record(
@@ -452,237 +425,3 @@ def current_load(group: Group) -> float:
 def _max_speed(group: Group) -> int:
     """Return the maximum speed of the members that subscribe to a topic with partitions."""
     return max((group.members[index].speed for index in group.participant_indices), default=1)
-
-
-# ---- Events -------------------------------------------------------------------------------
-
-
-def load_planned_events(file: Path, group: Group) -> Script:
-    """Read planned events of a group from a YAML or JSON file. Members have their client ids."""
-    members, _ = planned_members(group)
-    topics = [TopicPlan(name=one.name, partitions=one.partitions) for one in group.topics]
-    return parse_planned_events(read_text(file), str(file), topics=topics, members=members)
-
-
-def predict_events(
-    group: Group,
-    script: Script,
-    configuration: Configuration,
-    *,
-    samples: int | None = None,
-    seed: int = 0,
-) -> Prediction:
-    """Predict the planned events of a group, see `predict`.
-
-    Events at the same time are one event. Settings in the script replace those of the
-    configuration.
-    """
-    given, default = script.settings, Settings()
-    names = {
-        "session": "session_timeout",
-        "heartbeat": "heartbeat_interval",
-        "max_poll": "max_poll_interval",
-        "metadata": "metadata_max_age",
-    }
-    times = {
-        own: getattr(given, name) / 1000
-        for name, own in names.items()
-        if getattr(given, name) != getattr(default, name)
-    }
-    topics = tuple(one for one in script.topics if one.name not in group.topic_table())
-    events = []
-    for at, found in groupby(sorted(script.events, key=attrgetter("at")), key=attrgetter("at")):
-        batch = tuple(found)
-        text = ", ".join(map(_description, batch))
-        events.append(Scripted(at=at / 1000, events=batch, topics=topics, text=text))
-    changed = replace(configuration, **times)
-    return predict(group, changed, events, samples=samples, seed=seed)
-
-
-def event_records(name: str, prediction: Prediction) -> Iterator[dict[str, object]]:
-    """Yield each predicted event as a JSON object like those of forecasts."""
-    for one in prediction.events:
-        yield {
-            "configuration": name,
-            "event": one.event,
-            "change": one.cost.record(),
-            "restart": None,
-            "maximum_load": one.maximum_load.record(),
-            "members": round(one.members.mean),
-            "loads": {member: load.record() for member, load in one.loads.items()},
-            "samples": prediction.samples,
-        }
-
-
-def hindsight_record(
-    group: Group, prediction: Prediction, *, limits: SearchLimits = SearchLimits()
-) -> dict[str, object] | None:
-    """Return the fewest moves over the rebalances of the first sample, as a JSON object.
-
-    Each rebalance has minimum imbalance, or is within the tolerance of the maximum load. Return
-    None if members differ in speed, because the speed of new members is not known.
-    """
-    groups = [_weighted(group, one) for one in prediction.courses[0].rebalances if one.members]
-    if not groups or not group.has_equal_speeds:
-        return None
-    tolerance = max(map(default_tolerance, groups), key=bool)
-    levels = default_trajectory_levels(groups, tolerance=tolerance)
-    found = optimal_trajectory(groups, levels=levels, limits=limits)
-    moves = {"mean": found.moves, "low": found.bound, "high": found.moves}
-    return {
-        "configuration": OPTIMUM,
-        "event": f"all events, {count_of(len(groups), 'rebalance')}",
-        "change": {"moves": moves},
-        "restart": None,
-        "maximum_load": None,
-        "proof": str(found.proof),
-    }
-
-
-def _weighted(group: Group, simulated: Group) -> Group:
-    """Return a simulated group with the weights of the group."""
-    if not group.is_weighted:
-        return simulated
-    topics = (
-        replace(
-            one, weights=tuple(partition_weight(group, one.name, n) for n in range(one.partitions))
-        )
-        for one in simulated.topics
-    )
-    return replace(simulated, topics=tuple(topics))
-
-
-def _description(event: ScriptEvent) -> str:
-    if event.action is Action.GROW:
-        return f"{event.topic} grows to {event.partitions} partitions"
-    topics = f" to {', '.join(event.topics)}" if event.topics else ""
-    return f"{event.member} {event.action}{topics}".strip()
-
-
-# ---- Decision -----------------------------------------------------------------------------
-
-
-class Criterion(StrEnum):
-    """Cost that decides between configurations with equal loads."""
-
-    UNOWNED = "unowned"
-    MOVES = "moves"
-    REBALANCES = "rebalances"
-
-    def of(self, cost: EventCost) -> Distribution:
-        """Return the value of a cost."""
-        name = "unowned_seconds" if self is Criterion.UNOWNED else str(self)
-        value: Distribution = getattr(cost, name)
-        return value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recommendation:
-    """Recommended configuration and batch size, and the reason."""
-
-    configuration: str
-    at_once: int
-    reason: str
-
-
-_UNOWNED = "partition-seconds without an owner"
-
-
-def recommend(
-    forecasts: Sequence[Forecast],
-    criterion: Criterion = Criterion.UNOWNED,
-    *,
-    restarts_per_week: float = 2.0,
-    load_now: float | None = None,
-    optimum: float | None = None,
-) -> Recommendation:
-    """Recommend a configuration and batch size.
-
-    Configurations remain if no other one has lower maximum loads in three of four samples. Of
-    these, those remain for which no other one has a lower cost, of the kind that the user
-    minimises: the cost of the change and of all rolling restarts in four weeks together. If the
-    current configuration remains, it is recommended, otherwise the one in which the whole group
-    stands still for the shortest time, then the one with the fewest restarts. A group of the
-    consumer protocol stays in it if the maximum loads are equal.
-
-    Parameters
-    ----------
-    forecasts
-        Those of `forecast_changes` without sizes; the first one is the current configuration.
-    load_now, optimum
-        Maximum load of the current assignment and of the optimum, for the reason.
-    """
-    times = restarts_per_week * HORIZON_WEEKS
-    current = forecasts[0]
-    complete = [one for one in forecasts if not one.prediction.stopped_members] or [current]
-    by_load = _best(complete, lambda one: one.restart.maximum_load, factor=1 + _LOAD_MARGIN)
-    if current.change.start.is_consumer_protocol:
-        modern = [one for one in by_load if one.change.final.is_consumer_protocol]
-        by_load = modern or by_load
-    by_cost = _best(by_load, lambda one: criterion.of(one.over(times)))
-    by_stop = _best(by_cost, lambda one: one.over(times).stopped_seconds)
-    best = min(by_stop, key=lambda one: len(one.change.steps))
-    if current in by_cost:
-        best = current
-    period = f"over {count_of(round(times), 'rolling restart')} in {HORIZON_WEEKS} weeks"
-    unit = _UNOWNED if criterion is Criterion.UNOWNED else str(criterion)
-    old, new = (criterion.of(one.over(times)) for one in (current, best))
-    before, after = current.restart.maximum_load, best.restart.maximum_load
-    if best is current:
-        parts = [f"the maximum load stays {after}"]
-        if load_now is not None and load_now > after.high:
-            parts = [f"after a rolling restart, the maximum load is {after}, not {load_now:g}"]
-        if optimum is not None and optimum < after.low:
-            parts[0] += f" (the optimum is {optimum:g})"
-        parts.append(
-            f"{period}, it has {new} {unit}, and no configuration without a higher maximum "
-            "load has fewer in three of four samples"
-        )
-    else:
-        loads = f"a maximum load of {after} instead of {before}"
-        is_lower = before.is_above(after, factor=1 + _LOAD_MARGIN)
-        parts = [loads if is_lower else f"{loads}, no meaningful difference"]
-        if str(after) == str(before):
-            parts = [f"the same maximum load, {after}"]
-        change = " and for the change" if best.change.steps else ""
-        equal = "" if old.is_above(new) or new.is_above(old) else ", no meaningful difference"
-        parts.append(f"{period}{change}, {new} instead of {old} {unit}{equal}")
-    parts += filter(None, (_behaviour(best),))
-    reason = "; ".join(parts)
-    if best.cost is not None:
-        cost = best.cost
-        reason += (
-            f". The change itself takes {count_of(len(best.change.steps), 'rolling restart')} with "
-            f"{cost.unowned_seconds} {_UNOWNED}, {cost.rebalances} rebalances and "
-            f"{cost.moves} moves"
-        )
-    if best.change.start.listed:
-        reason += f". Condition: the members list {' and '.join(best.change.start.listed)}"
-    if best.change.note is not None:
-        reason += f". Note: {best.change.note}"
-    return Recommendation(configuration=best.change.name, at_once=best.batch_size, reason=reason)
-
-
-def _best(
-    forecasts: Sequence[Forecast], value: Callable[[Forecast], Distribution], factor: float = 1.0
-) -> list[Forecast]:
-    """Return the forecasts with a value that is not above that of another one."""
-    values = [value(one) for one in forecasts]
-    found = [
-        one
-        for one, mine in zip(forecasts, values, strict=True)
-        if not any(mine.is_above(other, factor=factor) for other in values)
-    ]
-    return found or list(forecasts)
-
-
-def _behaviour(best: Forecast) -> str:
-    """Describe what the members do at a later rolling restart."""
-    cost = best.restart.cost
-    if best.change.final.is_static and not cost.rebalances.high:
-        return "static members return within the session timeout and keep their partitions"
-    if cost.stopped_seconds.mean >= 0.05:  # It is shown with one digit.
-        return f"each rolling restart stops the whole group for {cost.stopped_seconds} s"
-    if not cost.stopped_seconds.high and cost.rebalances.low:
-        return "the group as a whole never stands still"
-    return ""

@@ -16,23 +16,23 @@ from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.forecast import (
     DEFAULT_CHANGES,
-    HORIZON_WEEKS,
     OPTIMUM,
-    Criterion,
     current_assignor,
     current_load,
-    event_records,
     forecast_changes,
-    hindsight_record,
     is_reached,
-    load_planned_events,
     optimum_record,
     parse_sizes,
-    predict_events,
-    recommend,
 )
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
+from kassay.experiments.planning.planned_events import (
+    event_records,
+    hindsight_record,
+    load_planned_events,
+    predict_events,
+)
+from kassay.experiments.planning.recommendation import HORIZON_WEEKS, Criterion, recommend
 from kassay.experiments.prediction.predict import interval_text
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart, Timing
 from kassay.reference.assignors import ASSIGNORS

@@ -6,13 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.forecast import (
-    Criterion,
-    Forecast,
-    current_assignor,
-    forecast_changes,
-    recommend,
-)
+from kassay.experiments.planning.forecast import Forecast, current_assignor, forecast_changes
+from kassay.experiments.planning.recommendation import Criterion, recommend
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart
 from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
