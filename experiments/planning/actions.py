@@ -13,7 +13,6 @@ from kassay.experiments.planning.identify_assignor import (
     IdentifiedAssignor,
     Implementation,
     identify_assignor,
-    kafka_name,
     lists_default_assignors,
     runs_in_client,
 )
@@ -29,7 +28,7 @@ from kassay.experiments.prediction.scenario import (
     rolling_restarts,
 )
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.reference.assignors import ASSIGNORS, Goal, Release
+from kassay.reference.assignors import ASSIGNORS, Goal, Release, kafka_name
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group, Protocol
 from kassay.reference.model.metrics import (

@@ -13,9 +13,9 @@ from kassay.experiments.planning.identify_assignor import (
     IdentifiedAssignor,
     Implementation,
     identify_assignor,
-    kafka_name,
 )
 from kassay.experiments.planning.plan_verdict import count_of, unowned_partitions
+from kassay.reference.assignors import kafka_name
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Protocol
 from kassay.reference.model.metrics import Measure, loads, measures

@@ -9,7 +9,7 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
     parse_library_version,
 )
-from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
+from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol, kafka_name
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Protocol
 
@@ -123,11 +123,6 @@ class IdentifiedAssignor:
             f"The results of {name} in this output are those of the Java client; {other} can "
             "assign other partitions."
         )
-
-
-def kafka_name(name: str) -> str:
-    """Return Kafka's name of a ported assignor, as in the configuration of broker and client."""
-    return name.removeprefix("server-")
 
 
 def lists_default_assignors(own: IdentifiedAssignor, name: str | None) -> bool:

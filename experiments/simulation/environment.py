@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kassay.experiments.implementations.runner import count_withheld_partitions
-from kassay.experiments.simulation.policies import POLICIES, MixedLibraries, Policy, policy_named
+from kassay.experiments.simulation.policies import MixedLibraries, Policy, policy_named
 from kassay.experiments.simulation.script import Script, TopicPlan
 from kassay.experiments.simulation.simulation_result import (
     OwnershipIntervals,
@@ -32,7 +32,7 @@ from kassay.reference.coordinator.consumer_group import ConsumerGroup, ConsumerM
 from kassay.reference.coordinator.runtime import Clock, Log
 from kassay.reference.model.assignment import Assignment, LivelockError
 from kassay.reference.model.errors import UpstreamError
-from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.group import NO_GENERATION, Group, GroupStatus, Member, Protocol, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import (
     CONSUMERS,
@@ -51,8 +51,6 @@ from kassay.reference.protocol.group_messages import (
     SyncResponse,
 )
 
-_SERVER_PREFIX = "server-"
-"""Prefix of kassay's names of assignors of the broker whose name is that of a client assignor."""
 Coordinator = ClassicCoordinator | ConsumerCoordinator
 Upgrade = Callable[[ClassicCoordinator, Log], ConsumerCoordinator]
 """Function that converts a classic group to a group of the consumer protocol."""
@@ -301,17 +299,6 @@ class SimulationOptions:
     record: Callable[[SimulatedRebalance], None] | None = None
 
 
-def request_of_policy(name: str) -> str:
-    """Return Kafka's name of an assignor of the broker."""
-    return name.removeprefix(_SERVER_PREFIX)
-
-
-def policy_of_request(requested: str) -> str:
-    """Return kassay's name of an assignor of the broker."""
-    prefixed = f"{_SERVER_PREFIX}{requested}"
-    return prefixed if prefixed in POLICIES else requested
-
-
 class Environment:
     """Shared state of one simulation: clock, topics, broker, offsets and result.
 
@@ -527,7 +514,8 @@ class Environment:
         policy = self.policy
         if self.broker.consumer is not None:
             requested = self.broker.consumer.group.preferred_assignor()
-            policy = self.policy_of(policy_of_request(requested))
+            status = GroupStatus(protocol=Protocol.CONSUMER, assignor=requested)
+            policy = self.policy_of(status.registered_assignor)
         result = self.assign(group, generation, policy)
         if isinstance(result, Assignment):
             self._mark_stable(generation)

@@ -8,9 +8,9 @@ from enum import Enum, auto
 from functools import partial
 
 from kassay.experiments.simulation.consumer import RETRIABLE, Consumer
-from kassay.experiments.simulation.environment import Environment, request_of_policy
+from kassay.experiments.simulation.environment import Environment
 from kassay.experiments.simulation.script import MemberPlan
-from kassay.reference.assignors import RebalanceProtocol
+from kassay.reference.assignors import RebalanceProtocol, kafka_name
 from kassay.reference.coordinator.consumer_coordinator import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -329,7 +329,7 @@ class ConsumerProtocolClient(Consumer):
 
     def __init__(self, environment: Environment, plan: MemberPlan) -> None:
         super().__init__(environment, plan)
-        self._assignor = request_of_policy(
+        self._assignor = kafka_name(
             plan.assignors[0] if plan.assignors else environment.policy.name
         )
         self._retry_timer = self._timer(self._send_full)

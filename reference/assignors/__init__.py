@@ -103,6 +103,11 @@ DEFAULT_ASSIGNORS = tuple(
 """Names of the assignors that comparisons and studies run if no assignor is given."""
 
 
+def kafka_name(name: str) -> str:
+    """Return Kafka's name of a port, as in the configuration of broker and client."""
+    return name.removeprefix("server-")
+
+
 def assign(group: Group, name: str) -> Assignment:
     """Assign the partitions of a group with a port of a Kafka assignor.
 
