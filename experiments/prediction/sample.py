@@ -342,17 +342,15 @@ class _Course:
             self.present.pop(name)
         if event.members <= len(names):
             return
-        model = self.plans[event.like or names[0]] if names or event.like else None
-        if event.like is not None:
-            self._members((event.like,))
+        like = None if event.like is None else self.plans[self._members((event.like,))[0]]
         topics = sorted({topic for name in names for topic in self.plans[name].topics})
         is_static = bool(names) and all(self.plans[name].static for name in names)
         for name in next_names(self.plans, event.members - len(names)):
             plan = MemberPlan(
                 id=name,
-                topics=model.topics if event.like and model else tuple(topics),
+                topics=tuple(topics) if like is None else like.topics,
                 static=is_static,
-                rack=model.rack if event.like and model else None,
+                rack=None if like is None else like.rack,
             )
             plan = self.plans[name] = self._configured(plan, self._current(), keep_static=True)
             self.script_events.append(
