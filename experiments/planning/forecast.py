@@ -14,8 +14,8 @@ from kassay.experiments.planning.identify_assignor import (
 from kassay.experiments.planning.plan_verdict import makespan_of
 from kassay.experiments.prediction.predict import (
     Distribution,
-    EventCost,
     EventPrediction,
+    PredictedCost,
     Prediction,
     predict,
     sample_count,
@@ -205,7 +205,7 @@ class Forecast:
     prediction: Prediction = field(repr=False)
 
     @property
-    def cost(self) -> EventCost | None:
+    def cost(self) -> PredictedCost | None:
         """Return the cost of the change, or None for the current configuration."""
         return self.over(0) if len(self.prediction.events) > 1 else None
 
@@ -220,7 +220,7 @@ class Forecast:
         last = -1 if self.change.sizes is None or self.cost is None else -2
         return self.prediction.events[last].maximum_load
 
-    def over(self, restarts: float) -> EventCost:
+    def over(self, restarts: float) -> PredictedCost:
         """Return the cost of the change and of a number of later rolling restarts together."""
         return self.prediction.cost_of([1] * (len(self.prediction.events) - 1) + [restarts])
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kassay.experiments.planning.forecast import Forecast
 from kassay.experiments.planning.plan_verdict import count_of
-from kassay.experiments.prediction.predict import Distribution, EventCost
+from kassay.experiments.prediction.predict import Distribution, PredictedCost
 
 HORIZON_WEEKS = 4
 """Weeks after a change in which its cost must pay off."""
@@ -22,7 +22,7 @@ class Criterion(StrEnum):
     MOVES = "moves"
     REBALANCES = "rebalances"
 
-    def of(self, cost: EventCost) -> Distribution:
+    def of(self, cost: PredictedCost) -> Distribution:
         """Return the value of a cost."""
         name = "unowned_seconds" if self is Criterion.UNOWNED else str(self)
         value: Distribution = getattr(cost, name)

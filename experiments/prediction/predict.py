@@ -11,7 +11,6 @@ import numpy as np
 
 from kassay.experiments.prediction.sample import SETTLE_MS, Sample, consumer_names, simulate_sample
 from kassay.experiments.prediction.scenario import Configuration, Event, RollingRestart, ScaleTo
-from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -82,7 +81,7 @@ def interval_text(value: Mapping[str, float], to: str = "–") -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventCost:
+class PredictedCost:
     """Cost of one event, or of several, until the group has settled.
 
     Parameters
@@ -103,14 +102,18 @@ class EventCost:
     stopped_seconds: Distribution
 
     @classmethod
-    def of(cls, costs: Sequence[SegmentCost]) -> "EventCost":
-        """Return the cost over the samples."""
-        return cls(
-            rebalances=Distribution.of([one.rebalances for one in costs]),
-            moves=Distribution.of([one.moves for one in costs]),
-            unowned_seconds=Distribution.of([one.unowned_ms / 1000 for one in costs]),
-            stopped_seconds=Distribution.of([one.stopped_ms / 1000 for one in costs]),
-        )
+    def of(cls, samples: Sequence[Sample], times: Sequence[float]) -> "PredictedCost":
+        """Return the cost of all events together, if each happens a number of times."""
+
+        def total(name: str) -> Distribution:
+            return Distribution.of(
+                [
+                    sum(n * getattr(cost, name) for n, cost in zip(times, one.costs, strict=True))
+                    for one in samples
+                ]
+            )
+
+        return cls(**{one.name: total(one.name) for one in fields(cls)})
 
     def record(self) -> dict[str, object]:
         """Return the cost as a JSON object."""
@@ -133,7 +136,7 @@ class EventPrediction:
     """
 
     event: str
-    cost: EventCost
+    cost: PredictedCost
     loads: Mapping[str, Distribution] = field(repr=False)
     sorted_loads: tuple[Distribution, ...] = field(repr=False)
     maximum_load: Distribution
@@ -156,30 +159,27 @@ class Prediction:
         return len(self.courses)
 
     @cached_property
-    def total(self) -> EventCost:
+    def total(self) -> PredictedCost:
         """Return the cost of all events together."""
         return self.cost_of([1] * len(self.events))
 
     @cached_property
-    def _finals(self) -> Counter[tuple[tuple[str, tuple[TopicPartition, ...]], ...]]:
-        return Counter(
+    def final(self) -> Assignment:
+        """Return the most frequent assignment after the last event, by the names of members."""
+        finals = Counter(
             tuple((name, tuple(sorted(tps))) for name, tps in sorted(one.assignments[-1].items()))
             for one in self.courses
         )
-
-    @property
-    def final(self) -> Assignment:
-        """Return the most frequent assignment after the last event, by the names of members."""
-        return Assignment(dict(self._finals.most_common(1)[0][0]))
+        return Assignment(dict(finals.most_common(1)[0][0]))
 
     @cached_property
     def stopped_members(self) -> dict[str, int]:
         """Return the reasons for which members end, with the number of samples."""
         return dict(Counter(note for one in self.courses for note in set(one.notes)))
 
-    def cost_of(self, times: Sequence[float]) -> EventCost:
+    def cost_of(self, times: Sequence[float]) -> PredictedCost:
         """Return the cost of all events together, if each happens a number of times."""
-        return EventCost.of([_sum(one.costs, times) for one in self.courses])
+        return PredictedCost.of(self.courses, times)
 
     @cached_property
     def unowned_seconds(self) -> dict[TopicPartition, Distribution]:
@@ -274,15 +274,14 @@ def _samples(
 def sample_count(group: Group, configuration: Configuration, events: Sequence[Event]) -> int:
     """Return the number of samples for a group: 40 for small groups, fewer for large ones."""
     members, partitions = len(group.members), group.partition_count
-    rebalances, seconds = 0, 0.0
+    rebalances = 0
+    seconds = len(events) * (configuration.session_timeout + SETTLE_MS / 1000)
     for event in events:
-        steps = 2
+        batches = 1
         if isinstance(event, RollingRestart):
             batches = -(-members // max(1, event.at_once))
-            steps = 2 * batches
             seconds += batches * (event.downtime + event.pause)
-        seconds += configuration.session_timeout + SETTLE_MS / 1000
-        rebalances += steps
+        rebalances += 2 * batches
     interval = configuration.heartbeat_interval
     work = rebalances * (partitions + 20 * members) + 4 * members * seconds / interval
     return max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, round(_WORK / max(1.0, work))))
@@ -342,7 +341,7 @@ def _summary(
         predicted.append(
             EventPrediction(
                 event=str(event),
-                cost=EventCost.of([one.costs[number] for one in samples]),
+                cost=PredictedCost.of(samples, [at == number for at in range(len(events))]),
                 loads={
                     name: Distribution.of([one.get(name, 0) for one in found]) for name in names
                 },
@@ -357,15 +356,4 @@ def _summary(
         seed=seed,
         events=tuple(predicted),
         courses=samples,
-    )
-
-
-def _sum(costs: Sequence[SegmentCost], times: Sequence[float]) -> SegmentCost:
-    return SegmentCost(
-        **{
-            one.name: sum(
-                number * getattr(cost, one.name) for number, cost in zip(times, costs, strict=True)
-            )
-            for one in fields(SegmentCost)
-        }
     )

@@ -40,15 +40,15 @@ class InitialGroup:
 class SegmentCost:
     """Cost of a part of a simulation.
 
-    ``rebalances`` are the generations or epochs of the group, ``unowned_ms`` the
-    partition-milliseconds without a consumer, and ``stopped_ms`` the milliseconds during which no
+    ``rebalances`` are the generations or epochs of the group, ``unowned_seconds`` the
+    partition-seconds without a consumer, and ``stopped_seconds`` the seconds during which no
     member consumes any partition.
     """
 
-    rebalances: float
-    moves: float
-    unowned_ms: float
-    stopped_ms: float
+    rebalances: int
+    moves: int
+    unowned_seconds: float
+    stopped_seconds: float
 
 
 class Simulation:
@@ -110,8 +110,8 @@ class Simulation:
         return SegmentCost(
             rebalances=self.broker.generation - epoch,
             moves=after[0] - before[0],
-            unowned_ms=after[1] - before[1],
-            stopped_ms=self.environment.ownership.stopped_ms - stopped,
+            unowned_seconds=(after[1] - before[1]) / 1000,
+            stopped_seconds=(self.environment.ownership.stopped_ms - stopped) / 1000,
         )
 
     def _totals(self) -> tuple[int, int, int, int]:

@@ -96,7 +96,7 @@ def test_a_group_does_what_is_predicted(lane):
         costs = [[sample.costs[number] for sample in one.courses] for one in predictions]
         rebalances = pooled([cost.rebalances for cost in one] for one in costs)
         moves = pooled([cost.moves for cost in one] for one in costs)
-        seconds = pooled([cost.unowned_ms / 1000 for cost in one] for one in costs)
+        seconds = pooled([cost.unowned_seconds for cost in one] for one in costs)
         # The broker does not show the generations of the groups of librdkafka.
         shown = [one["rebalances"] for one in real if not math.isnan(one["rebalances"])]
         assert all(map(rebalances.contains, shown)), (rebalances, shown)
