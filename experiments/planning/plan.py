@@ -357,6 +357,7 @@ def plan(
         level.cost is MovementCost.COUNT for level in levels if isinstance(level, Movement)
     )
     known = [assignment, *islice(after_batches(group, batches), _MAX_POINTS)]
+    limiting = limiting_partition(group)
     curve = frontier(
         group,
         measure=Measure(solution.imbalance.name),
@@ -381,7 +382,6 @@ def plan(
             rules=rules,
         )
     )
-    limiting = limiting_partition(group)
     actions: tuple[RecommendedAction, ...] = ()
     cause = None
     if not search.is_stopped:
