@@ -1,8 +1,6 @@
-"""Survey many groups: the gain of a plan per group, ranked, with conditions, CSV and page."""
+"""Survey many groups: the gain of a plan per group, ranked."""
 
 import multiprocessing
-import operator
-import re
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -10,8 +8,6 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
-from pathlib import Path
-from urllib.parse import quote
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.kinds.registry import KindState, current_state
@@ -27,11 +23,9 @@ from kassay.experiments.planning.plan_verdict import (
     shorten,
     verdict_of,
 )
-from kassay.experiments.plotting.page_templates import environment
-from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.errors import KassayError, UsageError
+from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
     assignor_caveat,
@@ -144,12 +138,14 @@ class SurveyedGroup:
     @property
     def gap(self) -> Fraction:
         """Return the plan's decrease of the maximum load, divided by the planned maximum load."""
-        return _excess(self.current.makespan, self.planned.makespan)
+        after = self.planned.makespan
+        return _share(max(0, self.current.makespan - after), after)
 
     @property
     def gap_limit(self) -> Fraction:
         """Return an upper limit of the gap, which follows from the bound on the maximum load."""
-        return _excess(self.current.makespan, self.makespan.bound)
+        bound = self.makespan.bound
+        return _share(max(0, self.current.makespan - bound), bound)
 
     @property
     def unnecessary_moves(self) -> int | None:
@@ -356,11 +352,6 @@ class Survey:
             "placed": sum(one.verdict.placed for one in groups),
             "unnecessary_moves": sum(one.unnecessary_moves or 0 for one in groups),
         }
-
-
-def _excess(value: int, reference: int) -> Fraction:
-    """Return the relative excess of a value, or 0 if the reference is 0."""
-    return _share(max(0, value - reference), reference)
 
 
 def _share(part: int, whole: int) -> Fraction:
@@ -579,93 +570,3 @@ def _end(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.kill()
-
-
-QUANTITIES = (
-    *("gap", "maximum-load", "spread", "idle", "hot", "moves", "placed"),
-    "unnecessary-moves",
-)
-"""Names of the quantities of a group that a condition can compare."""
-_COMPARISONS = {">": operator.gt, ">=": operator.ge}
-_CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Condition on one quantity of a surveyed group.
-
-    Examples
-    --------
-    >>> parse_condition("gap > 10%")
-    Condition(text='gap > 10%', quantity='gap', comparison='>', limit=Fraction(1, 10))
-    """
-
-    text: str
-    quantity: str
-    comparison: str
-    limit: Fraction
-
-    def is_met_by(self, group: SurveyedGroup) -> bool:
-        """Return whether the quantity of a reading is above the limit or, for ``>=``, equal."""
-        readings = (group, group.other_reading)
-        name, compare = self.quantity.replace("-", "_"), _COMPARISONS[self.comparison]
-        return any(compare(one.values()[name] or 0, self.limit) for one in readings if one)
-
-
-def parse_condition(text: str) -> Condition:
-    """Parse a condition. The limit of the gap is a percentage, all other limits are numbers."""
-    match = _CONDITION.fullmatch(text)
-    if match is None or match[1] not in QUANTITIES:
-        raise UsageError(
-            f"--fail-on must be QUANTITY>LIMIT or QUANTITY>=LIMIT, where QUANTITY is one of "
-            f"{', '.join(QUANTITIES)}, got {text!r}"
-        )
-    quantity, comparison, number, percent = match.groups()
-    if bool(percent) is not (quantity == "gap"):
-        rule = "must be a percentage" if quantity == "gap" else "must not be a percentage"
-        raise UsageError(f"--fail-on: the limit of {quantity} {rule}, got {text!r}")
-    limit = Fraction(number) / (100 if percent else 1)
-    return Condition(text.strip(), quantity, comparison, limit)
-
-
-_TEMPLATES = Path(__file__).parent / "templates"
-_COLUMNS = (
-    *("rank", "group", "state", "cause", "remarks", "gap", "gap limit", "maximum load"),
-    *("planned maximum load", "bound", "spread", "planned spread", "idle", "planned idle"),
-    *("hot", "moves", "placed", "unnecessary moves", "members", "partitions"),
-)
-
-
-def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str]) -> str:
-    """Render a survey as an HTML page. Equal surveys give equal bytes.
-
-    ``source`` is the name of the source. ``plans`` maps the id of a group to the path of its plan
-    page, relative to the page of the survey.
-    """
-    links = {id: quote(path) for id, path in plans.items()}
-    template = environment(_TEMPLATES, autoescape=True).get_template("survey.html.j2")
-    return template.render(
-        survey=survey,
-        totals=survey.totals(),
-        source=source,
-        links=links,
-        has_history=any(group.history is not None for group in survey.groups),
-        survey_csv=survey_csv(survey),
-    )
-
-
-def survey_csv(survey: Survey) -> str:
-    """Convert a survey to CSV text, one line per group in the order of the ranks."""
-    rows = (
-        (
-            rank,
-            group.id or "",
-            group.state or "",
-            group.cause or "",
-            group.remarks,
-            *(f"{float(one):.4f}" if isinstance(one, Fraction) else one for one in values),
-        )
-        for rank, group in enumerate(survey.groups, 1)
-        for values in [group.values().values()]
-    )
-    return write_csv(_COLUMNS, rows)

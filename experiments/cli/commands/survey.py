@@ -1,10 +1,13 @@
 """``kassay survey``: rank many groups by the gain of a plan."""
 
+import operator
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -41,15 +44,13 @@ from kassay.experiments.history.prometheus_metrics import metrics_text
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.render_plan import PLAN_PAGE, to_json, write_plan
+from kassay.experiments.planning.render_survey import render_survey
 from kassay.experiments.planning.survey import (
-    Condition,
     MoveHistory,
     Survey,
     SurveyedGroup,
     SurveyResult,
     UnsurveyedGroup,
-    parse_condition,
-    render_survey,
     survey_groups,
     survey_other_kind,
 )
@@ -57,7 +58,7 @@ from kassay.experiments.sources.capture_files import EmptyGroups
 from kassay.reference.documents.input_files import name_of
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
 from kassay.reference.documents.output_files import write_text
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits
 
@@ -150,7 +151,7 @@ def survey(
     Example: `kassay survey --bootstrap-server broker:9092 --metrics kassay.prom`
     """
     check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
-    conditions = [parse_condition(text) for text in options.fail_on or ()]
+    conditions = [_parse_condition(text) for text in options.fail_on or ()]
     histories = _histories(options.history)
     groups, documents, others = _read(options.source, cluster, source_data)
     where = str(cluster.bootstrap_server if options.source is None else name_of(options.source))
@@ -267,7 +268,54 @@ def _write_pages(
     write_text(directory / "survey.json", to_json(result.record()))
 
 
-def _exit(result: Survey, conditions: Sequence[Condition]) -> None:
+_QUANTITIES = (
+    *("gap", "maximum-load", "spread", "idle", "hot", "moves", "placed"),
+    "unnecessary-moves",
+)
+"""Names of the quantities of a group that a condition can compare."""
+_COMPARISONS = {">": operator.gt, ">=": operator.ge}
+_CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """Condition on one quantity of a surveyed group.
+
+    Examples
+    --------
+    >>> _parse_condition("gap > 10%")
+    _Condition(text='gap > 10%', quantity='gap', comparison='>', limit=Fraction(1, 10))
+    """
+
+    text: str
+    quantity: str
+    comparison: str
+    limit: Fraction
+
+    def is_met_by(self, group: SurveyedGroup) -> bool:
+        """Return whether the quantity of a reading is above the limit or, for ``>=``, equal."""
+        readings = (group, group.other_reading)
+        name, compare = self.quantity.replace("-", "_"), _COMPARISONS[self.comparison]
+        return any(compare(one.values()[name] or 0, self.limit) for one in readings if one)
+
+
+def _parse_condition(text: str) -> _Condition:
+    """Parse a condition. The limit of the gap is a percentage, all other limits are numbers."""
+    match = _CONDITION.fullmatch(text)
+    if match is None or match[1] not in _QUANTITIES:
+        raise UsageError(
+            f"--fail-on must be QUANTITY>LIMIT or QUANTITY>=LIMIT, where QUANTITY is one of "
+            f"{', '.join(_QUANTITIES)}, got {text!r}"
+        )
+    quantity, comparison, number, percent = match.groups()
+    if bool(percent) is not (quantity == "gap"):
+        rule = "must be a percentage" if quantity == "gap" else "must not be a percentage"
+        raise UsageError(f"--fail-on: the limit of {quantity} {rule}, got {text!r}")
+    limit = Fraction(number) / (100 if percent else 1)
+    return _Condition(text.strip(), quantity, comparison, limit)
+
+
+def _exit(result: Survey, conditions: Sequence[_Condition]) -> None:
     """Print the conditions that groups meet. Exit with 2 after errors, else with 1 if any."""
     code = BAD_INPUT if result.errors else 0
     for condition in conditions:

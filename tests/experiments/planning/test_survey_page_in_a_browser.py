@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.survey import Survey, UnsurveyedGroup, render_survey, survey_groups
+from kassay.experiments.planning.render_survey import render_survey
+from kassay.experiments.planning.survey import Survey, UnsurveyedGroup, survey_groups
 from tests.experiments.report.accessibility import SCREENS, faults_of_page
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser
 from tests.random_groups import random_group
