@@ -45,6 +45,7 @@ def recommend(
     restarts_per_week: float = 2.0,
     load_now: float | None = None,
     optimum: float | None = None,
+    condition: str | None = None,
 ) -> Recommendation:
     """Recommend a configuration and batch size.
 
@@ -61,19 +62,11 @@ def recommend(
         Those of `forecast_changes` without sizes; the first one is the current configuration.
     load_now, optimum
         Maximum load of the current assignment and of the optimum, for the reason.
+    condition
+        Condition under which the forecasts hold, for the reason.
     """
-    times = restarts_per_week * HORIZON_WEEKS
-    current = forecasts[0]
-    complete = [one for one in forecasts if not one.prediction.stopped_members] or [current]
-    by_load = _best(complete, lambda one: one.restart.maximum_load, factor=1 + _LOAD_MARGIN)
-    if current.change.start.is_consumer_protocol:
-        modern = [one for one in by_load if one.change.final.is_consumer_protocol]
-        by_load = modern or by_load
-    by_cost = _best(by_load, lambda one: criterion.of(one.over(times)))
-    by_stop = _best(by_cost, lambda one: one.over(times).stopped_seconds)
-    best = min(by_stop, key=lambda one: len(one.change.steps))
-    if current in by_cost:
-        best = current
+    times, current = restarts_per_week * HORIZON_WEEKS, forecasts[0]
+    best = _choice(forecasts, criterion, times)
     period = f"over {count_of(round(times), 'rolling restart')} in {HORIZON_WEEKS} weeks"
     unit = _UNOWNED if criterion is Criterion.UNOWNED else str(criterion)
     old, new = (criterion.of(one.over(times)) for one in (current, best))
@@ -97,8 +90,7 @@ def recommend(
         change = " and for the change" if best.change.steps else ""
         equal = "" if old.is_above(new) or new.is_above(old) else ", no meaningful difference"
         parts.append(f"{period}{change}, {new} instead of {old} {unit}{equal}")
-    parts += filter(None, (_behaviour(best),))
-    reason = "; ".join(parts)
+    reason = "; ".join(filter(None, (*parts, _behaviour(best))))
     if best.cost is not None:
         cost = best.cost
         reason += (
@@ -110,7 +102,23 @@ def recommend(
         reason += f". Condition: the members list {' and '.join(best.change.start.listed)}"
     if best.change.note is not None:
         reason += f". Note: {best.change.note}"
+    if condition is not None:
+        reason = f"if {condition}: {reason}"
     return Recommendation(configuration=best.change.name, at_once=best.batch_size, reason=reason)
+
+
+def _choice(forecasts: Sequence[Forecast], criterion: Criterion, times: float) -> Forecast:
+    """Return the recommended forecast for a number of later rolling restarts."""
+    current = forecasts[0]
+    complete = [one for one in forecasts if not one.prediction.stopped_members] or [current]
+    by_load = _best(complete, lambda one: one.restart.maximum_load, factor=1 + _LOAD_MARGIN)
+    if current.change.start.is_consumer_protocol:
+        by_load = [one for one in by_load if one.change.final.is_consumer_protocol] or by_load
+    by_cost = _best(by_load, lambda one: criterion.of(one.over(times)))
+    if current in by_cost:
+        return current
+    by_stop = _best(by_cost, lambda one: one.over(times).stopped_seconds)
+    return min(by_stop, key=lambda one: len(one.change.steps))
 
 
 def _best(

@@ -273,6 +273,7 @@ def _forecast(
             restarts_per_week=options.restarts_per_week,
             load_now=current_load(group),
             optimum=None if minimum is None else minimum["low"],
+            condition=condition(group, with_racks=True),
         )
         best = asdict(found)
     record = {
