@@ -16,9 +16,9 @@ from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.reference.assignors import NEWEST_ASSIGNORS
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.group_remarks import condition, require_group
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.sizing import Progress, Resizing, Sizing, load_by_member_count, members_needed
+from kassay.solver.sizing import Progress, Resizing, load_by_member_count, members_needed
 from kassay.solver.solution import LevelValue
 
 _SHOWN = 40
@@ -291,9 +291,14 @@ class _ScaleSearch:
         """Find the smallest numbers of members that keep a maximum load."""
         resizing = self.resizing
         target = int(maximum_load * resizing.multiple // resizing.fastest)
-        sizing = self._sizing(target)
-        own, best = self.own, None
-        number = members = None
+        sizing = members_needed(
+            resizing,
+            makespan=target,
+            limits=self.budget.part(1 / 2).rest(),
+            seed=self.budget.seed,
+            progress=self.progress,
+        )
+        own, best, number, members = self.own, None, None, None
         if sizing.needed is not None:
             start = sizing.needed.bound
             if own is not None:
@@ -309,15 +314,6 @@ class _ScaleSearch:
             reason=sizing.reason,
             assignor=number,
             best=None if best is None or members is None else BestNumber(best[1], members),
-        )
-
-    def _sizing(self, target: int) -> Sizing:
-        return members_needed(
-            self.resizing,
-            makespan=target,
-            limits=self.budget.part(1 / 2).rest(),
-            seed=self.budget.seed,
-            progress=self.progress,
         )
 
     def _first(self, start: int, is_enough: Callable[[int], bool]) -> int | None:
@@ -413,8 +409,10 @@ def autoscaler_values(
     }
     text = yaml.safe_dump(manifest, sort_keys=False, width=10_000, allow_unicode=True)
     assignor = found.assignor or "the best of Kafka's assignors, as the own one is not known"
+    assumed = condition(group, with_racks=True)
     comments = [
-        "# Useful numbers of replicas, with the maximum load. All other numbers waste replicas.",
+        "# Useful numbers of replicas, with the maximum load. All other numbers waste replicas"
+        + ("." if assumed is None else f", if {assumed}."),
         f"# Assignor: {assignor}.",
         *(f"#   {members}: {load}" for members, load in useful),
     ]
