@@ -324,6 +324,8 @@ def _assignor_changes(
         is_java = not library and own.implementation is Implementation.OTHER
         origin = f"computed with the {name} of Java, " if is_java and runs_in_client(name) else ""
         restarts = "" if library or is_own else _restarts_of_change(own, name)
+        if own.name is None:
+            restarts += "; values of one rebalance, as the current assignor is not known"
         yield RecommendedAction(
             text=f"{text} ({origin}{_action_result(group, *result[:2])}{restarts})",
             metrics=result[0],

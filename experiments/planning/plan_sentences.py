@@ -329,8 +329,9 @@ def _to_do(plan: Plan) -> str:
     is_lost = cause.kind in (CauseKind.PENDING_REBALANCE, CauseKind.CONTRADICTION)
     # A change of the assignor is no answer to a rebalance that did not happen.
     is_general = cause.kind is CauseKind.INCOMPLETE_REBALANCE or (is_lost and not is_cheap)
-    has_result = first is not None and first.metrics is not None
-    text = cause.remedy if first is None or is_general or not has_result else first.text
+    text = cause.remedy
+    if first is not None and first.metrics is not None and not is_general:
+        text = first.text if plan.condition is None else f"if {plan.condition}: {first.text}"
     return f"{text[:1].upper()}{text[1:]}."
 
 
