@@ -310,11 +310,7 @@ def _assignor_changes(
         if not _is_offered(own, library, name, has_client=has_client):
             continue
         is_own = name == own.name
-        result: _Result | None = None
-        if outcome.metrics is not None and outcome.movement is not None and outcome.is_permitted:
-            result = (outcome.metrics, outcome.movement, outcome.rebalances)
-            if not library or not is_own:
-                result = _result_of(group, own.name, name, outcome, rules)
+        result = _result_of(group, own.name, name, outcome, rules)
         if result is None:
             continue
         of_library = f" of {library}" if library else ""
@@ -354,12 +350,14 @@ def _result_of(
 ) -> _Result | None:
     """Predict a rebalance by the own assignor, or the rolling restarts to another one.
 
-    Return None if members would end, or the result is not permitted. If the current assignor
-    is not known, the result is that of one rebalance. If the prediction takes too long for a plan,
-    its cost is not known.
+    Return None if members would end, or the result is not permitted. The results of client
+    libraries for their own assignor, and results without a known current assignor, are those of one
+    rebalance. If the prediction takes too long for a plan, its cost is not known.
     """
-    if outcome.metrics is None:
+    if outcome.metrics is None or not outcome.is_permitted:
         return None
+    if name == own and is_library_assignor(outcome.assignor):
+        return outcome.metrics, outcome.movement, outcome.rebalances
     if own not in POLICIES or name not in POLICIES:
         return outcome.metrics, outcome.movement, None
     current = Configuration.of(group, own)
