@@ -253,8 +253,14 @@ def predict(
         samples = sample_count(group, configuration, planned)
     if samples < 1:
         raise UsageError(f"samples must be at least 1, got {samples}")
-    found = tuple(_samples(group, configuration, planned, samples, seed))
-    return _summary(group, configuration, planned, found, seed)
+    courses = tuple(_samples(group, configuration, planned, samples, seed))
+    return Prediction(
+        id=group.id,
+        configuration=configuration,
+        seed=seed,
+        events=tuple(_event_predictions(group, planned, courses)),
+        courses=courses,
+    )
 
 
 def _samples(
@@ -318,13 +324,9 @@ def _speeds(group: Group, events: Sequence[Event]) -> Callable[[str], int]:
     return lambda name: known.get(name, added)
 
 
-def _summary(
-    group: Group,
-    configuration: Configuration,
-    events: Sequence[Event],
-    samples: tuple[Sample, ...],
-    seed: int,
-) -> Prediction:
+def _event_predictions(
+    group: Group, events: Sequence[Event], samples: Sequence[Sample]
+) -> Iterator[EventPrediction]:
     speed = _speeds(group, events)
 
     def maximum(loads: Mapping[str, int]) -> float:
@@ -332,28 +334,16 @@ def _summary(
         fastest = max(map(speed, loads), default=1)
         return max((load * fastest / speed(name) for name, load in loads.items()), default=0)
 
-    predicted = []
     for number, event in enumerate(events):
         found = [_loads(group, one.assignments[number]) for one in samples]
         names = dict.fromkeys(name for one in found for name in one)
         count = max(map(len, found))
         ranked = [sorted(one.values(), reverse=True) + [0] * (count - len(one)) for one in found]
-        predicted.append(
-            EventPrediction(
-                event=str(event),
-                cost=PredictedCost.of(samples, [at == number for at in range(len(events))]),
-                loads={
-                    name: Distribution.of([one.get(name, 0) for one in found]) for name in names
-                },
-                sorted_loads=tuple(Distribution.of(column) for column in zip(*ranked, strict=True)),
-                maximum_load=Distribution.of(list(map(maximum, found))),
-                members=Distribution.of([len(one) for one in found]),
-            )
+        yield EventPrediction(
+            event=str(event),
+            cost=PredictedCost.of(samples, [at == number for at in range(len(events))]),
+            loads={name: Distribution.of([one.get(name, 0) for one in found]) for name in names},
+            sorted_loads=tuple(Distribution.of(column) for column in zip(*ranked, strict=True)),
+            maximum_load=Distribution.of(list(map(maximum, found))),
+            members=Distribution.of([len(one) for one in found]),
         )
-    return Prediction(
-        id=group.id,
-        configuration=configuration,
-        seed=seed,
-        events=tuple(predicted),
-        courses=samples,
-    )
