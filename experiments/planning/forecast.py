@@ -122,8 +122,9 @@ def parse_sizes(
             raise InputError(f"{group.label} has no topic {topic!r}")
         counts[topic] = grown_topic(group.topic_table()[topic], int(count)).partitions
         names.append(f"{topic} {count} partitions")
+    given = Sizes(name=", ".join(names), partitions=counts, like=like, allow_lag=allow_lag)
     if members is None:
-        return [Sizes(name=", ".join(names), partitions=counts)] if names else []
+        return [given] if names else []
     found, current = [], len(group.members)
     for part in members.split(","):
         sign, numbers = _numbers_of_members(part)
@@ -135,15 +136,7 @@ def parse_sizes(
                     f"which has {current} members"
                 )
             name = f"members {sign}{number}" if sign else f"{number} members"
-            found.append(
-                Sizes(
-                    name=", ".join([*names, name]),
-                    members=total,
-                    partitions=counts,
-                    like=like,
-                    allow_lag=allow_lag,
-                )
-            )
+            found.append(replace(given, name=", ".join([*names, name]), members=total))
     return found
 
 

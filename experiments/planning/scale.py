@@ -298,7 +298,7 @@ class _ScaleSearch:
             seed=self.budget.seed,
             progress=self.progress,
         )
-        own, best, number, members = self.own, None, None, None
+        own, number, members = self.own, None, None
         if sizing.needed is not None:
             start = sizing.needed.bound
             if own is not None:
@@ -306,8 +306,7 @@ class _ScaleSearch:
             members = self._first(
                 start, lambda at: any(self._keeps(at, name, target) for name in self.assignors)
             )
-        if members is not None:
-            best = self._best(members)
+        best = None if members is None else self._best(members)
         return NeededMembers(
             maximum_load=maximum_load,
             optimum=sizing.needed,

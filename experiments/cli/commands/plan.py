@@ -274,7 +274,7 @@ def _line(plan: Plan, directory: Path | None) -> str:
             "planned": shown(Measure.MAKESPAN, plan.planned.makespan, plan.group),
         },
         "moves": plan.movement,
-        "placed": len(plan.moves) - plan.movement,
+        "placed": plan.verdict.placed,
         "proof": plan.solution.proof_by_level(),
         "cause": None if plan.cause is None else plan.cause.record(),
         "actions": actions_record(plan),
