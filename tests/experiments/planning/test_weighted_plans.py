@@ -105,7 +105,7 @@ def test_a_switch_of_the_assignor_is_the_first_action_if_it_is_effective():
     result = plan(group)
     actions = plan_document(result)["actions"]
     assert "switch the assignor to" in actions[0]["action"]
-    assert actions[0]["action"].endswith("; 1 rolling restart)")
+    assert "; 1 rolling restart; values of one rebalance" in actions[0]["action"]
     assert (actions[0]["maximum_load"], actions[0]["moves"]) == (2, 2)
     for text in (render_summary(result, directory="out"), render_ticket(result)):
         assert "cause further rebalances and moves: kassay forecast --current NAME compares" in text
