@@ -191,13 +191,10 @@ def _declare(default: Any, declaration: ParameterInfo) -> Any:
     return field(default=default, metadata={"declaration": declaration})
 
 
-def _param(
-    one: "Field[Any]", default: object, panel: str | None
-) -> tuple[Any, Callable[[Any], object]]:
+def _param(one: "Field[Any]", default: object) -> tuple[Any, Callable[[Any], object]]:
     """Convert a field to a parameter of Click, and a function that converts its value."""
     declaration = copy(one.metadata["declaration"])
     declaration.default = ... if default is REQUIRED else default
-    declaration.rich_help_panel = panel
     if one.type is bool and not declaration.param_decls:
         declaration.param_decls = (f"--{one.name.replace('_', '-')}",)
     converted = ParamMeta(name=one.name, default=declaration, annotation=one.type)
@@ -210,12 +207,11 @@ def _param(
 
 
 def _help_all() -> Any:
-    """Return the option that shows the help with the options that few users need."""
+    """Return the option that shows the complete help of a command."""
 
     def show(ctx: Any, _param: object, is_given: bool) -> None:
         if is_given and not ctx.resilient_parsing:
-            for one in ctx.command.params:
-                one.hidden = False
+            ctx.command.is_help_complete = True
             typer.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
 
@@ -225,17 +221,19 @@ def _help_all() -> Any:
         is_eager=True,
         expose_value=False,
         callback=show,
-        help="Show this message with the options that few users need, and exit.",
+        help="Show all options, and their complete descriptions, and exit.",
     )
 
 
 class ComposedCommand(TyperCommand):
     """Command with the options of all dataclasses that are parameters of a function.
 
-    The default of a parameter is an instance with defaults for this command. A class variable
-    ``panel`` of a dataclass is the heading of its options in the help. The class variable ``rare``
-    has the names of options of the command that only ``--help-all`` shows.
+    The default of a parameter is an instance with defaults for this command. The class variable
+    ``rare`` of a dataclass has the names of options of the command that only ``--help-all`` shows.
     """
+
+    is_help_complete = False
+    """Whether the help has all options and texts, not the first sentences of the frequent ones."""
 
     def __init__(self, name: str, run: Callable[..., None]) -> None:
         self.run = run
@@ -250,14 +248,31 @@ class ComposedCommand(TyperCommand):
                 defaults = {name: getattr(parameter.default, name) for name in defaults}
             converters = {}
             for one in fields(group):
-                param, convert = _param(one, defaults[one.name], getattr(group, "panel", None))
+                param, convert = _param(one, defaults[one.name])
                 param.hidden = one.name in rare
                 params.append(param)
                 converters[one.name] = convert
             self.groups[parameter.name] = group, converters
-        if rare:
-            params.append(_help_all())
-        super().__init__(name, params=params, help=inspect.getdoc(run), rich_markup_mode="markdown")
+        params.append(_help_all())
+        super().__init__(name, params=params, help=inspect.getdoc(run), rich_markup_mode=None)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the description of the command, or its first paragraph and its examples."""
+        if not self.is_help_complete:
+            first, *others = (self.help or "").split("\n\n")
+            examples = [one for one in others if one.startswith("Example: ")]
+            self.help = "\n\n".join([first, *others[:1], *examples])
+        super().format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options with their complete texts, or the frequent ones with a sentence."""
+        params: list[Any] = self.params
+        for one in params:
+            if self.is_help_complete:
+                one.hidden = False
+            else:
+                one.help = f"{(one.help or '').partition('. ')[0].rstrip('.')}."
+        super().format_options(ctx, formatter)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words that follow the command name in the usage line."""

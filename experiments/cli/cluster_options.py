@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import typer
 
@@ -21,8 +21,6 @@ from kassay.reference.model.group import WeightSource
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
     """Command-line options for reading from a running Kafka cluster."""
-
-    panel: ClassVar[str] = "Options for a running cluster"
 
     bootstrap_server: str | None = option(
         None, "Brokers of the cluster to read from, separated by commas.", metavar="HOST:PORT"

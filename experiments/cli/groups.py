@@ -97,9 +97,9 @@ class SourceOptions:
     metadata: Path | None = metadata_option()
     weights: str | None = option(
         None,
-        "Weight of each partition. none: 1, also if the source has weights. lag: its lag. rate: "
-        "the messages appended to it between two samples of a cluster. size: its size in "
-        "bytes, from output of kafka-log-dirs.sh --describe in the directory of captures. "
+        "Weight of each partition: none (1, also if the source has weights), its lag, rate or "
+        "size, or as in FILE. rate: the messages appended to it between two samples of a cluster. "
+        "size: in bytes, from output of kafka-log-dirs.sh --describe in the directory of captures. "
         "FILE: JSON object {TOPIC: [WEIGHT, ...]} with one integer per partition.",
         metavar="NAME|FILE",
         show_default="weights of the group document, otherwise 1",

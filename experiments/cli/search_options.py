@@ -119,8 +119,8 @@ class ObjectiveOptions(ImbalanceOptions):
     )
     colocate: list[str] | None = option(
         None,
-        "Topics, separated by commas. For each number N, the partitions N of these topics are "
-        "assigned to the same member. Repeat the option for further sets of topics.",
+        "Assign the partitions with one number of these topics, separated by commas, to the same "
+        "member. Repeat the option for further sets of topics.",
         metavar="TOPIC,...",
     )
     pin: list[str] | None = option(

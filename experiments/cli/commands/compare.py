@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import ClassVar
 
 import typer
 
@@ -77,8 +76,6 @@ class CompareOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryOptions:
     """Command-line options for comparisons between client libraries, and between releases."""
-
-    panel: ClassVar[str] = "Options for client libraries"
 
     libraries: bool = option(
         False,

@@ -50,7 +50,7 @@ class ForecastOptions:
 
     rare: ClassVar = {
         *("poll", "allow_lag", "missing_lag", "hosts", "speeds", "together"),
-        *("time_limit", "workers"),
+        *("imbalance", "tolerance", "time_limit", "workers"),
     }
 
     members: str | None = option(

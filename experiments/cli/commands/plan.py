@@ -109,6 +109,8 @@ def plan(
 ) -> None:
     """Plan the moves from the current to the optimal assignment of each group.
 
+    The output opens with the cause of the imbalance, then the action with the lowest loads.
+
     For a weighted group, the imbalance after the plan may exceed the lowest value found by 2 % or
     less, because this saves many moves. The report also shows a plan with at most ten moves and a
     plan with the lowest imbalance found, if these differ from the plan. The limits apply to
@@ -123,8 +125,6 @@ def plan(
     plan is the best one found so far, and the exit code is 130. Exits with 1 if no assignment of a
     group is found within the constraints and the time limit, if the source of a rebalancing group
     shows no owners, or for a Streams application of the classic protocol.
-
-    The output opens with the cause of the imbalance, then the action with the lowest loads.
 
     The explanation shows why the current assignment, or the result of --assignor, is not optimal:
     each step is a chain of transfers that lowers the loads of its members. The frontier has the

@@ -1,5 +1,3 @@
-import re
-
 import pytest
 
 from tests.experiments.cli.conftest import LOPSIDED_GROUP, fixture_to_run
@@ -51,15 +49,6 @@ def test_the_time_between_polls_can_be_given(run):
 def test_the_criterion_of_the_recommendation_can_be_chosen(run):
     best = run("--minimise", "moves").record["recommendation"]
     assert best["configuration"] == "range, static members"
-
-
-def test_the_help_has_at_most_24_options_and_all_with_help_all(kassay):
-    shown, complete = kassay("forecast", "--help"), kassay("forecast", "--help-all")
-    assert (shown.code, complete.code) == (0, 0)
-    names = [set(re.findall(r"(?m)^\W{1,8}(--[a-z-]+) ", one.out)) for one in (shown, complete)]
-    assert {"--members", "--seed"} <= names[0]
-    assert len(names[0] - {"--help", "--help-all"}) <= 24
-    assert {"--poll", "--workers", "--together"} <= names[1] - names[0]
 
 
 def test_a_group_without_assignor_requires_the_current_one(run):

@@ -1,13 +1,16 @@
 import json
+import re
 import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from kassay.experiments.cli import COMMANDS, app
 
 RUN = CliRunner()
+_HELPS = ("--help", "--help-all")
 SLOW_PACKAGES = {"numpy", "ortools", "pandas", "pyspark", "matplotlib", "confluent_kafka"}
 
 
@@ -64,6 +67,24 @@ def test_the_help_of_a_command_has_its_summary_and_an_example(command):
     text = " ".join(shown.output.replace("│", " ").split())
     assert COMMANDS[command] in text
     assert f"kassay {command}" in text.split("Example", 1)[1].split("Options")[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_fits_on_two_screens_and_help_all_is_complete(command):
+    width = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
+    short, complete = (RUN.invoke(app, [command, one], env=width).output for one in _HELPS)
+    assert len(short.splitlines()) <= 2 * 48
+    assert max(map(len, short.splitlines())) <= 80
+    names = [set(re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)", one)) for one in (short, complete)]
+    assert len(names[0] - set(_HELPS)) <= 24
+    assert names[0] <= names[1]
+    params = typer.main.get_command(app).get_command(None, command).load().params
+    options = {one for param in params for one in param.opts if one.startswith("--")}
+    assert options <= names[1]
+
+
+def test_there_are_at_most_17_commands():
+    assert len(COMMANDS) <= 17
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

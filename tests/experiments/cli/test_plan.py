@@ -219,9 +219,3 @@ def test_all_printed_commands_work(kassay, write_groups, tmp_path, monkeypatch):
     assert len(found) >= 3
     for command in found:
         assert kassay(*shlex.split(command)).code == 0, command
-
-
-def test_the_help_of_plan_has_at_most_24_options(kassay):
-    options = re.findall(r"(?m)^│ (?:\*\s+)?(--[a-z-]+)", kassay("plan", "--help").out)
-    assert len(set(options)) <= 24
-    assert "--even-topics" in options
