@@ -17,9 +17,8 @@ from kassay.reference.protocol.group_messages import (
 )
 from kassay.reference.protocol.record_schemas import (
     ASSIGNMENT,
-    COOPERATIVE_USER_DATA,
     RECORD_SCHEMAS,
-    STICKY_USER_DATA,
+    SCHEMAS,
     SUBSCRIPTION,
     Field,
     RecordType,
@@ -180,9 +179,11 @@ def encode_assignment(assigned: Partitions) -> bytes:
 def encode_sticky_user_data(data: StickyUserData) -> bytes:
     """Encode user data in the format of the sticky assignors of Kafka 2.3 and later."""
     if data.partitions is None:
-        return encode_structure(COOPERATIVE_USER_DATA, {"generation": data.generation})
+        return encode_structure(
+            SCHEMAS["cooperative user data"].fields, {"generation": data.generation}
+        )
     fields = {"previous_assignment": _topics(data.partitions), "generation": data.generation}
-    return encode_structure(STICKY_USER_DATA, fields)
+    return encode_structure(SCHEMAS["sticky user data"].fields, fields)
 
 
 def _topics(partitions: Partitions) -> list[dict[str, Any]]:

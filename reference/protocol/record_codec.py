@@ -11,11 +11,11 @@ from typing import Any
 from uuid import UUID
 
 from kassay.reference.model.errors import InputError
+from kassay.reference.protocol.group_messages import CONSUMERS
 from kassay.reference.protocol.record_schemas import (
     ASSIGNMENT,
-    COOPERATIVE_USER_DATA,
     RECORD_SCHEMAS,
-    STICKY_USER_DATA,
+    SCHEMAS,
     SUBSCRIPTION,
     Field,
     Schema,
@@ -103,7 +103,6 @@ class Reader:
 
 Fields = dict[str, Any]
 _INTEGER_WIDTHS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q"}
-_CONSUMER_PROTOCOL_TYPE = "consumer"
 _COOPERATIVE_USER_DATA_SIZE = 4  # bytes
 
 
@@ -131,33 +130,23 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     In groups of consumers, the members' subscriptions and assignments are decoded too; other
     applications store their own bytes there. CorruptRecordError names the part and the field.
     """
-    kind, fields = decode_key(key)
-    return DecodedRecord(kind, fields, decode_value(kind, value))
-
-
-def decode_key(key: bytes | None) -> tuple[int, Fields]:
-    """Decode the key of a record to its type and fields. An unknown type has no fields."""
     if key is None:
         raise CorruptRecordError("the key of a record must not be null")
     reader = Reader(key)
     kind: int = _locate("key", reader.integer, "h")
+    if kind < 0:
+        raise CorruptRecordError(f"key: the record type must be at least 0, got {kind}")
     if kind not in RECORD_SCHEMAS:
-        if kind < 0:
-            raise CorruptRecordError(f"key: the record type must be at least 0, got {kind}")
-        return kind, {}
-    return kind, _locate("key", _decode_all, RECORD_SCHEMAS[kind].key, reader)
-
-
-def decode_value(kind: int, value: bytes | None) -> Fields | None:
-    """Decode the value of a record. Return None for a tombstone or an unknown record type."""
-    if value is None or kind not in RECORD_SCHEMAS:
-        return None
-    schema = RECORD_SCHEMAS[kind].value
-    fields: Fields = _locate(schema.name, decode_message, schema, value)
-    if fields.get("protocol_type") == _CONSUMER_PROTOCOL_TYPE:
-        for member in fields["members"]:
-            decode_consumer(member, protocol=fields["protocol"])
-    return fields
+        return DecodedRecord(kind, {}, None)
+    schemas = RECORD_SCHEMAS[kind]
+    fields = _locate("key", _decode_all, schemas.key, reader)
+    if value is None:
+        return DecodedRecord(kind, fields, None)
+    body: Fields = _locate(schemas.value.name, decode_message, schemas.value, value)
+    if body.get("protocol_type") == CONSUMERS:
+        for member in body["members"]:
+            decode_consumer(member, protocol=body["protocol"])
+    return DecodedRecord(kind, fields, body)
 
 
 def decode_consumer(member: Fields, *, protocol: str | None) -> None:
@@ -175,27 +164,20 @@ def decode_consumer(member: Fields, *, protocol: str | None) -> None:
 
 
 def _user_data(data: bytes | None, protocol: str | None) -> Fields | None:
-    """Decode the user data of a sticky assignor. Return None for other data."""
-    if not data or "sticky" not in (protocol or ""):
-        return None
-    try:
-        return decode_sticky_fields(data)
-    except ValueError:
-        return None  # Other assignors may have such a name.
-
-
-def decode_sticky_fields(data: bytes) -> Fields:
-    """Decode the user data of a sticky assignor.
+    """Decode the user data of a sticky assignor. Return None for other data.
 
     ``previous_assignment`` is None if the user data do not contain an assignment.
     """
-    if len(data) == _COOPERATIVE_USER_DATA_SIZE:
-        return decode_fields(COOPERATIVE_USER_DATA, data) | {"previous_assignment": None}
-    reader = Reader(data[2:] if has_version_prefix(data) else data)
-    # Version 0 has no generation.
-    fields: Fields = _structure(STICKY_USER_DATA, 0, compact=False, required=1)(reader)
-    _locate("user data", reader.expect_end)
-    return fields
+    if not data or "sticky" not in (protocol or ""):
+        return None
+    try:
+        if len(data) == _COOPERATIVE_USER_DATA_SIZE:
+            fields = decode_versioned(SCHEMAS["cooperative user data"], 0, Reader(data))
+            return fields | {"previous_assignment": None}
+        reader = Reader(data[2:] if has_version_prefix(data) else data)
+        return decode_versioned(SCHEMAS["sticky user data"], 0, reader)
+    except ValueError:
+        return None  # Other assignors may have such a name.
 
 
 def has_version_prefix(data: bytes) -> bool:
@@ -211,11 +193,6 @@ def _locate(where: str, function: Callable[..., Any], *arguments: object) -> Any
         return function(*arguments)
     except ValueError as error:  # includes UnicodeDecodeError and CorruptRecordError
         raise CorruptRecordError(f"{where}: {error}") from None
-
-
-def decode_fields(schema: tuple[Field, ...], data: bytes) -> Fields:
-    """Decode the fields of a structure that has no version prefix."""
-    return _decode_all(schema, Reader(data))
 
 
 def _decode_all(schema: tuple[Field, ...], reader: Reader) -> Fields:
