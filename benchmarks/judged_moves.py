@@ -10,7 +10,7 @@ import argparse
 import time
 from dataclasses import dataclass
 
-from kassay.reference import Group
+from kassay import Group
 from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem

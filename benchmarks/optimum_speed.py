@@ -8,8 +8,8 @@ from benchmarks.java_classes import java_timings
 from benchmarks.memory import peak_memory
 from benchmarks.timed_groups import after_one_left, mixed_group
 from benchmarks.timing import Timing, run_alone
+from kassay import Solution, solve
 from kassay.reference.model.group import Group
-from kassay.solver import Solution, solve
 
 _BENCHMARK = "optimum, mixed"
 

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from math import lcm
 
 from benchmarks.typical_groups import Case, random_groups
-from kassay.reference import Group, Topic
+from kassay import Group, Topic
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import (
     Capacity,

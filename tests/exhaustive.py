@@ -14,10 +14,9 @@ from itertools import chain
 
 from rich.progress import track
 
+from kassay import Group, Method, solve, violations
 from kassay.experiments.study.families.fixed_groups import exhaustive_groups
-from kassay.reference import Group, violations
 from kassay.reference.documents.json_codec import group_document
-from kassay.solver import Method, solve
 from tests import brute_force
 from tests.random_groups import random_group
 from tests.solver.big_weight_cases import big_weight_case, big_weight_difference

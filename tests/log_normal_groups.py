@@ -2,7 +2,7 @@
 
 import random
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic
 
 
 def log_normal_group(partitions: int = 300, members: int = 20, seed: int = 1) -> Group:

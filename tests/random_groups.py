@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
 
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from kassay.reference import Assignment, Group, Member, Topic
+from kassay import Assignment, Group, Member, Topic
 
 RACKS = ("r0", "r1", "r2")
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic
 from tests import brute_force
 from tests.strategies import groups
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from kassay.reference import Assignment, Group, Member, Topic, TopicPartition
+from kassay import Assignment, Group, Member, Topic, TopicPartition
 from kassay.reference.assignors import assign
 
 HERE = Path(__file__).parent

@@ -161,7 +161,7 @@ def front_distance(
     Examples
     --------
     >>> from kassay.experiments.comparison.compare import solve_optimum
-    >>> from kassay.reference import Member, Topic
+    >>> from kassay.reference.model.group import Member, Topic
     >>> topic = Topic(name="t", partitions=2, racks=(("x",), ("y",)))
     >>> members = (
     ...     Member(id="a", subscription=("t",), rack="x", owned=[("t", 0)]),

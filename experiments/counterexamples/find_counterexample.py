@@ -391,7 +391,7 @@ def is_valid_input(group: Group, *, original: Group) -> bool:
     Examples
     --------
     >>> from dataclasses import replace
-    >>> from kassay.reference import Member, Topic
+    >>> from kassay.reference.model.group import Member, Topic
     >>> one, idle = Member(id="a", subscription=("t",)), Member(id="b", subscription=())
     >>> group = Group(topics=(Topic(name="t", partitions=1),), members=(one, idle))
     >>> smaller = [replace(group, members=(member,)) for member in group.members]

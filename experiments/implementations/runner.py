@@ -420,7 +420,7 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
 
     Examples
     --------
-    >>> from kassay.reference import Member, Topic
+    >>> from kassay.reference.model.group import Member, Topic
     >>> group = Group(
     ...     topics=(Topic(name="t", partitions=3),),
     ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),

@@ -13,13 +13,13 @@ from itertools import count
 
 import pytest
 
+from kassay import Group
 from kassay.experiments.prediction.sample import simulate_sample
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart
 from kassay.experiments.simulation.simulation import SegmentCost
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.reference import Group
 from tests.conformance.admin import Administrator, GroupView, cluster_with_topics
 from tests.conformance.broker import KafkaCluster
 from tests.conformance.consumers import Profile

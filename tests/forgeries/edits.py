@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kassay.reference import Assignment, Group
+from kassay import Assignment, Group
 from kassay.reference.documents.json_codec import assignment_document, group_fingerprint
 from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Origin, value_of

@@ -4,9 +4,8 @@ import random
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from kassay import Group, Imbalance, Measure, Movement, Tolerance
 from kassay.experiments.comparison.solution_check import Question
-from kassay.reference import Group
-from kassay.solver import Imbalance, Measure, Movement, Tolerance
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import group_constraints
 from kassay.solver.objective import FURTHER_LEVELS, Level, default_levels, is_preference

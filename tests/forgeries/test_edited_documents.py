@@ -11,13 +11,12 @@ from dataclasses import replace
 
 import pytest
 
+from kassay import Certificate, InputError, solve
 from kassay.experiments.cli.commands.solve import solution_record
 from kassay.experiments.comparison.solution_check import Question, check_solution, parse_solution
-from kassay.reference import InputError
 from kassay.reference.documents.input_files import LocatedDocument
-from kassay.solver import Certificate, certificate_errors, solve
 from kassay.solver.certificate.certificate import Proof
-from kassay.solver.certificate.check import conflict_errors
+from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.documents import parse_certificate
 from tests.forgeries.edits import EDITS
 from tests.forgeries.requests import Request, random_request

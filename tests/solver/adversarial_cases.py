@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kassay import solver
-from kassay.reference import Assignment, Group, Topic, violations
+import kassay
+from kassay import Assignment, Group, Topic, violations
 from kassay.reference.model.group import NO_CLIENT, Client
 from kassay.reference.model.metrics import Measure
 from kassay.solver.constraints import Constraint
@@ -119,9 +119,9 @@ def _random_group(rng: random.Random) -> Group:
 
 def _random_level(rng: random.Random, group: Group, total: int) -> Level:
     level = random_level(rng, group)
-    if isinstance(level, solver.Movement) and rng.random() < 0.2:
+    if isinstance(level, kassay.Movement) and rng.random() < 0.2:
         costs = {tp: rng.randint(0, 2**62) for tp in all_partitions(group)}
-        level = solver.Movement(tuple(costs.items()))
+        level = kassay.Movement(tuple(costs.items()))
     if getattr(level, "measure", None) is Measure.LEXIMAX:
         return level
     tolerance = rng.choice(
@@ -139,14 +139,14 @@ def _random_level(rng: random.Random, group: Group, total: int) -> Level:
 def _random_rule(rng: random.Random, group: Group, total: int) -> Constraint:
     if rng.random() < 0.3:
         share = total // rng.randint(1, len(group.members)) + rng.randint(-1, 3)
-        return solver.Capacity(max(share, 0), rng.choice((rng.choice(group.members).id, None)))
+        return kassay.Capacity(max(share, 0), rng.choice((rng.choice(group.members).id, None)))
     return random_constraint(rng, group)
 
 
 def adversarial_error(case: AdversarialCase, method: str) -> str | None:
     """Describe an invalid value, bound or status of the solver; None if all are valid."""
     try:
-        solution = solver.solve(
+        solution = kassay.solve(
             case.group,
             levels=case.levels,
             constraints=case.constraints,
@@ -175,7 +175,7 @@ def _as_placement(assignment: Assignment) -> Placement:
 
 
 def _invalid_level(
-    case: AdversarialCase, chosen: Placement, solution: solver.Solution
+    case: AdversarialCase, chosen: Placement, solution: kassay.Solution
 ) -> str | None:
     assert solution.certificate is not None
     claims, rows = solution.certificate.claims, case.rows

@@ -3,9 +3,10 @@
 import random
 from dataclasses import dataclass, replace
 
-from kassay import solver
-from kassay.reference import Group, Topic, violations
+import kassay
+from kassay import Group, Topic, violations
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
@@ -20,10 +21,10 @@ from tests.solver.random_cases import (
 
 LARGEST = 2**62
 TOLERANCES = (
-    solver.Tolerance(),
-    solver.Tolerance(),
-    solver.Tolerance(absolute=2**40),
-    solver.Tolerance(relative=0.05),
+    kassay.Tolerance(),
+    kassay.Tolerance(),
+    kassay.Tolerance(absolute=2**40),
+    kassay.Tolerance(relative=0.05),
 )
 
 
@@ -41,9 +42,9 @@ def big_weight_case(seed: int, *, partitions: int = 6, members: int = 3) -> BigW
     rng = random.Random(seed)
     group = _random_group(rng, rng.randint(1, partitions), rng.randint(1, members))
     measure = rng.choice(tuple(Measure))
-    tolerance = solver.Tolerance() if measure == "leximax" else rng.choice(TOLERANCES)
-    cost = rng.choice(tuple(solver.MovementCost))
-    levels = (solver.Imbalance(measure, tolerance), solver.Movement(cost))
+    tolerance = kassay.Tolerance() if measure == "leximax" else rng.choice(TOLERANCES)
+    cost = rng.choice(tuple(objective.MovementCost))
+    levels = (kassay.Imbalance(measure, tolerance), kassay.Movement(cost))
     constraints = tuple(_random_constraint(rng, group) for _ in range(rng.choice((0, 0, 1, 2))))
     return BigWeightCase(group, levels, constraints)
 
@@ -79,11 +80,11 @@ def _random_constraint(rng: random.Random, group: Group) -> Constraint:
     anyone = rng.choice((member, None))
     return rng.choice(
         (
-            solver.Capacity(share + rng.randint(0, 3), anyone),
-            solver.MaxPartitions(rng.randint(1, 4), anyone),
-            solver.MaxMoves(rng.randint(0, 3)),
-            solver.Pinned(topic, number, member),
-            solver.Forbidden(member, topic, rng.choice((number, None))),
+            kassay.Capacity(share + rng.randint(0, 3), anyone),
+            kassay.MaxPartitions(rng.randint(1, 4), anyone),
+            kassay.MaxMoves(rng.randint(0, 3)),
+            kassay.Pinned(topic, number, member),
+            kassay.Forbidden(member, topic, rng.choice((number, None))),
         )
     )
 
@@ -95,7 +96,7 @@ def big_weight_difference(case: BigWeightCase, *, proven: bool = True) -> str | 
     """
     group = case.group
     constraints = (*member_capacities(group), *case.constraints)
-    solution = solver.solve(
+    solution = kassay.solve(
         group, levels=case.levels, constraints=case.constraints, limits=SearchLimits(time=5)
     )
     allowed = allows(group, constraints)
@@ -114,7 +115,7 @@ def _difference_of_levels(
     case: BigWeightCase,
     rows: list[brute_force.Placement],
     chosen: brute_force.Placement,
-    solution: solver.Solution,
+    solution: kassay.Solution,
     *,
     proven: bool,
 ) -> str | None:

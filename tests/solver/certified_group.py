@@ -1,7 +1,7 @@
 """A small certified rebalance for tests that change it."""
 
-from kassay.reference import Assignment, Group, Member, Topic, imbalance, movement
-from kassay.solver import certificate_errors, certify
+from kassay import Assignment, Group, Member, Topic, certify, imbalance, movement
+from kassay.solver.certificate.check import certificate_errors
 
 GROUP = Group(
     topics=(Topic(name="t", partitions=3),),

@@ -11,7 +11,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from benchmarks.weighted_groups import weighted_group
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.constraints import Constraint, Pinned, Separated
 from kassay.solver.problem import Problem

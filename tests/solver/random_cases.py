@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
-from kassay import solver
-from kassay.reference import Group, Member, Topic
+import kassay
+from kassay import Group, Member, Topic
 from kassay.reference.model.group import NO_CLIENT, Client
 from kassay.reference.model.joined_groups import join_groups
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.constraints import Constraint
 from kassay.solver.objective import Level
 from kassay.solver.problem import Problem, build_problem
@@ -19,7 +20,7 @@ from tests.brute_force import Placement
 
 RACKS = ("r0", "r1", "r2")
 HOSTS = ("h0", "h1", None)
-TOLERANCES = (solver.Tolerance(), solver.Tolerance(absolute=3), solver.Tolerance(relative=0.1))
+TOLERANCES = (kassay.Tolerance(), kassay.Tolerance(absolute=3), kassay.Tolerance(relative=0.1))
 
 
 def random_group(
@@ -114,15 +115,15 @@ def random_level(rng: random.Random, group: Group) -> Level:
     names = [topic.name for topic in group.topics]
     return rng.choice(
         (
-            solver.Imbalance(rng.choice(tuple(Measure))),
-            solver.HostImbalance(rng.choice(tuple(Measure))),
-            solver.Movement(),
-            solver.Movement(solver.MovementCost.WEIGHT),
-            solver.Movement(tuple(costs.items()), other=2),
-            solver.CrossRack(),
-            solver.TopicSpread(),
-            solver.MembersUsed(),
-            solver.Colocation([rng.sample(names, min(2, len(names)))] if names else []),
+            kassay.Imbalance(rng.choice(tuple(Measure))),
+            objective.HostImbalance(rng.choice(tuple(Measure))),
+            kassay.Movement(),
+            kassay.Movement(objective.MovementCost.WEIGHT),
+            kassay.Movement(tuple(costs.items()), other=2),
+            kassay.CrossRack(),
+            kassay.TopicSpread(),
+            kassay.MembersUsed(),
+            objective.Colocation([rng.sample(names, min(2, len(names)))] if names else []),
         )
     )
 
@@ -135,13 +136,13 @@ def random_constraint(rng: random.Random, group: Group) -> Constraint:
     names = [topic.name for topic in group.topics]
     return rng.choice(
         (
-            solver.Capacity(rng.randint(0, 25), anyone),
-            solver.MaxPartitions(rng.randint(0, 5), anyone),
-            solver.MaxMoves(rng.randint(0, 4)),
-            solver.Pinned(topic, number, member),
-            solver.Forbidden(member, topic, rng.choice((number, None))),
-            solver.Colocated(tuple(rng.sample(names, min(2, len(names))))),
-            solver.Separated(tuple(rng.sample(partitions, min(2, len(partitions))))),
+            kassay.Capacity(rng.randint(0, 25), anyone),
+            kassay.MaxPartitions(rng.randint(0, 5), anyone),
+            kassay.MaxMoves(rng.randint(0, 4)),
+            kassay.Pinned(topic, number, member),
+            kassay.Forbidden(member, topic, rng.choice((number, None))),
+            kassay.Colocated(tuple(rng.sample(names, min(2, len(names))))),
+            kassay.Separated(tuple(rng.sample(partitions, min(2, len(partitions))))),
         )
     )
 
@@ -186,7 +187,7 @@ def host_cases(rng: random.Random, count: int) -> Iterator[LevelsCase]:
         else:
             group = draw(most=(4, 3, 6))
         levels = [random_level(rng, group) for _ in range(rng.randint(0, 2))]
-        first = rng.choice((solver.HostImbalance, solver.Imbalance))(rng.choice(tuple(Measure)))
+        first = rng.choice((objective.HostImbalance, kassay.Imbalance))(rng.choice(tuple(Measure)))
         levels = [
             level
             if getattr(level, "measure", None) is Measure.LEXIMAX
@@ -251,8 +252,8 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], int]:
 
     def value(placement: Placement) -> int:
         match level:
-            case solver.Imbalance() | solver.HostImbalance():
-                unit = units[isinstance(level, solver.HostImbalance)]
+            case kassay.Imbalance() | objective.HostImbalance():
+                unit = units[isinstance(level, objective.HostImbalance)]
                 loads = dict.fromkeys(participants, 0)
                 for tp, member in placement.items():
                     loads[member] += weight[tp]
@@ -261,22 +262,22 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], int]:
                     return found
                 base = sum(weight[tp] for tp in placement) * max(unit.factors, default=1) + 1
                 return sum(load * base**at for at, load in enumerate(reversed(found)))
-            case solver.Movement():
+            case kassay.Movement():
                 return sum(cost(tp) for tp, m in placement.items() if owner.get(tp, m) != m)
-            case solver.CrossRack():
+            case kassay.CrossRack():
                 known = {tp: [r for r in racks[tp] if r is not None] for tp in placement}
                 return sum(
                     bool(known[tp]) and rack[m] is not None and rack[m] not in known[tp]
                     for tp, m in placement.items()
                 )
-            case solver.TopicSpread():
+            case kassay.TopicSpread():
                 piles: dict[tuple[str, str], int] = {}
                 for (topic, _), member in placement.items():
                     piles[topic, member] = piles.get((topic, member), 0) + 1
                 return sum(pile * pile for pile in piles.values())
-            case solver.MembersUsed():
+            case kassay.MembersUsed():
                 return len(set(placement.values()))
-            case solver.Colocation():
+            case objective.Colocation():
                 blocks: dict[tuple[tuple[str, ...], int], set[str]] = {}
                 for (topic, number), member in placement.items():
                     for names in level.topics:
@@ -290,7 +291,7 @@ def value_of(group: Group, level: Level) -> Callable[[Placement], int]:
 def member_capacities(group: Group) -> tuple[Constraint, ...]:
     """Return the capacities of the members as constraints."""
     return tuple(
-        solver.Capacity(member.capacity, member.id)
+        kassay.Capacity(member.capacity, member.id)
         for member in group.members
         if member.capacity is not None
     )
@@ -305,27 +306,27 @@ def allows(group: Group, constraints: tuple[Constraint, ...]) -> Callable[[Place
         members = [member.id for member in group.members] if named is None else [named]
         of = {m: [tp for tp, holder in placement.items() if holder == m] for m in members}
         match constraint:
-            case solver.Capacity():
+            case kassay.Capacity():
                 return all(sum(weight[tp] for tp in of[m]) <= constraint.limit for m in members)
-            case solver.MaxPartitions():
+            case kassay.MaxPartitions():
                 return all(len(of[m]) <= constraint.limit for m in members)
-            case solver.MaxMoves():
+            case kassay.MaxMoves():
                 moves = sum(owner.get(tp, holder) != holder for tp, holder in placement.items())
                 return moves <= constraint.limit
-            case solver.Pinned():
+            case kassay.Pinned():
                 return placement.get((constraint.topic, constraint.partition)) == constraint.member
-            case solver.Forbidden():
+            case kassay.Forbidden():
                 numbers = [n for topic, n in of[constraint.member] if topic == constraint.topic]
                 return constraint.partition not in numbers and (
                     constraint.partition is not None or not numbers
                 )
-            case solver.Colocated():
+            case kassay.Colocated():
                 numbers = {number for _, number in placement}
                 return all(
                     len({placement[t, n] for t in constraint.topics if (t, n) in placement}) <= 1
                     for n in numbers
                 )
-            case solver.Separated():
+            case kassay.Separated():
                 holders = [placement[tp] for tp in constraint.partitions if tp in placement]
                 return len(set(holders)) == len(holders)
             case _:

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from kassay.reference import Group, Member, Topic
-from kassay.solver import Colocated, Imbalance, MaxMoves, MaxPartitions, Movement, solve
+from kassay import Group, Imbalance, Member, Movement, Topic, solve
+from kassay.solver.constraints import Colocated, MaxMoves, MaxPartitions
 from kassay.solver.limits import SearchLimits
 
 

@@ -5,20 +5,16 @@ import random
 
 import pytest
 
-from kassay.reference import Assignment, Group, Member, Topic, violations
-from kassay.solver import (
+from kassay import Assignment, Imbalance, Movement, Tolerance, certify, solve, violations
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.constraints import (
     Capacity,
     Forbidden,
-    Imbalance,
     MaxMoves,
     MaxPartitions,
-    Movement,
     Pinned,
     Separated,
-    Tolerance,
-    certificate_errors,
-    certify,
-    solve,
 )
 from kassay.solver.counting_bounds import large_partition_moves_bound
 from kassay.solver.evaluation import violated

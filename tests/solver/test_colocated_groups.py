@@ -6,30 +6,31 @@ from itertools import product
 
 import pytest
 
-from kassay.reference import Group, Member, Topic, loads, violations
-from kassay.reference.model.group import Client
-from kassay.solver import (
+from kassay import loads, solve, violations
+from kassay.reference.model.group import Client, Group, Member, Topic
+from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.colocated_groups import merge_colocated
+from kassay.solver.constraints import (
     Capacity,
     Colocated,
     Forbidden,
-    HostImbalance,
-    Imbalance,
     MaxMoves,
     MaxPartitions,
-    MembersUsed,
-    Movement,
     Pinned,
     Separated,
-    Tolerance,
-    certificate_errors,
-    solve,
 )
-from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import Level
+from kassay.solver.objective import (
+    HostImbalance,
+    Imbalance,
+    Level,
+    MembersUsed,
+    Movement,
+    Tolerance,
+)
 from kassay.solver.problem import build_problem
 from kassay.solver.search.overload_searches import repair_overloads
 from tests.solver.adversarial_cases import AdversarialCase, adversarial_case, adversarial_error

@@ -5,8 +5,7 @@ from typing import get_args
 
 import pytest
 
-from kassay.reference import Group, Member, Topic, violations
-from kassay.solver import Imbalance, Measure, Movement, Tolerance, solve
+from kassay import Group, Imbalance, Measure, Member, Movement, Tolerance, Topic, solve, violations
 from kassay.solver.constraints import Constraint, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.evaluation import leximax_rank
 from kassay.solver.limits import SearchLimits

@@ -2,10 +2,9 @@
 
 import pytest
 
-from kassay.reference import Group, InputError, Member, Topic
+from kassay import Group, Imbalance, InputError, Member, Movement, SearchLimits, Topic, solve
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
-from kassay.solver import Imbalance, Movement, SearchLimits, solve
 from kassay.solver.certificate.documents import parse_certificate
 from kassay.solver.objective import default_levels
 from kassay.solver.solution import LevelValue, Solution

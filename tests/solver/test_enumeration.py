@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kassay.reference import Group
+from kassay import Group
 from kassay.solver.enumeration import enumerate_levels, list_placements, minimal_conflict
 from kassay.solver.problem import build_problem
 from tests.solver.random_cases import infeasible_cases, is_minimal_conflict, levels_cases

@@ -4,23 +4,14 @@ import json
 
 import pytest
 
+from kassay import Capacity, Group, MaxMoves, Member, Pinned, Topic, certify, frontier, solve
 from kassay.experiments.cli import main
-from kassay.reference import Assignment, Group, Member, Topic, violations
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.assignment import movement
+from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.metrics import Measure
-from kassay.solver import (
-    Capacity,
-    MaxMoves,
-    Pinned,
-    certificate_errors,
-    certify,
-    frontier,
-    members_needed,
-    solve,
-)
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
+from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.limits import SearchLimits
 from kassay.solver.network.improving_chains import explain
 from kassay.solver.objective import (
@@ -31,7 +22,7 @@ from kassay.solver.objective import (
     TopicSpread,
     default_levels,
 )
-from kassay.solver.sizing import Resizing
+from kassay.solver.sizing import Resizing, members_needed
 
 HUGE = 2**53 + 1
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.weighted_groups import dealt_in_turn, weighted_group
-from kassay.reference import Group
+from kassay import Group, Imbalance, Movement, Tolerance, solve
 from kassay.reference.model.assignment import Assignment
-from kassay.solver import Imbalance, Movement, Tolerance, solve
 from kassay.solver.counting_bounds import overload_moves_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import keep_owned, longest_processing_time

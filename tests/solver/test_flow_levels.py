@@ -6,22 +6,21 @@ from unittest.mock import patch
 
 import pytest
 
-from kassay.reference import Group, Member, Topic, imbalance, movement, violations
-from kassay.solver import (
-    Imbalance,
-    Measure,
-    Movement,
-    Tolerance,
-    TopicSpread,
-    certificate_errors,
-    certify,
-    engine,
-    solve,
-)
+from kassay import Group, Measure, Member, Topic, certify, imbalance, movement, solve, violations
+from kassay.solver import engine
+from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.incumbent_pool import Request
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import CrossRack, MembersUsed, default_levels
+from kassay.solver.objective import (
+    CrossRack,
+    Imbalance,
+    MembersUsed,
+    Movement,
+    Tolerance,
+    TopicSpread,
+    default_levels,
+)
 from kassay.solver.problem import build_problem
 from kassay.solver.search.level_flows import find_conflict_by_flow, is_infeasible
 from kassay.solver.solve import solve_request

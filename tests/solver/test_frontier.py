@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic
 from kassay.reference.model.assignment import movement, violations
 from kassay.reference.model.metrics import Measure, imbalance
 from kassay.solver.constraints import MaxMoves, Pinned

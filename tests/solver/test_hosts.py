@@ -6,25 +6,14 @@ import random
 import numpy as np
 import pytest
 
-from kassay.reference import Group, Member, Topic, violations
-from kassay.reference.model.group import Client
-from kassay.solver import (
-    Capacity,
-    HostImbalance,
-    Imbalance,
-    MaxPartitions,
-    Movement,
-    Pinned,
-    Tolerance,
-    certificate_errors,
-    certify,
-    conflict_errors,
-    solve,
-)
+from kassay import Capacity, MaxPartitions, Pinned, certify, solve, violations
+from kassay.reference.model.group import Client, Group, Member, Topic
+from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.objective import HostImbalance, Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.search.overload_repair import LoadLimit, OverloadRepair
 from kassay.solver.search.overload_searches import add_repaired, load_limits

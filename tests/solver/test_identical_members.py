@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kassay.solver import Imbalance, Movement, solve
+from kassay import Imbalance, Movement, solve
 from kassay.solver.identical_members import (
     MakespanSearch,
     PatternCovers,

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Movement, Topic
 from kassay.reference.model.assignment import NO_OWNER, Assignment
-from kassay.solver import Movement
 from kassay.solver.counting_bounds import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.search.knapsack_subproblems import INFEASIBLE, SCALE, MemberExchange

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic, solve
 from kassay.reference.documents.json_codec import load_group
-from kassay.solver import solve
 from kassay.solver.sizing import limiting_partition
 
 HEAVY = load_group(Path(__file__).parents[1] / "data" / "group_with_one_heavy_partition.json")

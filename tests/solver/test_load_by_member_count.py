@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kassay.reference import Assignment, Group, InputError, Member, Topic
+from kassay import Assignment, Group, InputError, Member, Topic
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing import (
     Resizing,

@@ -5,9 +5,8 @@ from itertools import combinations
 
 import pytest
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Imbalance, Member, Movement, Topic, solve
 from kassay.reference.model.metrics import Measure
-from kassay.solver import Imbalance, Movement, solve
 from kassay.solver.counting_bounds import even_loads, imbalance_bound, most_even_loads
 from kassay.solver.evaluation import imbalance_of
 from kassay.solver.limits import SearchLimits

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.cpsat import level_search

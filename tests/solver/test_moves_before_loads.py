@@ -6,21 +6,11 @@ from threading import Event
 
 import pytest
 
-from kassay.reference import Group, Member, Topic
+from kassay import Capacity, Group, Member, Pinned, Topic, solve
 from kassay.reference.model.group import Client
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.solver import (
-    Capacity,
-    CrossRack,
-    HostImbalance,
-    Imbalance,
-    Movement,
-    Pinned,
-    Tolerance,
-    certificate_errors,
-    solve,
-)
 from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.constraints import Forbidden, MaxPartitions
 from kassay.solver.counting_bounds import level_bound, makespan_bound
 from kassay.solver.cpsat.level_search import MovedPartitionsModel
@@ -35,7 +25,14 @@ from kassay.solver.incumbent_pool import (
     place_within,
 )
 from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
-from kassay.solver.objective import WEIGHTED_TOLERANCE
+from kassay.solver.objective import (
+    WEIGHTED_TOLERANCE,
+    CrossRack,
+    HostImbalance,
+    Imbalance,
+    Movement,
+    Tolerance,
+)
 from kassay.solver.problem import build_problem
 from kassay.solver.search.load_searches import max_loads
 from kassay.solver.search.movement_bound import price_by_weight

@@ -7,18 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kassay.reference import Group, Member, Topic
+from kassay import Capacity, Group, MaxMoves, Member, Topic, frontier, solve
 from kassay.reference.model.metrics import Measure
-from kassay.solver import (
-    Capacity,
-    Imbalance,
-    MaxMoves,
-    MembersUsed,
-    Movement,
-    MovementCost,
-    frontier,
-    solve,
-)
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.cpsat.expressions import level_terms
 from kassay.solver.cpsat.level_search import search_level
@@ -26,6 +16,7 @@ from kassay.solver.cpsat.model import AssignmentModel, load_scale, symmetry_clas
 from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
 from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.objective import Imbalance, MembersUsed, Movement, MovementCost
 from kassay.solver.problem import Arithmetic, build_problem, scale_to_fit
 from tests.solver.adversarial_cases import (
     METHODS,

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Imbalance, MaxMoves, Member, Movement, Tolerance, Topic, solve
 from kassay.reference.model.group import Client
 from kassay.reference.model.metrics import Measure
-from kassay.solver import HostImbalance, Imbalance, MaxMoves, Movement, Tolerance, solve
 from kassay.solver.evaluation import violated
 from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import HostImbalance
 from kassay.solver.problem import build_problem
 from kassay.solver.search.level_flows import solve_levels_by_flow
 from tests import brute_force

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from kassay import solver
-from kassay.reference import Group, Member, Topic, violations
+import kassay
+from kassay import Group, Member, Topic, violations
 from kassay.reference.model.metrics import Measure
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import level_value, violated
@@ -16,8 +16,8 @@ from kassay.solver.search.overload_searches import add_any_repaired, add_repaire
 from tests.solver.void_additions import LIMITS
 
 STEPS = SearchLimits(work=10)
-SQUARES = solver.Imbalance(Measure.SUM_OF_SQUARES)
-MAKESPAN = solver.Imbalance(Measure.MAKESPAN)
+SQUARES = kassay.Imbalance(Measure.SUM_OF_SQUARES)
+MAKESPAN = kassay.Imbalance(Measure.MAKESPAN)
 
 
 def group_of(sizes, members, *, speeds=(1,), weight=999, seed=0):
@@ -43,21 +43,21 @@ def group_of(sizes, members, *, speeds=(1,), weight=999, seed=0):
 
 
 @pytest.mark.parametrize(
-    "idle", [solver.Forbidden("m003", "t0"), solver.MaxPartitions(0, "m003")], ids=str
+    "idle", [kassay.Forbidden("m003", "t0"), kassay.MaxPartitions(0, "m003")], ids=str
 )
 def test_a_member_without_partitions_gives_none(idle):
     group = group_of([43], 7)
-    found = solver.solve(group, levels=[SQUARES], constraints=[idle], limits=LIMITS)
+    found = kassay.solve(group, levels=[SQUARES], constraints=[idle], limits=LIMITS)
     assert list(violations(group, found.assignment)) == []
     assert not found.assignment["m003"]
 
 
 @pytest.mark.parametrize(
-    "other", [solver.Pinned("t1", 0, "m001"), solver.Forbidden("m000", "t1", 0)], ids=str
+    "other", [kassay.Pinned("t1", 0, "m001"), kassay.Forbidden("m000", "t1", 0)], ids=str
 )
 def test_colocated_partitions_without_a_permitted_member_are_infeasible(other):
-    rules = [solver.Colocated(("t0", "t1")), solver.Pinned("t0", 0, "m000"), other]
-    found = solver.solve(group_of([24, 24], 3), constraints=rules, limits=LIMITS)
+    rules = [kassay.Colocated(("t0", "t1")), kassay.Pinned("t0", 0, "m000"), other]
+    found = kassay.solve(group_of([24, 24], 3), constraints=rules, limits=LIMITS)
     assert found.status == "infeasible"
     assert set(found.conflict) == set(map(str, rules))
 
@@ -71,10 +71,10 @@ def test_racks_before_moves_may_require_more_moves_than_permitted():
         for at in range(4)
     )
     group = Group((topic,), members)
-    found = solver.solve(
+    found = kassay.solve(
         group,
-        levels=[MAKESPAN, solver.CrossRack(), solver.Movement()],
-        constraints=[solver.MaxMoves(5)],
+        levels=[MAKESPAN, kassay.CrossRack(), kassay.Movement()],
+        constraints=[kassay.MaxMoves(5)],
         limits=LIMITS,
     )
     assert found.movement.value <= 5
@@ -84,7 +84,7 @@ def test_sums_of_squares_of_members_with_110_different_speeds_are_lowered():
     primes = [n for n in range(9_000, 10_000) if all(n % d for d in range(2, 100))][:110]
     group = group_of([230], 110, speeds=primes)
     problem = build_problem(group)
-    rules = (solver.Separated((("t0", 0), ("t0", 1))),)
+    rules = (kassay.Separated((("t0", 0), ("t0", 1))),)
     pool = IncumbentPool(problem, (SQUARES,), rules, [])
     add_any_repaired(pool, SearchBudget.start(STEPS))
     before = pool.value(SQUARES)
@@ -97,10 +97,10 @@ def test_separated_partitions_move_alone():
     owned = [("t0", number) for number in range(2_000)]
     members = [Member(f"m{at:03}", ("t0",), owned=owned[at::4], generation=1) for at in range(4)]
     problem = build_problem(Group(group.topics, tuple(members)))
-    rules = (solver.Separated((("t0", 0), ("t0", 4))),)
+    rules = (kassay.Separated((("t0", 0), ("t0", 4))),)
     pool = IncumbentPool(problem, (MAKESPAN,), rules, [])
     add_any_repaired(pool, SearchBudget.start(STEPS))
-    assert level_value(problem, solver.Movement(), pool.placements[0]) == 1
+    assert level_value(problem, kassay.Movement(), pool.placements[0]) == 1
 
 
 def test_colocated_partitions_with_one_common_consumer_stay_valid():
@@ -108,8 +108,8 @@ def test_colocated_partitions_with_one_common_consumer_stay_valid():
     members = list(group.members)
     members[3] = Member("m003", ("t0",), generation=1)
     problem = build_problem(Group(group.topics, tuple(members)))
-    rules = (solver.Colocated(("t0", "t1")),)
-    pool = IncumbentPool(problem, (MAKESPAN, solver.Movement()), rules, [keep_owned(problem)])
+    rules = (kassay.Colocated(("t0", "t1")),)
+    pool = IncumbentPool(problem, (MAKESPAN, kassay.Movement()), rules, [keep_owned(problem)])
     add_repaired(pool, SearchBudget.start(STEPS))
     repair_overloads(pool, MAKESPAN, level_bound(problem, MAKESPAN), SearchBudget.start(STEPS))
     assert not any(any(violated(problem, rules, one)) for one in pool.placements)

@@ -16,9 +16,8 @@ import pytest
 
 from benchmarks.timed_groups import mixed_group
 from benchmarks.weighted_groups import log_normal, weighted_group
-from kassay.reference import Group, Member, Topic, violations
+from kassay import Group, Imbalance, MaxMoves, Member, Movement, Pinned, Topic, solve, violations
 from kassay.reference.model.errors import UsageError
-from kassay.solver import Imbalance, MaxMoves, Movement, Pinned, solve
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.search.knapsack_subproblems import MemberExchange

@@ -8,27 +8,27 @@ import numpy as np
 import pytest
 
 from benchmarks.typical_groups import zipf_group
-from kassay.reference import Group, Member, Topic, violations
-from kassay.solver import (
+from kassay import Group, Measure, Member, Topic, solve, violations
+from kassay.solver.constraints import (
     Capacity,
-    CrossRack,
     Forbidden,
-    Imbalance,
     MaxMoves,
     MaxPartitions,
-    Measure,
-    MembersUsed,
-    Movement,
     Pinned,
     Separated,
-    Tolerance,
-    TopicSpread,
-    solve,
 )
 from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.evaluation import level_value
 from kassay.solver.incumbent_pool import IncumbentPool, longest_processing_time
 from kassay.solver.limits import SearchLimits
+from kassay.solver.objective import (
+    CrossRack,
+    Imbalance,
+    MembersUsed,
+    Movement,
+    Tolerance,
+    TopicSpread,
+)
 from kassay.solver.problem import build_problem
 from kassay.solver.search.load_local_search import LoadBalancer
 from kassay.solver.search.load_searches import fill_members

@@ -4,10 +4,11 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kassay import solver
-from kassay.reference import Group, Member, Topic
+import kassay
+from kassay import Group, Member, Topic
 from kassay.reference.model.group import NO_CLIENT, Client
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
@@ -16,12 +17,12 @@ from tests import brute_force
 LIMITS = SearchLimits(work=0.005)
 """Limits that do not depend on the speed of the machine."""
 FURTHER = (
-    solver.CrossRack(),
-    solver.TopicSpread(),
-    solver.MembersUsed(),
-    solver.Colocation([("t0", "t1")]),
-    solver.HostImbalance(Measure.MAKESPAN),
-    solver.Movement(solver.MovementCost.WEIGHT),
+    kassay.CrossRack(),
+    kassay.TopicSpread(),
+    kassay.MembersUsed(),
+    objective.Colocation([("t0", "t1")]),
+    objective.HostImbalance(Measure.MAKESPAN),
+    kassay.Movement(objective.MovementCost.WEIGHT),
 )
 
 
@@ -33,8 +34,8 @@ class Call:
     levels: tuple[Level, ...]
     constraints: tuple[Constraint, ...] = ()
 
-    def solve(self, limits: SearchLimits) -> solver.Solution:
-        return solver.solve(
+    def solve(self, limits: SearchLimits) -> kassay.Solution:
+        return kassay.solve(
             self.group, levels=self.levels, constraints=self.constraints, limits=limits
         )
 
@@ -74,18 +75,18 @@ def medium_call(seed: int, *, partitions: int = 130, members: int = 20) -> Call:
         for at, own in enumerate(owned)
     )
     measure = rng.choice((Measure.MAKESPAN, Measure.MAKESPAN, Measure.SUM_OF_SQUARES))
-    levels = (solver.Imbalance(measure), solver.Movement())
+    levels = (kassay.Imbalance(measure), kassay.Movement())
     rules: tuple[Constraint, ...] = ()
     if rng.random() < 0.5:
         rules = (
-            solver.MaxMoves(sum(sizes) // 2),
-            solver.Pinned("t0", 0, "c0"),
-            solver.Separated((("t0", 1), ("t1", 1))),
+            kassay.MaxMoves(sum(sizes) // 2),
+            kassay.Pinned("t0", 0, "c0"),
+            kassay.Separated((("t0", 1), ("t1", 1))),
         )[rng.randrange(3) :]
     return Call(Group(topics=topics, members=crew), levels, rules)
 
 
-def void_additions(call: Call, answer: solver.Solution, seed: int) -> Iterator[Call]:
+def void_additions(call: Call, answer: kassay.Solution, seed: int) -> Iterator[Call]:
     """Yield calls with one more constraint or level, or a looser tolerance."""
     assert answer.assignment is not None
     rng = random.Random(seed)
@@ -99,20 +100,20 @@ def void_additions(call: Call, answer: solver.Solution, seed: int) -> Iterator[C
     (topic, number), holder = rng.choice(list(placement.items()))
     apart = [tps[0] for tps in lists.values() if tps][:3]
     rules: list[Constraint] = [
-        solver.Capacity(max(loads.values())),
-        solver.Capacity(loads[member], member),
-        solver.MaxPartitions(max(map(len, lists.values()))),
-        solver.MaxMoves(brute_force.moves_of(group, placement)),
-        solver.Pinned(topic, number, holder),
-        solver.Forbidden(other if holder == member else member, topic, number),
-        solver.Separated(tuple(apart)),
+        kassay.Capacity(max(loads.values())),
+        kassay.Capacity(loads[member], member),
+        kassay.MaxPartitions(max(map(len, lists.values()))),
+        kassay.MaxMoves(brute_force.moves_of(group, placement)),
+        kassay.Pinned(topic, number, holder),
+        kassay.Forbidden(other if holder == member else member, topic, number),
+        kassay.Separated(tuple(apart)),
     ]
     together = [n for t, n in placement if t == "t0" and placement.get(("t1", n)) == holder]
     if all(placement["t0", n] == placement["t1", n] for n in together) and not together:
-        rules.append(solver.Colocated(("t0",)))
+        rules.append(kassay.Colocated(("t0",)))
     yield from (replace(call, constraints=(*call.constraints, rule)) for rule in rules)
     yield replace(call, constraints=(*call.constraints, *rules))
     yield from (replace(call, levels=(*call.levels, level)) for level in FURTHER)
     first, *rest = call.levels
-    loose = replace(first, tolerance=solver.Tolerance(relative=0.02))
+    loose = replace(first, tolerance=kassay.Tolerance(relative=0.02))
     yield replace(call, levels=(loose, *rest))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import typer
 
+from kassay import Group, InputError
 from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.output import Format, print_table
-from kassay.reference import Group, InputError
 
 GOOD = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'

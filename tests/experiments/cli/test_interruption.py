@@ -99,7 +99,7 @@ def test_an_interrupted_plan_is_written_and_says_so(interrupt, tmp_path):
 
 _INTERRUPTING = """
 import os, signal, time
-from kassay.reference import Assignment
+from kassay import Assignment
 def assign(group):
     if len(group.members) < 3:
         for _ in range(2):

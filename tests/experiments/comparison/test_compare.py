@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kassay import Assignment, Group, Member, Topic, movement, violations
 from kassay.experiments.comparison.compare import CaseLimits, compare, keep_owners, solve_optimum
 from kassay.experiments.comparison.comparison_result import ComparedValue
 from kassay.experiments.implementations.runner import Ending, StableResult
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-from kassay.reference import Assignment, Group, Member, Topic, movement, violations
 from kassay.reference.assignors import assign
 from tests import brute_force
 from tests.strategies import groups, valid_assignments

@@ -4,10 +4,9 @@ from itertools import islice
 
 import pytest
 
+from kassay import Assignment, Group, SearchLimits
 from kassay.experiments.comparison.compare import front_distance, solve_optimum
-from kassay.reference import Assignment, Group
 from kassay.reference.model.metrics import has_racks
-from kassay.solver import SearchLimits
 from tests import brute_force
 from tests.random_groups import random_group
 

@@ -5,6 +5,7 @@ from threading import Event
 
 import pytest
 
+from kassay import Assignment, Group, Member, Topic
 from kassay.experiments.comparison import library_agreement
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.comparison.library_agreement import (
@@ -19,7 +20,6 @@ from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.library_catalogue import libraries
 from kassay.experiments.implementations.runner import Ending, StableResult, close_processes
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-from kassay.reference import Assignment, Group, Member, Topic
 
 GROUPS = [NAMED_GROUPS[name].group for name in "ABC"]
 PAIR = Group(

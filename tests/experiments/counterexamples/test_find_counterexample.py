@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from kassay import Group
 from kassay.experiments.comparison.compare import compare
 from kassay.experiments.counterexamples.find_counterexample import (
     CounterexampleOptions,
@@ -24,7 +25,6 @@ from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
 from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS, exhaustive_groups_up_to
-from kassay.reference import Group
 from kassay.reference.documents.json_codec import group_document, parse_group
 
 SMALL_GROUPS = list(exhaustive_groups_up_to(members=3, partitions=3))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from kassay import Group, Member, Topic
 from kassay.experiments.history import rebalances
 from kassay.experiments.history.rebalances import hindsight_rows
-from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import rejoin

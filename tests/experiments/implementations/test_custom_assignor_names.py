@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kassay import Group, InputError
 from kassay.experiments.implementations.library_catalogue import parse_custom_assignor
 from kassay.experiments.implementations.runner import (
     AssignorProcess,
@@ -14,7 +15,6 @@ from kassay.experiments.implementations.runner import (
     run_until_stable,
 )
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-from kassay.reference import Group, InputError
 
 GROUP = NAMED_GROUPS["A"].group
 GOOD = '{"c0": [["t1", 0]], "c1": [["t1", 1]], "c2": [["t0", 0]]}'

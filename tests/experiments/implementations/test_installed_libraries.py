@@ -2,11 +2,11 @@
 
 import pytest
 
+from kassay import Group, Member, Topic
 from kassay.experiments.implementations.library_catalogue import libraries, parse_library_assignor
 from kassay.experiments.implementations.runner import Ending, run, run_until_stable
 from kassay.experiments.study.cases import cases_of
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-from kassay.reference import Group, Member, Topic
 from tests.installed_library import require_library
 
 pytestmark = pytest.mark.libraries

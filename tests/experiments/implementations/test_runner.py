@@ -1,11 +1,11 @@
 import pytest
 
+from kassay import Assignment, Group, Member, Topic
 from kassay.experiments.implementations.runner import (
     Ending,
     count_withheld_partitions,
     run_until_stable,
 )
-from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.assignors import AssignorResult
 from kassay.reference.model.assignment import LivelockError, rejoin
 from kassay.reference.model.errors import UpstreamError

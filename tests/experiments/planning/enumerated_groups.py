@@ -6,9 +6,8 @@ from functools import cached_property
 from itertools import product
 from threading import Event
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, MaxMoves, Member, SearchLimits, Topic
 from kassay.reference.model.group import Assumed, Client, GroupStatus, Protocol, WeightSource
-from kassay.solver import MaxMoves, SearchLimits
 from kassay.solver.constraints import Forbidden, Pinned
 
 STOPPED = Event()

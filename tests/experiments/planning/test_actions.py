@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kassay import Imbalance, Movement
 from kassay.experiments.planning.actions import RecommendedAction
 from kassay.experiments.planning.plan import plan
 from kassay.reference.assignors import assign
@@ -11,7 +12,7 @@ from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.solver import HostImbalance, Imbalance, Movement
+from kassay.solver.objective import HostImbalance
 from kassay.solver.sizing import grown_topic
 from kassay.solver.solve import solve
 

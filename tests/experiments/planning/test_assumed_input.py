@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from kassay import Group, Member, Topic
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.planning.render_plan import (
@@ -16,7 +17,6 @@ from kassay.experiments.planning.render_plan import (
     render_ticket,
 )
 from kassay.experiments.planning.survey import SurveyedGroup, survey_group
-from kassay.reference import Group, Member, Topic
 from kassay.reference.model.group import Assumed, GroupStatus
 from kassay.reference.model.group_remarks import AssumedSubscriptions, condition, with_assumption
 from kassay.solver.limits import SearchLimits

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kassay import Group, Member, Topic
 from kassay.experiments.planning.actions import AssignorOutcome
 from kassay.experiments.planning.cause_evidence import worst_share
 from kassay.experiments.planning.causes import find_cause
@@ -18,7 +19,6 @@ from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summa
 from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
 from kassay.experiments.planning.survey import survey_group
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.group import Assumed, Client, GroupStatus

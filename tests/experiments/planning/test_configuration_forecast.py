@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from kassay import Group, Member, Topic
 from kassay.experiments.planning.forecast import Forecast, current_assignor, forecast_changes
 from kassay.experiments.planning.recommendation import Criterion, recommend
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart
-from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import InputError

@@ -1,7 +1,7 @@
 import pytest
 
+from kassay import Group, InputError, Member, Topic
 from kassay.experiments.planning.forecast import optimum_record, parse_sizes
-from kassay.reference import Group, InputError, Member, Topic
 from kassay.reference.model.errors import UsageError
 from kassay.solver.sizing import grown_topic
 

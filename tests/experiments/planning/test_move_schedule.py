@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kassay import Assignment, Group, Member, Topic
 from kassay.experiments.planning.moves import schedule_moves
-from kassay.reference import Assignment, Group, Member, Topic
 from kassay.reference.model.assignment import NO_OWNER, ownership
 from kassay.reference.model.metrics import loads
 from tests.strategies import groups, valid_assignments

@@ -8,14 +8,13 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
+from kassay import Group, MaxMoves, Member, Topic
 from kassay.experiments.planning import render_plan
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import render_html, render_ticket
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-from kassay.reference import Group, Member, Topic
 from kassay.reference.model.assignment import movement, rejoin, violations
 from kassay.reference.model.metrics import Measure, loads
-from kassay.solver import MaxMoves
 from kassay.solver.objective import Imbalance, Movement, MovementCost
 from tests.strategies import groups
 

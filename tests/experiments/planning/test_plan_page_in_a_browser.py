@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from kassay import Imbalance, Movement
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.notebook_helpers import load_captures
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import render_html
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.solver import HostImbalance, Imbalance, Movement
+from kassay.solver.objective import HostImbalance
 from tests.experiments.report.accessibility import SCREENS, faults_of_page
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser
 from tests.experiments.sources.shop_cluster import SHOP_CLUSTER

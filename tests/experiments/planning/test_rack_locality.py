@@ -6,11 +6,11 @@ import jsonschema
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kassay import Group, Member, Topic
 from kassay.experiments.planning import render_plan
 from kassay.experiments.planning.actions import assignment_metrics
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import plan_document
-from kassay.reference import Group, Member, Topic
 from kassay.reference.model.metrics import has_racks
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import CrossRack

@@ -7,7 +7,7 @@ from itertools import cycle
 import pytest
 
 import kassay
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic
 from kassay.reference.assignors import NEWEST_ASSIGNORS
 from kassay.solver.limits import SearchLimits
 from tests.log_normal_groups import log_normal_group

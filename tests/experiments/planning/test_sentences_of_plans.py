@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import pytest
 
+from kassay import MaxMoves, SearchLimits
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
 from kassay.reference.model.group import WeightSource
-from kassay.solver import MaxMoves, SearchLimits
 from tests.experiments.planning.enumerated_groups import CASES, Case
 
 

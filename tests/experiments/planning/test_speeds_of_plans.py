@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from kassay import Group
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.planning.render_plan import (
@@ -13,7 +14,6 @@ from kassay.experiments.planning.render_plan import (
     render_summary,
     render_ticket,
 )
-from kassay.reference import Group
 from kassay.reference.model.metrics import loads
 from kassay.solver.limits import SearchLimits
 from tests.log_normal_groups import log_normal_group

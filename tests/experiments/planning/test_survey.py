@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from kassay import Group
 from kassay.experiments.planning import survey as survey_module
 from kassay.experiments.planning.survey import (
     MoveHistory,
@@ -16,7 +17,6 @@ from kassay.experiments.planning.survey import (
     survey_group,
     survey_groups,
 )
-from kassay.reference import Group
 from kassay.reference.model.group import GroupStatus
 from kassay.solver.limits import SearchLimits
 from tests.brute_force import loads_of, optimum, owners, partitions_to_place, reachable

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.weighted_groups import weighted_group
+from kassay import Group, Member, Topic
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plan import (
@@ -15,7 +16,6 @@ from kassay.experiments.planning.render_plan import (
     render_summary,
     render_ticket,
 )
-from kassay.reference import Group, Member, Topic
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.metrics import loads

@@ -14,6 +14,7 @@ from statistics import fmean
 
 import pytest
 
+from kassay import Group
 from kassay.experiments.prediction.predict import Distribution, predict
 from kassay.experiments.prediction.scenario import (
     Configuration,
@@ -22,7 +23,6 @@ from kassay.experiments.prediction.scenario import (
     RollingRestart,
     ScaleTo,
 )
-from kassay.reference import Group
 from kassay.reference.documents.json_codec import parse_group
 
 RECORDED = Path(__file__).parents[2] / "data" / "live_outcomes.jsonl.gz"

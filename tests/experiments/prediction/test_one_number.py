@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 import kassay
+from kassay import Group, Member, Topic
 from kassay.experiments.planning.forecast import forecast_changes, parse_sizes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.prediction.predict import predict
@@ -16,7 +17,6 @@ from kassay.experiments.prediction.scenario import (
     RollingRestart,
     ScaleTo,
 )
-from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group import GroupStatus, Protocol

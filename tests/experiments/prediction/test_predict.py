@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import kassay
+from kassay import Group, Member, Topic
 from kassay.experiments.prediction.predict import predict, sample_count
 from kassay.experiments.prediction.scenario import (
     Configuration,
@@ -20,7 +21,6 @@ from kassay.experiments.prediction.scenario import (
     Subscribe,
     Timing,
 )
-from kassay.reference import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import InputError, UsageError

@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from kassay import InputError
 from kassay.experiments.cli import main
 from kassay.experiments.counterexamples.gallery import worst_groups
 from kassay.experiments.report.assignor_results import Proportion, summarise_rows
 from kassay.experiments.study.output_reader import load_summary
-from kassay.reference import InputError
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from kassay.reference import Assignment, Group, Member, Topic
+from kassay import Assignment, Group, Member, Topic
 from kassay.reference.assignors import assign
 from tests.conftest import ROOT
 from tests.experiments.sources import layouts

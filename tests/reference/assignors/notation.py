@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import rejoin
 

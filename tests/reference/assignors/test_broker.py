@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.reference import movement
+from kassay import movement
 from kassay.reference.assignors import assign, run_assignor
 from tests.reference.assignors.notation import after, group, joined, lists, with_instance_ids
 

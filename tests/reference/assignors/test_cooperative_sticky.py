@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kassay.reference import Group
+from kassay import Group
 from tests.reference.assignors.notation import after, group, joined, lists, without
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.reference import violations
+from kassay import violations
 from kassay.reference.assignors import assign, run_assignor
 from kassay.reference.model.assignment import LivelockError
 from tests.reference.assignors.notation import group

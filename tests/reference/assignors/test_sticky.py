@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.reference import Group, movement
+from kassay import Group, movement
 from kassay.reference.assignors import assign, run_assignor
 from kassay.reference.model.metrics import loads
 from tests.reference.assignors.notation import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.reference import Group
+from kassay import Group
 from kassay.reference.assignors import assign
 from kassay.reference.assignors.zookeeper_consumer import range_threads, roundrobin_threads
 from kassay.reference.java_collections import string_hash

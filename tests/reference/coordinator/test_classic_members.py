@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.reference import Topic
+from kassay import Topic
 from kassay.reference.coordinator.classic_coordinator import numbered_member_ids
 from kassay.reference.coordinator.consumer_coordinator import (
     ClassicMembers,

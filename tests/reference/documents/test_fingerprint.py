@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic
 from kassay.reference.documents.json_codec import group_document, group_fingerprint, parse_group
 from tests.strategies import groups
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kassay.reference.documents.json_codec
-from kassay.reference import Assignment, InputError, load_group
+from kassay import Assignment, InputError, load_group
 from kassay.reference.documents.json_codec import (
     assignment_document,
     group_document,

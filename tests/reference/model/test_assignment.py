@@ -2,7 +2,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kassay.reference import Assignment, Group, Member, Topic, violations
+from kassay import Assignment, Group, Member, Topic, violations
 from kassay.reference.model.assignment import assignee_column
 from kassay.reference.model.group import topic_starts
 from tests.strategies import groups, valid_assignments

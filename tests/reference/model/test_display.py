@@ -1,6 +1,5 @@
-from kassay.reference import Assignment, Group, Member, Topic
+from kassay import Assignment, Group, Member, Topic, solve
 from kassay.reference.model.display import MAX_ROWS, bar, names, table
-from kassay.solver import solve
 
 
 def _group(count: int = 2) -> Group:

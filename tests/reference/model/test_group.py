@@ -2,7 +2,7 @@ import uuid
 
 import pytest
 
-from kassay.reference import Group, InputError, Member, Topic
+from kassay import Group, InputError, Member, Topic
 
 
 def test_the_topic_id_is_derived_from_the_name_as_in_java():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference import Assignment, Group, Measure, Member, Topic, imbalance, loads, movement
+from kassay import Assignment, Group, Measure, Member, Topic, imbalance, loads, movement
 from kassay.reference.model.assignment import movement_count
 from kassay.reference.model.metrics import (
     MEASURES,

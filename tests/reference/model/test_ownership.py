@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given
 
-from kassay.reference import Assignment, Group, Member, Topic
+from kassay import Assignment, Group, Member, Topic
 from kassay.reference.model.assignment import NO_OWNER, current_partitions, ownership, rejoin
 from tests.strategies import groups
 

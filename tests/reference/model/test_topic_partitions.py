@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference import Partitions, TopicPartition
+from kassay import Partitions, TopicPartition
 
 pairs = st.lists(st.tuples(st.text(max_size=3), st.integers(0, 2**31 - 1)), max_size=12)
 

@@ -4,21 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.reference import Assignment, Group, Member, Topic
-from kassay.solver import (
-    Certificate,
-    CrossRack,
-    Imbalance,
-    LevelClaim,
-    Measure,
-    MembersUsed,
-    Movement,
-    Origin,
-    TopicSpread,
-    certificate_errors,
-    certify,
-    solve,
-)
+from kassay import Assignment, Group, Measure, Member, Topic, certify, solve
+from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
+from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.objective import CrossRack, Imbalance, MembersUsed, Movement, TopicSpread
 from tests.reference.assignors.notation import group as small_group
 from tests.solver.certified_group import GROUP, LOPSIDED, PROOF, complaints
 

@@ -4,25 +4,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kassay.reference import Assignment, Group, Member, Topic
+from kassay import Assignment, MaxMoves, MaxPartitions, Measure, Method, certify, solve
 from kassay.reference.model.errors import UsageError
-from kassay.solver import (
-    CrossRack,
-    Imbalance,
-    LevelClaim,
-    MaxMoves,
-    MaxPartitions,
-    Measure,
-    Method,
-    Movement,
-    Origin,
-    Tolerance,
-    certificate_errors,
-    certify,
-    improving_chain,
-    solve,
-)
+from kassay.reference.model.group import Group, Member, Topic
+from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.documents import certificate_document
+from kassay.solver.network.improving_chains import improving_chain
+from kassay.solver.objective import CrossRack, Imbalance, Movement, Tolerance
 from tests import brute_force
 from tests.solver.certified_group import BEST, GROUP, LOPSIDED, PROOF, complaints, quality
 from tests.strategies import groups, valid_assignments

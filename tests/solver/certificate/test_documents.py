@@ -6,9 +6,10 @@ import pickle
 import pytest
 from hypothesis import given
 
-from kassay import solver
-from kassay.reference import InputError
-from kassay.solver.certificate.certificate import Conflict
+import kassay
+from kassay import InputError
+from kassay.solver import objective
+from kassay.solver.certificate.certificate import Conflict, LevelClaim, Origin
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.certificate.refutation import PartitionPrices
 from tests.solver.certified_group import GROUP, LOPSIDED, PROOF
@@ -23,49 +24,47 @@ def travelled(certificate):
 
 @given(groups())
 def test_certificates_are_equal_after_json_and_pickle(group):
-    certificate = solver.solve(group).certificate
+    certificate = kassay.solve(group).certificate
     assert travelled(certificate) == certificate
     assert pickle.loads(pickle.dumps(certificate)) == certificate
 
 
 def test_all_levels_and_constraints_are_equal_after_json():
-    tolerance = solver.Tolerance(absolute=3, relative=0.01)
+    tolerance = kassay.Tolerance(absolute=3, relative=0.01)
     levels = (
-        *(solver.Imbalance(measure) for measure in solver.Measure),
-        solver.Imbalance(solver.Measure.MAKESPAN, tolerance),
-        solver.Movement(),
-        solver.Movement("weight", tolerance),
-        solver.Movement({("t", 0): 5, ("t", 1): 0}, other=2),
-        solver.CrossRack(tolerance),
-        solver.CrossRack(solver.Tolerance(up_to=4)),
-        solver.TopicSpread(),
-        solver.MembersUsed(),
-        *(solver.HostImbalance(measure) for measure in solver.Measure),
-        solver.HostImbalance(solver.Measure.MAKESPAN, tolerance),
-        solver.Colocation([["t", "u"], ["v"]], tolerance),
+        *(kassay.Imbalance(measure) for measure in kassay.Measure),
+        kassay.Imbalance(kassay.Measure.MAKESPAN, tolerance),
+        kassay.Movement(),
+        kassay.Movement("weight", tolerance),
+        kassay.Movement({("t", 0): 5, ("t", 1): 0}, other=2),
+        kassay.CrossRack(tolerance),
+        kassay.CrossRack(kassay.Tolerance(up_to=4)),
+        kassay.TopicSpread(),
+        kassay.MembersUsed(),
+        *(objective.HostImbalance(measure) for measure in kassay.Measure),
+        objective.HostImbalance(kassay.Measure.MAKESPAN, tolerance),
+        objective.Colocation([["t", "u"], ["v"]], tolerance),
     )
     constraints = (
-        solver.Capacity(4),
-        solver.Capacity(5, "a"),
-        solver.MaxPartitions(6, "b"),
-        solver.MaxMoves(0),
-        solver.Pinned("t", 1, "a"),
-        solver.Forbidden("a", "t"),
-        solver.Forbidden("a", "t", 2),
-        solver.Colocated(("t", "u")),
-        solver.Separated((("t", 0), ("u", 1))),
+        kassay.Capacity(4),
+        kassay.Capacity(5, "a"),
+        kassay.MaxPartitions(6, "b"),
+        kassay.MaxMoves(0),
+        kassay.Pinned("t", 1, "a"),
+        kassay.Forbidden("a", "t"),
+        kassay.Forbidden("a", "t", 2),
+        kassay.Colocated(("t", "u")),
+        kassay.Separated((("t", 0), ("u", 1))),
     )
     prices = PartitionPrices({"t": (3, 0, -1)}, max_moves=2, levels=(1, 0))
-    certificate = solver.Certificate(
+    certificate = kassay.Certificate(
         claims=tuple(
-            solver.LevelClaim(level, index + 2, index, origin, LOPSIDED, prices)
-            for index, (level, origin) in enumerate(
-                zip(levels, list(solver.Origin) * 3, strict=False)
-            )
+            LevelClaim(level, index + 2, index, origin, LOPSIDED, prices)
+            for index, (level, origin) in enumerate(zip(levels, list(Origin) * 3, strict=False))
         ),
-        chain=solver.certify(GROUP, LOPSIDED).chain,
+        chain=kassay.certify(GROUP, LOPSIDED).chain,
         constraints=constraints,
-        conflict=Conflict(constraints[:2], solver.Origin.PARTITION_PRICES, prices),
+        conflict=Conflict(constraints[:2], Origin.PARTITION_PRICES, prices),
     )
     assert travelled(certificate) == certificate
 

@@ -6,22 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference import Assignment, Member, violations
-from kassay.solver import (
-    Certificate,
-    Imbalance,
-    LevelClaim,
-    Method,
-    Movement,
-    Origin,
-    Transfer,
-    certificate_errors,
-    certify,
-    improving_chain,
-    solve,
-)
+from kassay import Assignment, Imbalance, Member, Method, Movement, certify, solve, violations
+from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
+from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.limits import SearchLimits
-from kassay.solver.network.improving_chains import apply_chain
+from kassay.solver.network.improving_chains import Transfer, apply_chain, improving_chain
 from tests import brute_force
 from tests.solver.certified_group import BEST, GROUP, LOPSIDED, complaints, quality
 from tests.strategies import groups, valid_assignments

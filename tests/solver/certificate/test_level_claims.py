@@ -2,19 +2,10 @@
 
 from dataclasses import replace
 
-from kassay.reference import Assignment, Group, Member, Topic
-from kassay.solver import (
-    Certificate,
-    Imbalance,
-    LevelClaim,
-    Measure,
-    Movement,
-    MovementCost,
-    Origin,
-    certificate_errors,
-    certify,
-    solve,
-)
+from kassay import Assignment, Certificate, Group, Measure, Member, Topic, certify, solve
+from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.objective import Imbalance, Movement, MovementCost
 from tests.solver.certified_group import GROUP, complaints
 
 WEIGHTED = Group(

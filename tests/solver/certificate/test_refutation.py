@@ -5,31 +5,29 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.reference import Assignment, Group, Measure, Member, Topic
-from kassay.solver import (
+from kassay import Assignment, Group, Measure, Member, Topic, solve
+from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin, Proof
+from kassay.solver.certificate.check import certificate_errors, conflict_errors
+from kassay.solver.certificate.refutation import PartitionPrices, cases_refute, prices_refute
+from kassay.solver.certify import certify, find_prices
+from kassay.solver.constraints import (
     Capacity,
     Colocated,
-    CrossRack,
     Forbidden,
-    Imbalance,
     MaxMoves,
     MaxPartitions,
-    MembersUsed,
-    Movement,
-    Origin,
     Pinned,
     Separated,
+)
+from kassay.solver.evaluation import group_constraints
+from kassay.solver.objective import (
+    CrossRack,
+    Imbalance,
+    MembersUsed,
+    Movement,
     Tolerance,
     TopicSpread,
-    certificate_errors,
-    certify,
-    solve,
 )
-from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Proof
-from kassay.solver.certificate.check import conflict_errors
-from kassay.solver.certificate.refutation import PartitionPrices, cases_refute, prices_refute
-from kassay.solver.certify import find_prices
-from kassay.solver.evaluation import group_constraints
 from kassay.solver.problem import build_problem
 from tests import brute_force
 from tests.forgeries.requests import random_request

@@ -2,10 +2,9 @@
 
 import pytest
 
+from kassay import Assignment, Method, loads, solve
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-from kassay.reference import Assignment, loads
 from kassay.reference.assignors import assign
-from kassay.solver import Method, solve
 from kassay.solver.network.improving_chains import explain
 
 NAMES = ["A", "B", "C", "D", "E"]

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from benchmarks.network_shapes import SHAPES, chain, path, plain_network
-from kassay.reference import Assignment
-from kassay.solver import certificate_errors, certify, improving_chain, solve
-from kassay.solver.network.improving_chains import explain
+from kassay import Assignment, certify, solve
+from kassay.solver.certificate.check import certificate_errors
+from kassay.solver.network.improving_chains import explain, improving_chain
 from tests.random_groups import random_group
 from tests.tiers import short_and_long
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.reference import Group, Member, Topic, imbalance, loads, movement, violations
-from kassay.reference.model.metrics import MEASURES, leximax
-from kassay.solver import Imbalance, Measure, Method, Movement, solve
+from kassay import Group, Imbalance, Member, Method, Movement, Topic, movement, solve, violations
+from kassay.reference.model.metrics import MEASURES, Measure, imbalance, leximax, loads
 from kassay.solver.network.optimal_flow import level_sets, optimal_counts
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 from benchmarks.timed_groups import mixed_group
-from kassay.reference import Group, Member, Topic
+from kassay import Group, Member, Topic, TopicSpread, certify, solve
 from kassay.reference.model.assignment import movement
-from kassay.solver import TopicSpread, certificate_errors, certify, solve
+from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.evaluation import level_value
 from kassay.solver.network import optimal_flow
 from kassay.solver.problem import build_problem

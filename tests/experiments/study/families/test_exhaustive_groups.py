@@ -1,8 +1,8 @@
 from itertools import permutations
 
+from kassay import Group
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.families.fixed_groups import exhaustive_groups
-from kassay.reference import Group
 
 
 def all_descriptions(group: Group) -> frozenset:
