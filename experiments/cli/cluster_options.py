@@ -22,13 +22,9 @@ from kassay.reference.model.group import WeightSource
 class ClusterOptions:
     """Command-line options for reading from a running Kafka cluster."""
 
-    bootstrap_server: str | None = option(
-        None, "Brokers of the cluster to read from, separated by commas.", metavar="HOST:PORT"
-    )
-    command_config: Path | None = option(
-        None, "File of client properties, such as TLS and SASL settings."
-    )
-    timeout: float = option(30.0, "Time limit per request to Kafka, in seconds.", min=0.1)
+    bootstrap_server: str | None = option(None, metavar="HOST:PORT")
+    command_config: Path | None = option(None)
+    timeout: float = option(30.0, min=0.1)
 
     def settings(self) -> dict[str, str]:
         """Return the client properties for librdkafka."""
@@ -40,11 +36,7 @@ class ClusterOptions:
 class SampledClusterOptions(ClusterOptions):
     """Command-line options for reading groups, and rates of partitions, from a cluster."""
 
-    sample: float = option(
-        10.0,
-        "Time between the two offset samples for --weights rate and --speeds rate, in seconds.",
-        min=0.1,
-    )
+    sample: float = option(10.0, min=0.1)
 
 
 def check_cluster_usage(
@@ -120,14 +112,11 @@ class SparkOptions:
 
     master: str | None = option(
         None,
-        "Spark master: local[N], spark://HOST:PORT, yarn, k8s://..., sc://HOST:PORT.",
         callback=_spark_master,
         metavar="MASTER",
         show_default="local[*], or the value of spark-submit",
     )
-    conf: list[str] | None = option(
-        None, "Spark configuration property; repeatable.", callback=_pairs, metavar="KEY=VALUE"
-    )
+    conf: list[str] | None = option(None, callback=_pairs, metavar="KEY=VALUE")
 
     def settings(self) -> dict[str, str]:
         """Return the Spark configuration properties as a dictionary."""

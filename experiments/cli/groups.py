@@ -74,11 +74,8 @@ ParsedGroup = tuple[str | None, Group | InputError]
 
 def metadata_option() -> Any:
     """Declare the file with partition counts."""
-    return option(
-        None,
-        "File with partition counts: output of kafka-topics.sh --describe or kcat -L -J.",
-        metavar="FILE",
-    )
+    text = "File with partition counts: output of kafka-topics.sh --describe or kcat -L -J."
+    return option(None, metavar="FILE", help=text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,70 +83,24 @@ class SourceOptions:
     """Command-line options for data that a source lacks, such as subscriptions or weights."""
 
     subscriptions: str | None = option(
-        None,
-        "Subscriptions to use for members whose subscription the source does not show or states "
-        "as assumed. assigned: the topics assigned to the member. equal: all topics of the group. "
-        "FILE: JSON object {GROUP: {MEMBER: [TOPIC, ...]}}; MEMBER is a member, client or instance "
-        "id. A file also replaces known subscriptions, with a note.",
-        metavar="NAME|FILE",
-        show_default="assigned, or as the document assumes",
+        None, metavar="NAME|FILE", show_default="assigned, or as the document assumes"
     )
     metadata: Path | None = metadata_option()
     weights: str | None = option(
-        None,
-        "Weight of each partition: none (1, also if the source has weights), its lag, rate or "
-        "size, or as in FILE. rate: the messages appended to it between two samples of a cluster. "
-        "size: in bytes, from output of kafka-log-dirs.sh --describe in the directory of captures. "
-        "FILE: JSON object {TOPIC: [WEIGHT, ...]} with one integer per partition.",
-        metavar="NAME|FILE",
-        show_default="weights of the group document, otherwise 1",
+        None, metavar="NAME|FILE", show_default="weights of the group document, otherwise 1"
     )
-    missing_lag: int | None = option(
-        None,
-        "Lag of the partitions without a lag in the source; required with --weights lag if a lag "
-        "is missing.",
-        min=0,
-    )
+    missing_lag: int | None = option(None, min=0)
     hosts: str | None = option(
-        None,
-        "Host or pod of each member. client-id: its client id. PATTERN: regular expression with "
-        "the host in parentheses, for the client id, such as '(pod-[0-9]+)'. FILE: JSON object "
-        "{MEMBER: HOST}; MEMBER is a member, client or instance id, or an address.",
-        metavar="client-id|PATTERN|FILE",
-        show_default="address of the client",
+        None, metavar="client-id|PATTERN|FILE", show_default="address of the client"
     )
-    speeds: str | None = option(
-        None,
-        "Speed of each member; imbalance compares loads divided by speeds. rate: number of "
-        "messages that the member consumes between the two offset samples of kassay import. FILE: "
-        "JSON object {NAME: SPEED}; NAME is a member, client or instance id, or a host; SPEED is "
-        "an integer or a measured rate.",
-        metavar="rate|FILE",
-        show_default="equal speeds",
-    )
-    together: bool = option(
-        False,
-        "Join all groups of the source to one group, to balance the hosts that they share. Topics "
-        "and members get the prefix GROUP/.",
-    )
+    speeds: str | None = option(None, metavar="rate|FILE", show_default="equal speeds")
+    together: bool = option(False)
 
     name: str | None = option(
-        None,
-        "Id of the group in captures that do not name it.",
-        show_default="id in the other files, else the name of the file or directory",
+        None, show_default="id in the other files, else the name of the file or directory"
     )
-    snapshot: Snapshot | None = option(
-        None,
-        "Snapshot to use of a group that a file of captures shows several times.",
-        show_default="several snapshots are an error",
-    )
-    account: bool = option(
-        False,
-        "Print to standard error how each line of each capture is used: by which table or rule, "
-        "as noise by which rule, or as an error. Also print all notes.",
-        "--account",
-        "-v",
-    )
+    snapshot: Snapshot | None = option(None, show_default="several snapshots are an error")
+    account: bool = option(False, "--account", "-v")
 
     @property
     def weight_file(self) -> Path | None:
@@ -183,14 +134,7 @@ class GroupSource(SourceOptions):
     # Options for captures, which --help-all shows; the help of import shows them.
     rare: ClassVar = ("name", "snapshot", "account", "missing_lag")
 
-    file: Path = argument(
-        STDIN,
-        "Group documents (JSON or JSON Lines) or captures of kafka-consumer-groups.sh: a file, "
-        "plain or compressed with gzip, or a directory with captures taken at the same time. Use "
-        "- or omit SOURCE to read standard input.",
-        metavar="SOURCE",
-        show_default=False,
-    )
+    file: Path = argument(STDIN, metavar="SOURCE", show_default=False)
 
     def __post_init__(self) -> None:
         check_exists(self.file)
@@ -200,9 +144,7 @@ class GroupSource(SourceOptions):
 class SelectedGroups(GroupSource):
     """Source of groups, and the ids of the groups to process."""
 
-    group: list[str] | None = option(
-        None, "Id of a group to process; repeatable.", show_default="all groups"
-    )
+    group: list[str] | None = option(None, show_default="all groups")
 
 
 def check_exists(file: Path) -> None:

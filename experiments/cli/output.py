@@ -28,11 +28,8 @@ class Format(StrEnum):
 
 def format_option(default: Format) -> Any:
     """Declare the format of the results."""
-    return option(
-        default,
-        "Output format. jsonl: one JSON line per result. json: indented JSON. table: text table.",
-        "--format",
-    )
+    text = "Output format. jsonl: one JSON line per result. json: indented JSON. table: text table."
+    return option(default, "--format", help=text)
 
 
 def _check_directory(path: Path | None) -> Path | None:
@@ -43,25 +40,14 @@ def _check_directory(path: Path | None) -> Path | None:
     return path
 
 
-def directory_option(
-    text: str = "Directory to write the files to.", *, default: Any = REQUIRED, **settings: Any
-) -> Any:
-    """Declare the output directory. ``settings`` are further settings of the option."""
-    return option(
-        default, text, "--output", "-o", callback=_check_directory, metavar="DIR", **settings
-    )
+def directory_option(default: Any = REQUIRED) -> Any:
+    """Declare the output directory."""
+    return option(default, "--output", "-o", callback=_check_directory, metavar="DIR")
 
 
-def location_option(default: Any = REQUIRED, note: str = "") -> Any:
+def location_option(default: Any = REQUIRED) -> Any:
     """Declare the output directory, which may be a URI."""
-    return option(
-        default,
-        "Directory to write the files to: a path, or a URI of a Hadoop file system such as "
-        f"hdfs:// or s3a://.{note}",
-        "--output",
-        "-o",
-        metavar="URI",
-    )
+    return option(default, "--output", "-o", metavar="URI")
 
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

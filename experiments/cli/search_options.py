@@ -69,14 +69,12 @@ class ImbalanceOptions:
 
     imbalance: Measure | None = option(
         None,
-        f"Imbalance measure to minimise: {', '.join(Measure)}.",
+        text_names=Measure,
         metavar="NAME",
         show_default="sum_of_squares, or makespan if weights or speeds differ",
     )
     tolerance: Fraction | None = option(
         None,
-        "Maximum excess of imbalance over its minimum (or the lowest value found), as a share such "
-        "as 0.02 or 2%. A higher value can save moves.",
         parser=parse_share,
         metavar="SHARE",
         show_default="2% if weights differ, except with leximax; otherwise 0",
@@ -104,35 +102,13 @@ class ObjectiveOptions(ImbalanceOptions):
     """Command-line options for the levels of the objective, and for constraints."""
 
     level: list[str] | None = option(
-        None,
-        f"Level to minimise: {', '.join(_LEVEL_NAMES)}. Repeatable; the levels are "
-        "minimised in the given order. If imbalance is not given, it is the first level. If "
-        "movement is not given, it comes directly after imbalance. TOLERANCE is the maximum "
-        "excess of the level over its minimum: a share such as 0.05 or 5%, or +N. With "
-        "colocation, --colocate sets the topics of this level and is no constraint.",
-        callback=_known_levels,
-        metavar="NAME[=TOLERANCE]",
+        None, text_names=_LEVEL_NAMES, callback=_known_levels, metavar="NAME[=TOLERANCE]"
     )
-    max_moves: int | None = option(None, "Maximum number of moves.", min=0, show_default="no limit")
-    max_partitions: int | None = option(
-        None, "Maximum number of partitions per member.", min=0, show_default="no limit"
-    )
-    colocate: list[str] | None = option(
-        None,
-        "Assign the partitions with one number of these topics, separated by commas, to the same "
-        "member. Repeat the option for further sets of topics.",
-        metavar="TOPIC,...",
-    )
-    pin: list[str] | None = option(
-        None,
-        "Assign a partition to this member: a member id, client id or host. Repeatable.",
-        metavar="TOPIC-N=MEMBER",
-    )
-    forbid: list[str] | None = option(
-        None,
-        "Do not assign a partition, or any partition of a topic, to this member. Repeatable.",
-        metavar="TOPIC[-N]=MEMBER",
-    )
+    max_moves: int | None = option(None, min=0, show_default="no limit")
+    max_partitions: int | None = option(None, min=0, show_default="no limit")
+    colocate: list[str] | None = option(None, metavar="TOPIC,...")
+    pin: list[str] | None = option(None, metavar="TOPIC-N=MEMBER")
+    forbid: list[str] | None = option(None, metavar="TOPIC[-N]=MEMBER")
 
     @property
     def is_default(self) -> bool:
@@ -245,24 +221,8 @@ def _find_member(group: Group, name: str) -> Member:
 class LimitOptions:
     """Command-line options that limit each search."""
 
-    work: float = option(
-        60.0,
-        "Limit on the counted work of all searches of a group together. A unit takes about one "
-        "second on a typical machine. The same work gives the same results on any machine. If "
-        "kassay solves a group for both limits of its assumed subscriptions, the limit applies to "
-        "each of them (in kassay plan: to both together). In kassay compare --libraries, study, "
-        "history and hunt: per search.",
-        min=0,
-        metavar="UNITS",
-    )
-    time_limit: float | None = option(
-        None,
-        "Safety limit in seconds per group, as --work; no limit by default. The start of kassay "
-        "and the output are not counted. If it ends a search, the output says so, and the result "
-        "depends on the speed of the machine.",
-        min=0,
-        metavar="SECONDS",
-    )
+    work: float = option(60.0, min=0, metavar="UNITS")
+    time_limit: float | None = option(None, min=0, metavar="SECONDS")
 
     def case_limits(self) -> "CaseLimits":
         """Return the limits for comparisons of assignors in a process that Ctrl-C ends."""
@@ -279,8 +239,8 @@ class LimitOptions:
 class SearchOptions(LimitOptions):
     """Command-line options for the limits, threads and seed of each search."""
 
-    workers: int = option(1, "Number of CP-SAT threads.", min=1)
-    seed: int = option(0, "Random seed of the search.")
+    workers: int = option(1, min=1)
+    seed: int = option(0)
 
     def limits(self) -> SearchLimits:
         """Return the limits for a search that Ctrl-C can stop."""
@@ -292,14 +252,6 @@ class AddedMembers:
     """Command-line options for members to add, and for lag as the weight."""
 
     like: str | None = option(
-        None,
-        "Added members get the subscription, capacity, speed and rack of this member. Required "
-        "if members differ in speed.",
-        metavar="MEMBER",
-        show_default="subscription to all topics, no rack",
+        None, metavar="MEMBER", show_default="subscription to all topics, no rack"
     )
-    allow_lag: bool = option(
-        False,
-        "Compute a number of members even if lag is the weight. Lag measures the backlog, not "
-        "the traffic: the result is the number of members that can share the backlog.",
-    )
+    allow_lag: bool = option(False)

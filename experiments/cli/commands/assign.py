@@ -25,17 +25,7 @@ class AssignOptions:
 
 
 def assign(options: AssignOptions, source: GroupSource) -> None:
-    """Assign partitions with one of Kafka's assignors or a custom assignor.
-
-    If Kafka's class does not terminate, the result shows the repeated state. If Kafka's
-    class throws an exception, the result contains the class of the exception. If a custom
-    assignor returns no valid assignment, the result contains the reason. If Kafka's assignment
-    is not valid, the result contains the assignment and the reason, and the exit code is 1.
-    Assignors of share groups, Streams and Connect read JSON documents of their kind and print
-    an answer.
-
-    Example: `kassay assign --assignor sticky groups.jsonl`
-    """
+    """Run ``kassay assign``; commands.md has its help."""
     name = options.assignor
     others = assigned_documents(name)
 

@@ -77,23 +77,9 @@ class CompareOptions:
 class LibraryOptions:
     """Command-line options for comparisons between client libraries, and between releases."""
 
-    libraries: bool = option(
-        False,
-        "Count the groups on which each assignor gives each member the same partitions, or the "
-        "same load, as the port with its name, or as the port range. The default of --assignor is "
-        "all assignors of the installed libraries.",
-    )
-    cases: int = option(
-        0,
-        "With --libraries: number of generated groups of the usual families. SOURCE is then not "
-        "read if it is standard input.",
-        min=0,
-    )
-    releases: bool = option(
-        False,
-        "Run the assignor LIBRARY:ASSIGNOR of each installed release of the library on each group, "
-        "from the oldest to the newest.",
-    )
+    libraries: bool = option(False)
+    cases: int = option(0, min=0)
+    releases: bool = option(False)
 
 
 def compare(
@@ -104,32 +90,7 @@ def compare(
     limits: LimitOptions,
     library: LibraryOptions,
 ) -> None:
-    """Compare assignors with the proven optimum.
-
-    The optimum has the fewest moves among the assignments with minimum imbalance: the sum of the
-    squared loads or, if weights differ, the maximum load. Unnecessary moves are the moves of the
-    assignor minus the minimum number of moves to an assignment with equal or lower imbalance.
-    Capacities of members are ignored. With options for levels or constraints, the output shows the
-    value of each assignor on each level, the optimum, and the violated constraints.
-
-    Assignors of share groups, Streams and Connect read documents of their kind; the output shows
-    each measure of the answer with its proven minimum, and the moves that were not needed.
-
-    With --libraries, the output counts groups per assignor. Columns of the table: same and other
-    mean the same loads and other loads with other partitions. Optimal means minimum imbalance.
-    Moves means groups with unnecessary moves per groups with owned partitions. Hangs means groups
-    on which the assignor does not terminate. No ref means groups on which only the port has no
-    assignment. Vary means groups on which the partitions and the loads vary between runs.
-
-    With --releases, the output shows the difference from the previous release, and the upstream
-    changes between both releases, if they are known.
-
-    Example: `kassay compare groups.jsonl --assignor sticky --format table`
-
-    Example: `kassay compare --libraries --assignor sarama:sticky --cases 1000 --format table`
-
-    Example: `kassay compare groups.jsonl --releases --assignor kafka-clients:sticky`
-    """
+    """Run ``kassay compare``; commands.md has its help."""
     case_limits = limits.interruptible_limits()
     if library.libraries and library.releases:
         raise typer.BadParameter("--libraries and --releases cannot be combined")

@@ -20,13 +20,7 @@ MEMORY_FILE = Path("/proc/meminfo")
 
 
 def doctor() -> None:
-    """Check whether this machine meets the requirements of kassay.
-
-    Imports each package, starts Java and checks the memory. Exits with 1 if a requirement is not
-    met. Spark is optional. Java and memory are required if Spark is installed.
-
-    Example: `kassay doctor`
-    """
+    """Run ``kassay doctor``; commands.md has its help."""
     problems = {name: _problem(partial(import_module, name)) for name in MODULES}
     if has_spark := find_spec("pyspark") is not None:
         problems |= {name: _problem(partial(import_module, name)) for name in SPARK_MODULES}

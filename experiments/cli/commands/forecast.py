@@ -32,7 +32,7 @@ from kassay.experiments.planning.planned_events import (
     load_planned_events,
     predict_events,
 )
-from kassay.experiments.planning.recommendation import HORIZON_WEEKS, Criterion, recommend
+from kassay.experiments.planning.recommendation import Criterion, recommend
 from kassay.experiments.prediction.predict import interval_text
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart, Timing
 from kassay.reference.assignors import ASSIGNORS
@@ -53,77 +53,25 @@ class ForecastOptions:
         *("imbalance", "tolerance", "time_limit", "workers"),
     }
 
-    members: str | None = option(
-        None,
-        "Number of members: a number (8), a difference (+2, -1), a range (5..50, +0..+10), a "
-        "range with a step (5..50:5) or a list (8,12).",
-        metavar="COUNT",
-    )
-    partitions: list[str] | None = option(
-        None, "Set the partition count of a topic; repeatable.", metavar="TOPIC=N"
-    )
+    members: str | None = option(None, metavar="COUNT")
+    partitions: list[str] | None = option(None, metavar="TOPIC=N")
     assignor: list[str] | None = option(
         None,
-        "Assignor to change to, before --members and --partitions; with --events, assignor that "
-        f"the group runs. Repeatable. {', '.join(ASSIGNORS)}.",
+        text_names=ASSIGNORS,
         show_default=f"{', '.join(DEFAULT_CHANGES)}; with other options, that of the group",
     )
-    events: Path | None = option(
-        None,
-        "Planned events, as in a simulation script: a YAML or JSON file with the key events, and "
-        "optionally topics (new topics) and settings. Each event is one row.",
-        metavar="FILE",
-    )
-    current: str | None = option(
-        None, "Current assignor of groups for which the source does not show it."
-    )
-    settings: list[str] | None = option(
-        None,
-        "Setting of Kafka Streams (max.warmup.replicas, probing.rebalance.interval.ms, "
-        "num.standby.replicas, task.assignor.class) or Kafka Connect "
-        "(scheduled.rebalance.max.delay.ms), with one or several values; repeatable.",
-        "--set",
-        metavar="KEY=VALUE,...",
-    )
-    at_once: list[int] | None = option(
-        None,
-        "Number of members that restart at the same time; repeatable.",
-        min=1,
-        show_default="1",
-    )
-    downtime: float = option(
-        10.0, "Time during which the process of a restarting member does not run.", min=0
-    )
-    pause: float = option(
-        30.0, "Time from the start of a restarted member to the stop of the next one.", min=0.1
-    )
-    session_timeout: float = option(45.0, "Session timeout of the members.", min=6)
-    criterion: Criterion = option(
-        Criterion.UNOWNED,
-        "Of configurations with equal maximum loads, the recommendation minimises this cost: "
-        "rebalances, moves, or unowned (partition-seconds without an owner).",
-        "--minimise",
-    )
-    restarts_per_week: float = option(
-        2.0,
-        f"Number of rolling restarts per week. Over {HORIZON_WEEKS} weeks, their cost and the cost "
-        "of the change count together.",
-        min=0,
-        max=1000,
-        metavar="N",
-    )
-    poll: float | None = option(
-        None,
-        "Maximum time between two polls of a consumer, such as the time that it processes the "
-        "records of one poll.",
-        min=0,
-        show_default="0.01 to 1.2, over the samples",
-    )
+    events: Path | None = option(None, metavar="FILE")
+    current: str | None = option(None)
+    settings: list[str] | None = option(None, "--set", metavar="KEY=VALUE,...")
+    at_once: list[int] | None = option(None, min=1, show_default="1")
+    downtime: float = option(10.0, min=0)
+    pause: float = option(30.0, min=0.1)
+    session_timeout: float = option(45.0, min=6)
+    criterion: Criterion = option(Criterion.UNOWNED, "--minimise")
+    restarts_per_week: float = option(2.0, min=0, max=1000, metavar="N")
+    poll: float | None = option(None, min=0, show_default="0.01 to 1.2, over the samples")
     samples: int | None = option(
-        None,
-        "Number of simulated samples of each configuration.",
-        min=1,
-        show_default="40 for small groups, fewer for large ones",
+        None, min=1, show_default="40 for small groups, fewer for large ones"
     )
     output_format: Format = format_option(Format.JSONL)
 
@@ -159,35 +107,7 @@ def forecast(
     objective: ImbalanceOptions,
     search: SearchOptions,
 ) -> None:
-    """Predict what a group does after changes and at events, and compare it with the optimum.
-
-    kassay simulates each change from the current owners. By default, the changes are static
-    members, other assignors, and the consumer protocol. With --members and --partitions, they are
-    other numbers of members and partitions, with the assignor of the group or with --assignor. A
-    row has the cost of the change, and the cost of a later rolling restart, such as an upgrade of
-    the client: rebalances, moves, partition-seconds without an owner, and seconds in which the
-    whole group stands still. Each value has the mean and the 90 % interval over simulated samples,
-    from idle to busy consumers. All times are in seconds. The last rows are optimal assignments.
-
-    The recommendation compares the maximum loads, then the cost of the change and of the restarts
-    of four weeks, see --minimise and --restarts-per-week, then the time in which the whole group
-    stands still. A value is lower than another one if it is lower in three of four samples. A
-    configuration is changed only if the change improves a value.
-
-    With --events, each event is a row, and the last row has the fewest possible moves over all of
-    them. Exits with 1 if no assignment of a changed group is found within the capacities and the
-    time limit.
-
-    For a Connect cluster, kassay simulates a restart, a rolling restart, a new worker and the loss
-    of a worker per setting of scheduled.rebalance.max.delay.ms, and recommends a setting. For a
-    Streams application, it compares task assignors and settings. --set selects the settings.
-
-    Example: `kassay forecast captures/ --at-once 1 --at-once 2 --format table`
-
-    Example: `kassay forecast groups.jsonl --members +0..+5 --partitions orders=12 --format table`
-
-    Example: `kassay forecast connect-status.json --downtime 30 --format table`
-    """
+    """Run ``kassay forecast``; commands.md has its help."""
     if options.events is not None and (options.members or options.partitions or options.settings):
         raise typer.BadParameter(
             "--events cannot be combined with --members, --partitions and --set"

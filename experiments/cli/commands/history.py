@@ -41,22 +41,11 @@ _LINE_WIDTH = 240
 class HistoryOptions:
     """Command-line options of ``kassay history``."""
 
-    paths: list[str] | None = argument(
-        None,
-        "Files or directories with logs of brokers or clients, or with records: Parquet files, "
-        "also as URIs such as s3a://, or output of kafka-dump-log.sh --offsets-decoder in .txt, "
-        ".log and .out files. Text may be compressed with gzip; - reads a log from standard input.",
-        metavar="PATH...",
-    )
-    output: str | None = location_option(None, " Required for records; for logs a local directory.")
-    output_format: Format | None = option(
-        None,
-        "Output format. table: text, for logs with causes and log lines. json: indented JSON. "
-        "jsonl: one JSON line per group. The default is table for logs and jsonl for records.",
-        "--format",
-    )
+    paths: list[str] | None = argument(None, metavar="PATH...")
+    output: str | None = location_option(None)
+    output_format: Format | None = option(None, "--format")
     metadata: Path | None = metadata_option()
-    tasks: int = option(8, "Number of Spark tasks among which the work is divided.", min=1)
+    tasks: int = option(8, min=1)
 
 
 def history(
@@ -65,17 +54,7 @@ def history(
     spark: SparkOptions,
     limits: LimitOptions = LimitOptions(work=10.0),
 ) -> None:
-    """Find past rebalances and their causes in logs or in __consumer_offsets.
-
-    Logs of brokers and clients are read without Spark: rebalances per hour, storms, the most
-    frequent causes and the settings that help, with log lines as evidence. With --output, the file
-    rebalances.jsonl has all rebalances. Records of __consumer_offsets are read with Spark. They
-    become the Parquet tables generations, rebalances and errors; a local output also gets
-    groups.jsonl, with the last state of each group. kassay does not write to the cluster and joins
-    no group.
-
-    Example: `kassay history server.log`
-    """
+    """Run ``kassay history``; commands.md has its help."""
     if bool(options.paths) == (cluster.bootstrap_server is not None):
         raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
     logs = None if options.paths is None else log_files(options.paths)

@@ -59,65 +59,25 @@ class HuntOptions:
     """Command-line options of ``kassay hunt``."""
 
     output: Path = directory_option()
-    shortcoming: Shortcoming = option(
-        Shortcoming.IMBALANCE,
-        "Shortcoming to search for. imbalance: imbalance above the minimum. moves: unnecessary "
-        "moves divided by the number of partitions. ratio: maximum load divided by the minimum "
-        "possible maximum load. livelock: the assignor does not terminate. failure: the assignor "
-        "throws an exception or returns an invalid assignment.",
-        metavar="NAME",
-    )
-    measure: str | None = option(
-        None,
-        "Measure of share groups, Streams or Connect, such as slots, state_moves or "
-        "task_topic_spread; violations counts the violations of invalid answers. The search finds "
-        "documents on which its value is above the minimum. Required for assignors of these kinds; "
-        "--shortcoming then has no effect.",
-        metavar="NAME",
-    )
-    excess: int = option(
-        1,
-        "Minimum difference between the value of --measure and its minimum, for the documents "
-        "found and for the shrunk ones.",
-        min=1,
-    )
+    shortcoming: Shortcoming = option(Shortcoming.IMBALANCE, metavar="NAME")
+    measure: str | None = option(None, metavar="NAME")
+    excess: int = option(1, min=1)
     assignor: str = required_assignor()
     family: list[str] | None = option(
         None,
-        f"Family of groups to search, repeatable: {EXHAUSTIVE}, or a family of `kassay study`.",
         callback=known_names("family", _FAMILIES),
         show_default=f"{EXHAUSTIVE}, or all of the kind of the assignor",
     )
-    members: int = option(
-        3, f"Maximum number of members per group in the family {EXHAUSTIVE}.", min=1
-    )
-    partitions: int = option(
-        4,
-        f"Maximum number of partitions per group, over all topics, in the family {EXHAUSTIVE}.",
-        min=1,
-    )
-    groups: list[Path] | None = option(None, "File of group documents to search; repeatable.")
+    members: int = option(3, min=1)
+    partitions: int = option(4, min=1)
+    groups: list[Path] | None = option(None)
     cases: int = cases_option(1000)
 
 
 def hunt(
     options: HuntOptions, spark: SparkOptions, limits: LimitOptions = LimitOptions(work=10.0)
 ) -> None:
-    """Search for the smallest groups on which an assignor has a shortcoming.
-
-    Spark searches families of groups and shrinks each counterexample. The family small-worlds has
-    all groups up to the sizes of --members and --partitions. kassay prints each new counterexample
-    immediately and appends it to found.jsonl, and writes groups.jsonl, gallery.json and
-    gallery.html at the end. A custom assignor must be deterministic: it runs twice on the group of
-    each case and on each counterexample. If the two results differ, the search ends.
-
-    For an assignor of share groups, Streams or Connect, the search needs no Spark. The documents of
-    the families then have two to --members members, processes or workers, and at most two topics,
-    subtopologies or connectors of at most --partitions partitions. Writes found.jsonl and
-    groups.jsonl.
-
-    Example: `kassay hunt --assignor sticky --family small-worlds -o out/hunt`
-    """
+    """Run ``kassay hunt``; commands.md has its help."""
     name = options.assignor
     kind = kind_of_assignor(name)
     if (options.measure is None) is not (kind is Kind.CONSUMER):

@@ -32,61 +32,21 @@ from kassay.reference.documents.output_files import write_text
 class ImportCommandOptions:
     """Command-line options of ``kassay import``."""
 
-    paths: list[Path] | None = argument(
-        None,
-        "Captures of kafka-consumer-groups.sh, kafka-share-groups.sh or kafka-streams-groups.sh, "
-        "REST answers of Kafka Connect, or group documents: files, directories with captures taken "
-        "at the same time, or - for standard input. Files may be compressed with gzip.",
-        metavar="PATH...",
-    )
-    group: list[str] | None = option(
-        None, "Id of a group to import; repeatable.", show_default="all groups"
-    )
-    connect_url: str | None = option(
-        None,
-        "REST interface of a worker of a Kafka Connect cluster to read, such as "
-        "http://worker:8083.",
-        metavar="URL",
-    )
-    skip_empty: bool = option(False, "Skip groups without members.")
-    anonymize: bool = option(
-        False, "Replace the names in the documents, so that the documents can be shared."
-    )
-    names: Path | None = option(
-        None,
-        "With --anonymize: write the old and new names to this JSON file. Keep the file secret.",
-        metavar="FILE",
-    )
+    paths: list[Path] | None = argument(None, metavar="PATH...")
+    group: list[str] | None = option(None, show_default="all groups")
+    connect_url: str | None = option(None, metavar="URL")
+    skip_empty: bool = option(False)
+    anonymize: bool = option(False)
+    names: Path | None = option(None, metavar="FILE")
     output: Path | None = option(
-        None,
-        "File to write the group documents to.",
-        "--output",
-        "-o",
-        metavar="FILE",
-        show_default="standard output",
+        None, "--output", "-o", metavar="FILE", show_default="standard output"
     )
 
 
 def import_(
     options: ImportCommandOptions, source_data: SourceOptions, cluster: SampledClusterOptions
 ) -> None:
-    """Convert captures of Kafka's tools, or groups of a cluster, to group documents.
-
-    Share groups, Streams applications and Connect clusters become documents of their kind. If
-    several captures contain data of one group, kassay merges them. kassay does not write to
-    a cluster and joins no group. Options fill in data that the source does not contain; each
-    document lists such data under "notes". Writes one JSON line per group.
-
-    With --anonymize, equal names get equal new names in all groups. It replaces the names of
-    groups, topics, members, instances, clients, hosts, racks and custom assignors, and removes
-    topic ids and notes. Numbers are unchanged: partitions, weights, generations, capacities. The
-    new names have the sort order of the old names. Assignors that depend on hash codes or topic
-    ids can return another assignment for the new names.
-
-    Example: `kassay import captures/ --subscriptions equal --weights lag --missing-lag 0`
-
-    Example: `kassay import --bootstrap-server broker:9092 --group orders | kassay compare -`
-    """
+    """Run ``kassay import``; commands.md has its help."""
     groups = list(options.group or ())
     _check_usage(options, cluster, source_data)
     known = source_data.import_options()

@@ -22,24 +22,12 @@ from kassay.experiments.implementations.library_catalogue import Library, parse_
 class LibrariesOptions:
     """Command-line options of ``kassay libraries``."""
 
-    arguments: list[str] | None = argument(
-        None,
-        "Libraries to install. Without a version, kassay installs the newest listed version. The "
-        "name 'available' selects all libraries whose required programs are on PATH.",
-        metavar="install LIBRARY[@VERSION]...",
-    )
+    arguments: list[str] | None = argument(None, metavar="install LIBRARY[@VERSION]...")
     output_format: Format = format_option(Format.TABLE)
 
 
 def libraries(options: LibrariesOptions) -> None:
-    """List and install client libraries, to run their own assignors.
-
-    An assignor of an installed library is named LIBRARY[@VERSION]:ASSIGNOR, such as
-    kafka-clients@2.4.0:sticky. The environment variable KASSAY_IMPLEMENTATIONS selects the
-    directory of the installed libraries. Only the word install starts downloads.
-
-    Example: `kassay libraries install kafka-clients@2.4.0`
-    """
+    """Run ``kassay libraries``; commands.md has its help."""
     if options.arguments:
         _install(options.arguments)
         return

@@ -65,30 +65,16 @@ class SummaryFormat(StrEnum):
 class PlanOptions:
     """Command-line options of ``kassay plan``."""
 
-    output: Path | None = directory_option(
-        "Directory to write the page and the files of the plan to. Without this option, kassay "
-        "only prints the plan.",
-        default=None,
-    )
+    output: Path | None = directory_option(None)
     assignor: str | None = assignor_option(
         text="Plan from the result of this assignor instead of the current assignment"
     )
-    even_topics: bool = option(
-        False,
-        "Divide the partitions of each topic evenly, then balance the loads, then save moves. "
-        "Replaces --level.",
-    )
+    even_topics: bool = option(False)
     output_format: SummaryFormat | None = option(
-        None,
-        "Output format. text: summary for people. jsonl: one JSON line per group; without "
-        "--output, with the keys explanation and frontier.",
-        "--format",
-        show_default="text on a terminal or without --output, else jsonl",
+        None, "--format", show_default="text on a terminal or without --output, else jsonl"
     )
     client: str | None = option(
         None,
-        "Installed client library of the members. The report then shows the results of its own "
-        "assignors: see `kassay libraries`.",
         metavar="LIBRARY[@VERSION]",
         show_default="the library that the source shows, if it is installed",
     )
@@ -107,36 +93,7 @@ def plan(
     objective: ObjectiveOptions,
     limits: LimitOptions = LimitOptions(work=30.0),
 ) -> None:
-    """Plan the moves from the current to the optimal assignment of each group.
-
-    The output opens with the cause of the imbalance, then the action with the lowest loads.
-
-    For a weighted group, the imbalance after the plan may exceed the lowest value found by 2 % or
-    less, because this saves many moves. The report also shows a plan with at most ten moves and a
-    plan with the lowest imbalance found, if these differ from the plan. The limits apply to
-    the search for the planned assignment of a group. The further searches have as much work as this
-    search, but at least 3 units and at most half of --work.
-
-    Prints a summary. With --output, writes report.html, plan.json, moves.csv, loads.csv, ticket.md,
-    static-assignment.json (partition lists for `KafkaConsumer.assign()`) and after.jsonl (group
-    documents after the moves). For several groups, kassay writes one directory per group. The plan
-    of a group that is rebalancing starts from the partitions that the members own. If subscriptions
-    are assumed, the summary has the results for both limits of the subscriptions. After Ctrl-C, the
-    plan is the best one found so far, and the exit code is 130. Exits with 1 if no assignment of a
-    group is found within the constraints and the time limit, if the source of a rebalancing group
-    shows no owners, or for a Streams application of the classic protocol.
-
-    The explanation shows why the current assignment, or the result of --assignor, is not optimal:
-    each step is a chain of transfers that lowers the loads of its members. The frontier has the
-    lowest imbalance found for each number of moves, with lower bounds. With --output, both are in
-    report.html and plan.json.
-
-    Example: `kassay plan captures/ --group orders`
-
-    Example: `kassay plan captures/ --subscriptions equal -o plans/`
-
-    Example: `kassay plan groups.jsonl --assignor sticky --format jsonl`
-    """
+    """Run ``kassay plan``; commands.md has its help."""
     output_format = Format.TABLE if options.is_text else Format.JSONL
     others = states_of_documents(
         output_format, limits.interruptible_limits(), output=options.output

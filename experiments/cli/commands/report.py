@@ -22,41 +22,16 @@ from kassay.reference.model.errors import UsageError
 class ReportOptions:
     """Command-line options of ``kassay report``."""
 
-    source: str = argument(
-        REQUIRED,
-        "Output of `kassay study`: a path, or a URI of a Hadoop file system, which Spark reads.",
-        metavar="DIR",
-    )
+    source: str = argument(REQUIRED, metavar="DIR")
     output: Path | None = option(
-        None,
-        "HTML file to write.",
-        "--output",
-        "-o",
-        metavar="FILE",
-        show_default="DIR/report.html",
+        None, "--output", "-o", metavar="FILE", show_default="DIR/report.html"
     )
-    only: list[str] | None = option(
-        None,
-        "Write only this figure (CSV and SVG) or table (CSV) of a study; repeatable.",
-        metavar="NAME",
-    )
-    partial: bool = option(
-        False,
-        "Write the report even if the results of single cases are damaged. The summary must be "
-        "undamaged.",
-    )
+    only: list[str] | None = option(None, metavar="NAME")
+    partial: bool = option(False)
 
 
 def report(options: ReportOptions, spark: SparkOptions) -> None:
-    """Write a report of the output of kassay study.
-
-    The report is one HTML page and a Markdown summary. The data of each figure and table of
-    a study is written as CSV to a directory beside the page, such as report-data.
-
-    Example: `kassay report out/study -o report.html`
-
-    Example: `kassay report out/study --only migration`
-    """
+    """Run ``kassay report``; commands.md has its help."""
     directory = location(options.source)
     if directory is None and options.output is None:
         raise typer.BadParameter(

@@ -20,54 +20,23 @@ from kassay.reference.model.group import Group
 class ScaleOptions:
     """Command-line options of ``kassay scale``."""
 
-    maximum_load: int | None = option(
-        None,
-        "Find the members that keep this maximum load, in partitions or in the unit of the "
-        "weights; if speeds differ, of the fastest member.",
-        min=0,
-        metavar="LOAD",
-    )
+    maximum_load: int | None = option(None, min=0, metavar="LOAD")
     first: int | None = option(
-        None,
-        "Smallest number of members.",
-        "--from",
-        min=1,
-        show_default="40 numbers around the current one; 1, if --to is given",
+        None, "--from", min=1, show_default="40 numbers around the current one; 1, if --to is given"
     )
     last: int | None = option(
-        None,
-        "Largest number of members.",
-        "--to",
-        min=1,
-        show_default="40 numbers, at most the number of consumed partitions",
+        None, "--to", min=1, show_default="40 numbers, at most the number of consumed partitions"
     )
     assignor: str | None = assignor_option()
-    autoscaler: Autoscaler | None = option(
-        None, "Print a manifest for this autoscaler, not the loads."
-    )
-    lag_threshold: int = option(10, "Lag per replica in the manifest, in messages.", min=1)
+    autoscaler: Autoscaler | None = option(None)
+    lag_threshold: int = option(10, min=1)
     output_format: Format = format_option(Format.JSONL)
 
 
 def scale(
     options: ScaleOptions, added: AddedMembers, source: GroupSource, search: SearchOptions
 ) -> None:
-    """Find the maximum load by number of members, and the members for a load.
-
-    For each number of members, the output shows the maximum load of the optimum, of the group's
-    assignor (--assignor, or the one that the source shows), and of the best of Kafka's assignors.
-    Assignors run from the current owners until the assignment is stable. For a number below the
-    current one, the last members of the group leave. With --maximum-load, the output also shows
-    the smallest number of members for this load, in the same three ways, and exits with 1 if no
-    number is sufficient. An assignor without a result is shown with the reason, and also exits
-    with 1. --autoscaler prints a manifest for KEDA or the HorizontalPodAutoscaler
-    (HPA) of Kubernetes with the useful numbers of members: those with a lower maximum load than
-    every smaller number, with the group's assignor. A load after ≤ is not proven minimal.
-
-    Example: `kassay scale groups.jsonl --maximum-load 100 --from 2 --to 12 --format table`
-
-    Example: `kassay scale groups.jsonl --autoscaler keda --lag-threshold 1000`
-    """
+    """Run ``kassay scale``; commands.md has its help."""
     if options.last is not None and (options.first or 1) > options.last:
         raise typer.BadParameter(
             f"--from must be at most --to, got {options.first} and {options.last}"

@@ -31,36 +31,19 @@ class SimulateOptions:
     """Command-line options of ``kassay simulate``."""
 
     scripts: list[str] = argument(
-        REQUIRED,
-        "Simulation scripts: YAML or JSON files, or built-in scripts: "
-        f"{', '.join(BUILT_IN_SCRIPTS)}.",
-        metavar="SCRIPT...",
-        show_default=False,
+        REQUIRED, text_names=BUILT_IN_SCRIPTS, metavar="SCRIPT...", show_default=False
     )
     policy: list[str] | None = option(
         None,
-        f"Policy to simulate, repeatable: {', '.join(POLICIES)}; or an assignor of an "
-        "installed library, such as kafka-clients@2.4.0:sticky (see `kassay libraries`).",
+        text_names=POLICIES,
         callback=_known_policies,
         show_default="the policies of the script",
     )
-    output_format: Format | None = option(
-        None,
-        "Output format. table: each rebalance compared with the optimum. jsonl: one JSON line per "
-        "simulation. json: indented JSON.",
-        "--format",
-        show_default="a text timeline",
-    )
+    output_format: Format | None = option(None, "--format", show_default="a text timeline")
 
 
 def simulate(options: SimulateOptions) -> None:
-    """Simulate the rebalances of consumer groups over time.
-
-    A script has topics, members and events, such as joins, leaves, crashes and stalls. A policy
-    is an assignor, or the solver, together with a rebalance protocol.
-
-    Example: `kassay simulate rolling-restart --policy sticky --policy uniform --format table`
-    """
+    """Run ``kassay simulate``; commands.md has its help."""
     loaded = map(load_script, options.scripts)
     runs = [(script, name) for script in loaded for name in options.policy or script.policies]
     costs: list[SimulationCost] = []

@@ -23,28 +23,16 @@ from kassay.solver.solve import solve as solve_group
 class SolveOptions:
     """Command-line options of ``kassay solve``."""
 
-    method: Method = option(
-        Method.AUTO,
-        "Solution method. Method flow requires equal weights and speeds, without constraints and "
-        "tolerances.",
-    )
-    require_optimal: bool = option(
-        False, "Exit with code 1 if the assignment is not proven optimal."
-    )
-    certificate: bool = option(False, "Include a certificate for `kassay verify`.")
+    method: Method = option(Method.AUTO)
+    require_optimal: bool = option(False)
+    certificate: bool = option(False)
     output_format: Format = format_option(Format.JSONL)
 
 
 def solve(
     options: SolveOptions, source: GroupSource, objective: ObjectiveOptions, search: SearchOptions
 ) -> None:
-    """Find the assignment with the fewest moves among those with minimum imbalance.
-
-    Imbalance and moves each have a value and a proven lower bound. If a limit is reached,
-    the result is the best assignment found. The time limit applies to each group.
-
-    Example: `kassay solve groups.jsonl --imbalance makespan --tolerance 0.01`
-    """
+    """Run ``kassay solve``; commands.md has its help."""
 
     def process(group: Group) -> GroupResult:
         try:

@@ -41,15 +41,10 @@ from kassay.reference.model.errors import InputError, UsageError
 class StudiedGroups(LimitOptions):
     """Command-line options of a study, as an alternative to a configuration file."""
 
-    groups: list[str] | None = option(
-        None,
-        "File of group documents to include; repeatable. A URI such as s3a:// names a text file, "
-        "or a directory of text files, with one document per line.",
-        metavar="FILE|URI",
-    )
+    groups: list[str] | None = option(None, metavar="FILE|URI")
     family: list[str] | None = option(
         None,
-        f"Family of generated groups, repeatable: {', '.join(STUDIED)}.",
+        text_names=STUDIED,
         callback=known_names("family", list(STUDIED)),
         show_default=f"{USUAL[0]} to {USUAL[-1]}",
     )
@@ -64,24 +59,14 @@ _DEFAULTS = StudiedGroups(work=10.0)
 class StudyOptions:
     """Command-line options of ``kassay study``."""
 
-    config: Path | None = argument(
-        None, "YAML configuration file of the study, instead of options.", metavar="CONFIG"
-    )
+    config: Path | None = argument(None, metavar="CONFIG")
     output: str = location_option()
 
 
 def study(
     options: StudyOptions, spark: SparkOptions, studied: StudiedGroups = StudiedGroups(work=10.0)
 ) -> None:
-    """Compare assignors with the proven optimum on many groups, with Spark.
-
-    Writes the results of all cases as Parquet files, and a summary for `kassay report`. If a
-    study was interrupted or damaged, the same command completes it.
-
-    Example: `kassay study experiments/study/configurations/quick.yaml -o out/quick`
-
-    Example: `kassay study --groups groups.jsonl --cases 1000 -o out/study`
-    """
+    """Run ``kassay study``; commands.md has its help."""
     begin = time.perf_counter()
     if options.config is None:
         config = _config_of_options(studied)

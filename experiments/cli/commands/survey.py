@@ -74,57 +74,18 @@ _PLAN_WORK = 20.0
 class SurveyOptions:
     """Command-line options of ``kassay survey``."""
 
-    source: Path | None = argument(
-        None,
-        "Group documents or captures of kafka-consumer-groups.sh: a file, plain or compressed "
-        "with gzip, a directory with captures taken at the same time, or - for standard input. "
-        "Omit SOURCE to read a cluster with --bootstrap-server.",
-        metavar="SOURCE",
-    )
-    history: Path | None = option(
-        None,
-        "Output directory of kassay history, to show past unnecessary moves per group.",
-        metavar="DIR",
-    )
-    fail_on: list[str] | None = option(
-        None,
-        "Exit with 1 if a group meets this condition, such as 'gap>10%' or 'hot>=2'; repeatable. "
-        "Values of the current assignment: maximum-load, spread, idle (members without load), hot "
-        "(members above the planned maximum load). Values of the plan: gap (decrease of the "
-        "maximum load in % of the planned maximum load), moves, placed (partitions that get an "
-        "owner). Value of the history: unnecessary-moves.",
-        metavar="CONDITION",
-    )
-    output: Path | None = directory_option(
-        "Directory to write survey.html, survey.json and the plans to.", default=None
-    )
-    plans: int = option(
-        10,
-        "Number of groups, from the top of the ranking, for which kassay writes a plan to the "
-        "directory of --output, each within 20 units of work. survey.html also links plans that "
-        "kassay plan wrote to the same directory.",
-        min=0,
-    )
-    metrics: Path | None = option(None, "File for the results in the text format of Prometheus.")
+    source: Path | None = argument(None, metavar="SOURCE")
+    history: Path | None = option(None, metavar="DIR")
+    fail_on: list[str] | None = option(None, metavar="CONDITION")
+    output: Path | None = directory_option(None)
+    plans: int = option(10, min=0)
+    metrics: Path | None = option(None)
     work: float | None = option(
-        None,
-        "Limit on the counted work for all groups together, without the plans of --plans.",
-        min=0,
-        metavar="UNITS",
-        show_default="45, or 0.5 per group if that is more",
+        None, min=0, metavar="UNITS", show_default="45, or 0.5 per group if that is more"
     )
-    time_limit: float | None = option(
-        None,
-        "Safety limit in seconds for all groups together; no limit by default.",
-        min=0,
-        metavar="SECONDS",
-    )
+    time_limit: float | None = option(None, min=0, metavar="SECONDS")
     output_format: Format | None = option(
-        None,
-        "Output format. jsonl: one JSON line per group. json: indented JSON with totals. table: "
-        "text table with totals.",
-        "--format",
-        show_default="table on a terminal, else jsonl",
+        None, "--format", show_default="table on a terminal, else jsonl"
     )
 
     def limits(self, groups: int) -> SearchLimits:
@@ -136,20 +97,7 @@ class SurveyOptions:
 def survey(
     options: SurveyOptions, source_data: SourceOptions, cluster: SampledClusterOptions
 ) -> None:
-    """Rank many groups by the gain of a plan.
-
-    The gap is the current maximum load minus the planned maximum load, divided by the latter.
-    Groups with equal gaps are ranked by the decrease of the spread relative to the planned maximum
-    load, unnecessary moves in the history, the decrease of idle members, and hot members: members
-    with a load above the planned maximum load. A group that cannot be surveyed gives a line with
-    the reason and the exit code 2; the survey continues. Share groups, Streams applications and
-    Connect clusters give a line with the verdict on their current state. Exits with 1 if a group
-    meets a condition of --fail-on.
-
-    Example: `kassay survey captures/ --fail-on 'gap>10%' -o out/survey`
-
-    Example: `kassay survey --bootstrap-server broker:9092 --metrics kassay.prom`
-    """
+    """Run ``kassay survey``; commands.md has its help."""
     check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
     conditions = [_parse_condition(text) for text in options.fail_on or ()]
     histories = _histories(options.history)

@@ -19,33 +19,13 @@ from kassay.reference.model.group import Group
 class VerifyOptions:
     """Command-line options of ``kassay verify``."""
 
-    assignment: Path = option(
-        REQUIRED,
-        "File with the assignments to check, one per group, as written by kassay assign or kassay "
-        "solve. - for standard input.",
-    )
-    require_optimal: bool = option(
-        False, "Exit with code 1 if an assignment is not proven optimal."
-    )
+    assignment: Path = option(REQUIRED)
+    require_optimal: bool = option(False)
     output_format: Format = format_option(Format.JSONL)
 
 
 def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOptions) -> None:
-    """Check assignments and their certificates without a solver.
-
-    An assignment is valid if every partition of a topic with subscribers is assigned to one of
-    them, and no other partition is assigned. A valid assignment is optimal if a certificate proves
-    this for the objective and the constraints in the options. Without these options, kassay uses
-    the default objective and no constraints except capacities. A solution document must state the
-    same objective, constraints and group. kassay checks all numbers in this document. If only a
-    solver can check one of the bounds, kassay does not report the assignment as optimal. The key
-    "proof" of a level states how its value was proven.
-
-    Exits with 1 for an invalid assignment, another objective, constraint or group, a wrong
-    number, or an invalid certificate.
-
-    Example: `kassay solve g.json --certificate > s.json; kassay verify g.json --assignment s.json`
-    """
+    """Run ``kassay verify``; commands.md has its help."""
     if source.file == STDIN and options.assignment == STDIN:
         raise typer.BadParameter(
             "SOURCE and --assignment cannot both be standard input; give a file for one of them"

@@ -8,6 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from kassay.experiments.cli import COMMANDS, app
+from kassay.experiments.cli.application import help_texts
 
 RUN = CliRunner()
 _HELPS = ("--help", "--help-all")
@@ -85,6 +86,20 @@ def test_the_help_of_a_command_fits_on_two_screens_and_help_all_is_complete(comm
 
 def test_there_are_at_most_17_commands():
     assert len(COMMANDS) <= 17
+
+
+def test_each_help_text_belongs_to_an_option():
+    table = typer.main.get_command(app)
+    groups = [
+        each
+        for name in COMMANDS
+        for group, _ in table.get_command(None, name).load().groups.values()
+        for each in group.__mro__
+    ]
+    known = {each.__name__: each.__dataclass_fields__ for each in groups if each is not object}
+    for name, texts in help_texts("options").items():
+        assert texts
+        assert texts.keys() <= known[name].keys()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
