@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
-from kassay.experiments.sources.live_cluster.cluster_interface import LiveTopic
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveTopic
 from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"

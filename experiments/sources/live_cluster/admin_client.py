@@ -24,7 +24,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from kassay.experiments.sources.live_cluster.cluster_interface import (
+from kassay.experiments.sources.live_cluster.cluster_responses import (
     DEAD,
     LiveGroup,
     LiveMember,
@@ -142,8 +142,8 @@ _T = TypeVar("_T")
 class LiveCluster:
     """Connection to a running cluster through confluent-kafka.
 
-    The class implements `group_descriptions.Cluster`. The settings are librdkafka properties. The
-    timeout is in seconds per request.
+    If the cluster refuses to describe a group or topic, the response is an error. The settings are
+    librdkafka properties. The timeout is in seconds per request.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class LiveCluster:
         }
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
-        """Return the encoded subscriptions of classic members, by member id.
+        """Return the encoded ``ConsumerProtocolSubscription`` of classic members, by member id.
 
         A group that cannot be read has no entries.
         """

@@ -5,45 +5,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kassay.reference.documents.input_files import error_at
+from kassay.reference.documents.input_files import error_at, read_data_file
 from kassay.reference.model.errors import InputError
 
 Settings = Mapping[str, str]
 
-_UNCHANGED_NAMES = """
-    broker.address.family client.dns.lookup client.id connections.max.idle.ms
-    enable.ssl.certificate.verification metadata.max.age.ms reconnect.backoff.max.ms
-    reconnect.backoff.ms security.protocol socket.connection.setup.timeout.ms
-    socket.keepalive.enable socket.timeout.ms
-    sasl.kerberos.keytab sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
-    sasl.kerberos.principal sasl.kerberos.service.name sasl.mechanisms
-    sasl.oauthbearer.client.id sasl.oauthbearer.client.secret sasl.oauthbearer.extensions
-    sasl.oauthbearer.method sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
-    sasl.password sasl.username
-    ssl.ca.certificate.stores ssl.ca.location ssl.ca.pem ssl.certificate.location
-    ssl.certificate.pem ssl.cipher.suites ssl.crl.location ssl.curves.list ssl.key.location
-    ssl.key.password ssl.key.pem ssl.sigalgs.list
+IGNORED, TLS = "ignored", "TLS"
+_TABLE = read_data_file(Path(__file__).with_suffix(".txt"))
+PROPERTIES = {java: name for java, name, _ in _TABLE}
+"""Property of librdkafka, or `IGNORED`, by the property of the Java client.
+
+The names of librdkafka are properties too. Ignored are properties of producers and consumers, which
+are common in shared files, and properties that the translations of the store locations read.
 """
-_IGNORED_NAMES = """
-    acks auto.offset.reset bootstrap.servers default.api.timeout.ms enable.auto.commit group.id
-    key.deserializer key.serializer session.timeout.ms value.deserializer value.serializer
-    ssl.keystore.password ssl.keystore.type ssl.truststore.password ssl.truststore.type
-"""
-# Properties with the same name in both clients, and properties of librdkafka alone.
-UNCHANGED = frozenset(_UNCHANGED_NAMES.split())
-# Properties of producers and consumers, common in shared files, without effect here, and
-# properties that the translations of the store locations read.
-_IGNORED = frozenset(_IGNORED_NAMES.split())
-# librdkafka's name by Java's name.
-RENAMED = {
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "request.timeout.ms": "socket.timeout.ms",
-    "sasl.mechanism": "sasl.mechanisms",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
-    "ssl.keystore.key": "ssl.key.pem",
-    "ssl.truststore.certificates": "ssl.ca.pem",
-}
+KAFKA_PYTHON = {name: setting for _, name, setting in _TABLE if setting != "-"}
+"""Setting of kafka-python, `TLS` or `IGNORED`, by the property of librdkafka."""
 _JAAS = re.compile(r"\s*(?P<module>[\w.$]+)\s+\w+(?P<options>(?:\s+.*)?);\s*", re.DOTALL)
 _JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s"';]+))""")
 _JAAS_OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -113,14 +89,13 @@ def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dic
     """
     settings: dict[str, str] = {}
     for item in properties.values():
-        if item.key in _IGNORED:
+        translated = PROPERTIES.get(item.key)
+        if translated == IGNORED:
             continue
-        if item.key in UNCHANGED:
-            settings[item.key] = item.value
-        elif item.key in RENAMED:
-            settings[RENAMED[item.key]] = item.value
-        elif item.key == "ssl.endpoint.identification.algorithm":
+        if item.key == "ssl.endpoint.identification.algorithm":
             settings[item.key] = item.value or "none"  # empty disables the check in Java
+        elif translated is not None:
+            settings[translated] = item.value
         elif item.key == "sasl.jaas.config":
             settings |= _jaas(item, name)
         elif item.key == "ssl.keystore.location":

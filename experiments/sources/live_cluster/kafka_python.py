@@ -15,7 +15,8 @@ from pathlib import Path
 from types import new_class
 from typing import Any
 
-from kassay.experiments.sources.live_cluster.cluster_interface import (
+from kassay.experiments.sources.live_cluster.client_properties import IGNORED, KAFKA_PYTHON, TLS
+from kassay.experiments.sources.live_cluster.cluster_responses import (
     JoinedSubscription,
     LiveGroup,
     LiveMember,
@@ -25,38 +26,6 @@ from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, KassayError
 from kassay.reference.model.group import LATEST_PROTOCOL_VERSION, Protocol
 
-_NAMES = {
-    "broker.address.family": None,
-    "client.id": "client_id",
-    "connections.max.idle.ms": None,
-    "metadata.max.age.ms": None,
-    "reconnect.backoff.max.ms": None,
-    "reconnect.backoff.ms": None,
-    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.password": "sasl_plain_password",
-    "sasl.username": "sasl_plain_username",
-    "security.protocol": "security_protocol",
-    "socket.connection.setup.timeout.ms": None,
-    "socket.keepalive.enable": None,
-    "socket.receive.buffer.bytes": None,
-    "socket.send.buffer.bytes": None,
-    "socket.timeout.ms": None,
-}
-"""Setting of kafka-python by property; None for a property that is not necessary."""
-_TLS = frozenset(
-    {
-        "enable.ssl.certificate.verification",
-        "ssl.ca.location",
-        "ssl.ca.pem",
-        "ssl.certificate.location",
-        "ssl.certificate.pem",
-        "ssl.endpoint.identification.algorithm",
-        "ssl.key.location",
-        "ssl.key.password",
-        "ssl.key.pem",
-    }
-)
 _UPPER = frozenset({"sasl.mechanisms", "security.protocol"})
 
 
@@ -64,11 +33,10 @@ def kafka_python_settings(properties: Mapping[str, str]) -> dict[str, Any]:
     """Translate properties of librdkafka. Raise InputError for a property without a translation."""
     settings: dict[str, Any] = {"client_id": "kassay"}
     for name, value in properties.items():
-        if name not in _TLS and name not in _NAMES:
+        if name not in KAFKA_PYTHON:
             raise InputError(f"kafka-python does not support the property {name!r}")
-        translated = _NAMES.get(name)
-        if translated is not None:
-            settings[translated] = value.upper() if name in _UPPER else value
+        if KAFKA_PYTHON[name] not in (IGNORED, TLS):
+            settings[KAFKA_PYTHON[name]] = value.upper() if name in _UPPER else value
     if str(settings.get("security_protocol", "")).endswith("SSL"):
         settings["ssl_context"] = _tls_context(properties)
     return settings

@@ -1,5 +1,6 @@
 """Import groups of a running cluster with read-only requests, without joining a group."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,16 +15,17 @@ from kassay.experiments.sources.capture_files import (
     measured_speeds,
 )
 from kassay.experiments.sources.document_rows import DocumentRows
-from kassay.experiments.sources.live_cluster.cluster_interface import (
-    Cluster,
+from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.cluster_responses import (
+    DEAD,
     ClusterReading,
     EndOffsets,
     JoinedSubscription,
+    LiveGroup,
     LiveMember,
     LiveTopic,
     other_group_reason,
-    read_consumer_groups,
-    resolve_patterns,
+    read_subscription,
 )
 from kassay.experiments.sources.live_cluster.live_kinds import (
     KIND_TYPES,
@@ -35,6 +37,9 @@ from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, WeightSource
 
+# Several requests read a group; its description must be equal before and after them.
+_ATTEMPTS = 3
+_ATTEMPT_SECONDS = 1.0
 _SPEED_NOTE = (
     "speeds are numbers of messages consumed between two samples, in per cent of the fastest "
     "member; a member without lag can be faster"
@@ -42,7 +47,7 @@ _SPEED_NOTE = (
 
 
 def import_live(
-    cluster: Cluster,
+    cluster: LiveCluster,
     groups: Sequence[str],
     options: ImportOptions,
     *,
@@ -133,7 +138,7 @@ def build_live_group(
 
 
 def _consumed_topics(
-    cluster: Cluster, readings: Mapping[str, ClusterReading | InputError]
+    cluster: LiveCluster, readings: Mapping[str, ClusterReading | InputError]
 ) -> Mapping[str, LiveTopic | InputError]:
     names = {
         topic
@@ -170,7 +175,7 @@ def _add_topics_and_offsets(
 
 
 def _sample(
-    cluster: Cluster,
+    cluster: LiveCluster,
     partitions: Sequence[PartitionKey],
     seconds: float,
     *,
@@ -189,7 +194,7 @@ def _sample(
 
 
 def _consumed(
-    cluster: Cluster, readings: Mapping[str, ClusterReading | InputError]
+    cluster: LiveCluster, readings: Mapping[str, ClusterReading | InputError]
 ) -> dict[str, dict[PartitionKey, int]]:
     """Return the messages consumed per partition since the groups were read."""
     first = {
@@ -289,3 +294,106 @@ def _pattern_notes(reading: ClusterReading) -> Iterator[str]:
             else "not: Python cannot match the topics of the group with it"
         )
         yield f"{members} to the regular expression {pattern!r}, resolved {result}"
+
+
+def read_consumer_groups(
+    cluster: LiveCluster, names: Sequence[str], *, sleep: Callable[[float], None]
+) -> dict[str, ClusterReading | InputError]:
+    """Read groups from a cluster. Read a group again if it changes during the reading."""
+    readings: dict[str, ClusterReading | InputError] = {}
+    pending = list(names)
+    for attempt in range(_ATTEMPTS):
+        if not pending:
+            break
+        if attempt:
+            sleep(_ATTEMPT_SECONDS)
+        before = cluster.describe(pending)
+        existing = [
+            name
+            for name, answer in before.items()
+            if isinstance(answer, LiveGroup) and answer.state != DEAD
+        ]
+        sent = cluster.subscriptions(existing) if existing else {}
+        offsets = cluster.committed_offsets(existing) if existing else {}
+        after = cluster.describe(existing) if existing else {}
+        for name in pending:
+            readings[name] = _reading(name, before[name], after.get(name), sent, offsets.get(name))
+        pending = [
+            name
+            for name in pending
+            if isinstance(reading := readings[name], ClusterReading) and not reading.unchanged
+        ]
+    return {name: readings[name] for name in names}
+
+
+def resolve_patterns(
+    cluster: LiveCluster, readings: Mapping[str, ClusterReading | InputError]
+) -> dict[str, ClusterReading | InputError]:
+    """Add the topics that match the regular expressions of subscriptions.
+
+    The broker resolves an expression in the syntax of RE2 and does not return the result. A
+    subscription is removed if Python cannot resolve its expression, or if the result lacks a topic
+    that the member has partitions of.
+    """
+    is_used = any(
+        subscription.pattern is not None
+        for reading in readings.values()
+        if isinstance(reading, ClusterReading)
+        for subscription in reading.subscriptions.values()
+    )
+    if not is_used:
+        return dict(readings)
+    names = cluster.topic_names()
+    return {
+        group: replace(reading, subscriptions=_resolved(reading, names))
+        if isinstance(reading, ClusterReading)
+        else reading
+        for group, reading in readings.items()
+    }
+
+
+def _resolved(reading: ClusterReading, names: Sequence[str]) -> dict[str, JoinedSubscription]:
+    assigned = {m.id: {topic for topic, _ in m.assigned} for m in reading.group.members}
+    resolved = {}
+    for member, sent in reading.subscriptions.items():
+        if sent.pattern is None:
+            resolved[member] = sent
+            continue
+        try:
+            pattern = re.compile(sent.pattern, re.ASCII)
+        except re.error:
+            continue
+        matching = (name for name in names if pattern.fullmatch(name))
+        topics = tuple(dict.fromkeys((*sent.topics, *matching)))
+        if assigned[member] <= set(topics):
+            resolved[member] = replace(sent, topics=topics)
+    return resolved
+
+
+def _reading(
+    name: str,
+    before: LiveGroup | InputError,
+    after: LiveGroup | InputError | None,
+    sent: Mapping[str, bytes],
+    committed: dict[PartitionKey, int] | InputError | None,
+) -> ClusterReading | InputError:
+    for failure in (before, after, committed):
+        if isinstance(failure, InputError):
+            return failure
+    if not isinstance(after, LiveGroup):
+        return InputError(f"group {name!r}: the cluster has no such consumer group")
+    try:
+        subscriptions = {
+            id: read_subscription(sent[id], where=f"group {name!r}: member {id!r}")
+            for id in (member.id for member in after.members)
+            if sent.get(id)
+        }
+    except InputError as error:
+        return error
+    described = {m.id: m.subscription for m in after.members if m.subscription is not None}
+    return ClusterReading(
+        group=after,
+        subscriptions=subscriptions | described,
+        committed_offsets=committed if isinstance(committed, dict) else {},
+        unchanged=before == after and not after.status.is_rebalancing,
+    )

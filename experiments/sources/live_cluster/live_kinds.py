@@ -4,11 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kassay.experiments.sources.kind_texts import ROLES, checked_document, most_copies, standby_note
-from kassay.experiments.sources.live_cluster.cluster_interface import (
-    Cluster,
-    LiveTopic,
-    ThreadMember,
-)
+from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveTopic, ThreadMember
 from kassay.experiments.sources.live_cluster.kafka_python import UnreadableDescriptionError
 from kassay.reference.documents.kind_documents import (
     Kind,
@@ -42,7 +39,7 @@ KIND_TYPES = {"share": Kind.SHARE, "streams": Kind.STREAMS_GROUP}
 
 
 def read_live_kinds(
-    cluster: Cluster, kinds: Mapping[str, Kind]
+    cluster: LiveCluster, kinds: Mapping[str, Kind]
 ) -> dict[str, KindDocument | InputError]:
     """Read the groups of a cluster that ``kinds`` names, by id.
 
@@ -66,7 +63,7 @@ def read_live_kinds(
 
 
 def _described(
-    cluster: Cluster, kind: Kind, names: Sequence[str]
+    cluster: LiveCluster, kind: Kind, names: Sequence[str]
 ) -> Iterator[tuple[str, KindDocument | InputError]]:
     try:
         described = cluster.describe_groups(kind, names)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.sources.live_cluster.cluster_interface import (
+from kassay.experiments.sources.live_cluster.cluster_responses import (
     LiveGroup,
     LiveMember,
     LiveTopic,

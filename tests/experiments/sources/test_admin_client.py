@@ -20,7 +20,7 @@ from confluent_kafka import (
 
 from kassay.experiments.sources.live_cluster import admin_client
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
-from kassay.experiments.sources.live_cluster.cluster_interface import (
+from kassay.experiments.sources.live_cluster.cluster_responses import (
     LiveGroup,
     LiveMember,
     LiveTopic,

@@ -16,7 +16,7 @@ from kassay.experiments.history.rebalances import Rebalance, find_rebalances
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups, load_metadata
-from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import AssumedSubscriptions

@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from kassay.experiments.sources.live_cluster.client_properties import (
-    RENAMED,
-    UNCHANGED,
+    IGNORED,
+    PROPERTIES,
     Property,
     librdkafka_settings,
     parse_properties,
@@ -148,7 +148,7 @@ def client_error(settings: dict[str, str]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("key", sorted(UNCHANGED | set(RENAMED)))
+@pytest.mark.parametrize("key", sorted(key for key, name in PROPERTIES.items() if name != IGNORED))
 def test_librdkafka_knows_the_names_of_all_translated_properties(key: str) -> None:
     translated = librdkafka_settings({key: Property(key, "\x01", 1)}, name="c.properties")
     assert len(translated) == 1

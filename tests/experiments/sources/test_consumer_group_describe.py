@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup, LiveTopic
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup, LiveTopic
 from kassay.experiments.sources.live_cluster.kafka_python import decode_description, live_group
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.documents.kind_documents import Kind

@@ -12,7 +12,7 @@ import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, load_subscriptions
-from kassay.experiments.sources.live_cluster.cluster_interface import (
+from kassay.experiments.sources.live_cluster.cluster_responses import (
     JoinedSubscription,
     LiveGroup,
     LiveMember,

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.record_encoder import encode_message
 from kassay.experiments.sources.capture_files import ImportedGroup
-from kassay.experiments.sources.live_cluster.cluster_interface import (
+from kassay.experiments.sources.live_cluster.cluster_responses import (
     LiveGroup,
     LiveTopic,
     ThreadMember,

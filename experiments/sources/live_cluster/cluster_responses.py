@@ -1,0 +1,150 @@
+"""Types of the responses of a running cluster about groups and topics."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.recognise_library import library_of_subscription
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import GroupStatus, Protocol
+from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
+from kassay.reference.protocol.record_schemas import SUBSCRIPTION
+
+DEAD = "Dead"
+_OTHER_GROUPS = {
+    "connect": "a cluster of Kafka Connect workers, which share connectors and tasks",
+    "share": "a share group, whose members share the messages of each partition",
+    "streams": "a Kafka Streams application, whose members share tasks",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedSubscription:
+    """The subscription that a member sent when it joined the group."""
+
+    version: int  # of the message, 0 to 3; later versions are reported as 3
+    topics: tuple[str, ...]  # in the order sent
+    rack: str | None = None  # client.rack, sent since version 3
+    library: str | None = None  # if the form of the subscription shows it
+    pattern: str | None = None  # regular expression that the broker resolves
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMember:
+    """A group member as the group's coordinator describes it."""
+
+    id: str
+    client_id: str
+    instance_id: str | None
+    assigned: frozenset[PartitionKey]  # current assignment
+    target: frozenset[PartitionKey] | None = None  # under the consumer protocol
+    host: str | None = None
+    # The partitions in the coordinator's order, which affects the broker's assignors.
+    ordered: tuple[PartitionKey, ...] = field(default=(), compare=False)
+    epoch: int | None = None
+    # Under the consumer protocol, the coordinator describes the subscription too.
+    subscription: JoinedSubscription | None = None
+    is_classic: bool = False  # uses the classic protocol in a group of the consumer protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadMember:
+    """Member of the classic group of a Streams application, with its encoded messages."""
+
+    id: str
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LiveGroup:
+    """A consumer group as its coordinator describes it.
+
+    The members are in the coordinator's order, which affects the broker's assignors, see
+    docs/formats.md.
+    """
+
+    id: str
+    state: str
+    members: tuple[LiveMember, ...] = ()
+    assignor: str | None = None
+    protocol: Protocol | None = None
+    # Reason for which the subscriptions of the consumer protocol are missing.
+    incomplete: str | None = field(default=None, compare=False)
+
+    @property
+    def status(self) -> GroupStatus:
+        """Return the state, protocol and assignor of the group."""
+        return GroupStatus(state=self.state, protocol=self.protocol, assignor=self.assignor)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTopic:
+    """A topic as the cluster describes it.
+
+    Racks have the form of `kassay.reference.model.group.Topic`.
+    """
+
+    partitions: int
+    id: uuid.UUID | None = None
+    racks: tuple[tuple[str | None, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndOffsets:
+    """End offset of each partition, and number of messages appended between two samples."""
+
+    end: Mapping[PartitionKey, int] = field(default_factory=dict)
+    appended: Mapping[PartitionKey, int] = field(default_factory=dict)
+    seconds: float = 0.0  # between the samples
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReading:
+    """All responses of a running cluster about one group and its topics."""
+
+    group: LiveGroup
+    subscriptions: Mapping[str, JoinedSubscription] = field(default_factory=dict)
+    committed_offsets: Mapping[PartitionKey, int] = field(default_factory=dict)
+    topics: Mapping[str, LiveTopic] = field(default_factory=dict)
+    offsets: EndOffsets = field(default_factory=EndOffsets)
+    unchanged: bool = True  # stable, and the same before and after it was read
+
+    @property
+    def partitions(self) -> set[PartitionKey]:
+        """Return the partitions that are assigned or have a committed offset."""
+        assigned = {partition for member in self.group.members for partition in member.assigned}
+        return assigned | set(self.committed_offsets)
+
+    @property
+    def topic_names(self) -> set[str]:
+        """Return the subscribed topics, and the topics of assigned or committed partitions."""
+        subscribed = {
+            topic for subscription in self.subscriptions.values() for topic in subscription.topics
+        }
+        return {topic for topic, _ in self.partitions} | subscribed
+
+
+def other_group_reason(name: str, protocol_type: str) -> str:
+    """Describe a group that is not a group of consumers, as the reason why it is not read."""
+    kind = _OTHER_GROUPS.get(protocol_type)
+    suffix = f"(protocol type {protocol_type!r})"
+    if kind is None:
+        return f"group {name!r} is not a group of consumers {suffix}"
+    hint = "; read it with kassay import --connect-url" if protocol_type == "connect" else ""
+    return f"group {name!r} is {kind} {suffix}{hint}"
+
+
+def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
+    r"""Decode the bytes of a ``ConsumerProtocolSubscription``, except its owned partitions."""
+    try:
+        fields = decode_message(SUBSCRIPTION, data)
+    except CorruptRecordError as error:
+        raise InputError(f"{where}: its subscription cannot be decoded: {error}") from None
+    return JoinedSubscription(
+        version=min(fields["version"], SUBSCRIPTION.newest),
+        topics=tuple(fields["topics"]),
+        rack=fields["rack"] or None,
+        library=library_of_subscription(fields, data),
+    )
