@@ -40,6 +40,7 @@ from kassay.experiments.cli.output import (
     without_control_characters,
 )
 from kassay.experiments.comparison.compare import CaseLimits
+from kassay.experiments.history.prometheus_metrics import metrics_text
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.render_plan import PLAN_PAGE, to_json, write_plan
@@ -78,6 +79,7 @@ class SurveyOptions:
     fail_on: list[str] | None = option(None, metavar="CONDITION")
     output: Path | None = directory_option(None)
     plans: int = option(10, min=0)
+    metrics: Path | None = option(None)
     work: float | None = option(
         None, min=0, metavar="UNITS", show_default="45, or 0.5 per group if that is more"
     )
@@ -109,6 +111,8 @@ def survey(
         raise InputError(f"{where}: {count} groups have {name}; a survey requires different ids")
     survey_all = partial(_survey, options, groups, documents, others, histories)
     result = call_interruptibly(survey_all, lost="no group is surveyed")
+    if options.metrics is not None:
+        write_text(options.metrics, metrics_text(result.metric_rows()))
     _print_survey(result, options.output_format)
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)

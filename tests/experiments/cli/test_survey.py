@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.sources.live_cluster import admin_client
-from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
+from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup
 from kassay.reference.model.group import Protocol
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 from tests.experiments.sources.test_live_groups import Tables, member
@@ -57,6 +57,15 @@ def test_an_invalid_condition_is_a_usage_error(kassay, write_groups, condition):
     done = kassay("survey", write_groups(LOPSIDED_GROUP), "--fail-on", condition)
     assert done.code == 2
     assert done.out == ""
+
+
+def test_metrics_have_a_line_per_group(kassay, write_groups, tmp_path):
+    metrics = tmp_path / "kassay.prom"
+    kassay("survey", write_groups(BALANCED, LOPSIDED_GROUP, REJECTED), "--metrics", metrics)
+    lines = metrics.read_text().splitlines()
+    assert 'kassay_survey_gap_ratio{group="g"} 1.0' in lines
+    assert 'kassay_survey_maximum_load{group="even"} 1' in lines
+    assert 'kassay_survey_failed{group="bad"} 1' in lines
 
 
 def test_the_page_links_the_plans_of_the_first_groups(kassay, write_groups, tmp_path):
