@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.sources.live_cluster import admin_client
-from kassay.experiments.sources.live_cluster.cluster_interface import LiveGroup
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.reference.model.group import Protocol
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 from tests.experiments.sources.test_live_groups import Tables, member
