@@ -1,5 +1,6 @@
 """Contents of documents and texts of tools: rows, partition counts and sizes."""
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,24 @@ def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
         topic_ids={k: v for part in parts for k, v in part.topic_ids.items()},
         cluster=next((part.cluster for part in parts if part.cluster), None),
     )
+
+
+_CONTINUES = re.compile(
+    "(?i)next(page|pagetoken|token|cursor)?|cursor|has_?(more|next)|page_?count|truncated"
+)
+
+
+def require_last_page(table: Mapping[str, object], where: str) -> None:
+    """Raise InputError if a JSON object is one page of a list that continues."""
+    metadata = table.get("metadata")
+    objects = (table, *([metadata] if isinstance(metadata, Mapping) else []))
+    for name, value in (item for one in objects for item in one.items()):
+        is_set = value is True or value not in (None, "", 0, 1)
+        if is_set and _CONTINUES.fullmatch(name.replace("_", "")):
+            raise InputError(
+                f"{where}: the list continues at {name} {format_value(value)}; "
+                "request a page with all entries"
+            )
 
 
 @dataclass(frozen=True, slots=True)

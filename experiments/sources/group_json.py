@@ -11,8 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.sources.document_rows import DocumentRows
-from kassay.experiments.sources.table_rows import Assignment, MemberRow, OffsetRow, StateRow
+from kassay.experiments.sources.document_rows import DocumentRows, require_last_page
+from kassay.experiments.sources.table_rows import (
+    Assignment,
+    MemberRow,
+    OffsetRow,
+    StateRow,
+    read_assignment,
+)
 from kassay.reference.documents.input_files import as_integer, as_text, format_value, read_data_file
 from kassay.reference.model.errors import InputError
 from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
@@ -25,6 +31,7 @@ _TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _FOREIGN = frozenset({"kind", "kafka"})
 """Keys of REST Proxy and of Metricbeat, which have readers of their own."""
 _UNASSIGNED = ("", "-")
+_PATH = re.compile(r"\.\d+(\.|$)|\[\d+\]")
 
 
 class _Node:
@@ -79,7 +86,10 @@ class _Node:
         error = self.get("error")
         if error not in (None, 0, "", "none", "null"):
             raise InputError(f"{self.where}: the tool reports error {format_value(error)}")
+        require_last_page(self.table, self.where)
         for name, value in self.table.items():
+            if _PATH.search(name):
+                raise InputError(f"{self.where}: the key {name!r} is a path; give nested JSON")
             is_text_list = isinstance(value, list) and not any(
                 isinstance(one, Mapping | list) for one in value
             )
@@ -173,6 +183,9 @@ def _group(node: _Node, line: int) -> DocumentRows:
         members=shown,
         epoch=node.number("group_epoch"),
     )
+    names = [name for name in _NAMES["members"] if name in node.table]
+    if any(node.table[name] is None for name in names) and state.state not in ("Empty", "Dead"):
+        raise InputError(f"{node.where}: the members of group {group!r} are null")
     node.check()
     by_client = [
         OffsetRow(line, group, topic, number, owner=f"{one.client_id}_{one.host or ''}")
@@ -286,6 +299,8 @@ def _pairs(value: object, where: str) -> Iterator[tuple[str, int]]:
             return
         case str() if found := _TOPIC_PARTITION.fullmatch(value):
             yield found[1], int(found[2])
+        case str() if (read := read_assignment(value)) is not None:
+            yield from ((topic, number) for topic, numbers in read for number in numbers)
         case [str() as topic, int() as number]:
             yield topic, number
         case [str() as topic, [*numbers]]:

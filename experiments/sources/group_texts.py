@@ -101,7 +101,10 @@ def read_kaf(  # noqa: C901, PLR0912 - one branch per kind of line
         elif text == "Members:":
             has_members = True
         elif match := _KAF_OFFSET.fullmatch(text):
-            offsets[block, int(match[1])] = (int(match[2]), int(match[3]), int(match[4]))
+            at_offset, at_end, behind = (int(match[index]) for index in (2, 3, 4))
+            if at_offset >= 0 and behind != at_end - at_offset:
+                break
+            offsets[block, int(match[1])] = (at_offset, at_end, behind)
         elif (match := _PARTITIONS.fullmatch(text)) and owned:
             client, before = owned[-1]
             owned[-1] = (client, (*before, _topic_numbers(match)))

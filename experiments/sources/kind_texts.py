@@ -113,6 +113,8 @@ def document_of_rows(
     """
     if rows[0].process is None:
         return _share_group_of_rows(group, rows, options)
+    if most_copies(row.assigned["active"] for row in rows) > 1:
+        raise InputError(f"group {group!r}: two members have the same active task")
     counts = _highest(row.assigned[role] for row in rows for role in ROLES)
     standby = most_copies(row.assigned["standby"] for row in rows)
     return checked_document(

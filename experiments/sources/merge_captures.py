@@ -36,10 +36,13 @@ _STATES_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 _OWNER_COLUMNS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HIDDEN_ID = re.compile(
-    r".*(\.{3}|\u2026)|[xX*#.]{3,}|[<\[({].*[>\])}]|(?i:redacted|masked|hidden|removed)|.*: .*"
+    r".*(\.{3}|\u2026)|[xX*#.]{3,}|[<\[({].*[>\])}]|(?i:redacted|masked|hidden|removed)|.*: .*|"
+    r".*-(?![0-9a-f-]{36}$)[\w*#]{8}(-[\w*#]{4}){3}-[\w*#]{12}"
 )
 """Id that its author has shortened or replaced, or that contains a part of a message."""
 _RANDOM_ID = re.compile(r"(.*-)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
+_CONFUSED = str.maketrans("O1I5", "0llS", " ")
+"""Characters that people and text recognition confuse, and blanks."""
 _RETRY = "the captures are from different moments, take them again"
 
 
@@ -204,6 +207,9 @@ def merge_captures(
     for capture in ordered:
         _add_problems(groups, capture)
         _add_notes(groups.values(), capture)
+    if (cut := _cut_id(groups)) is not None:
+        for name in cut:
+            groups[name].error = groups[name].error or _damaged(*cut)
     for group in groups.values():
         _check_consistent(group, groups)
         for file in unreadable_files:
@@ -232,17 +238,19 @@ def _add_problems(groups: dict[str, ObservedGroup], capture: Capture) -> None:
 def _check_consistent(group: ObservedGroup, groups: Mapping[str, ObservedGroup]) -> None:
     """Set the error of a group whose captures contradict each other."""
     problem = None
-    cut = _cut_id(group.members)
+    cut = _cut_id(group.members) or _cut_id({topic for topic, _ in group.partitions})
     unowned = sorted(key for key in group.unowned if group.partitions.get(key) is not None)
     if group.members and not group.notices.isdisjoint({"empty", "missing"}):
         stated = "has no active members" if "empty" in group.notices else "does not exist"
         problem = f"one capture states that the group {stated}, another shows members: {_RETRY}"
     elif (hidden := next(filter(_HIDDEN_ID.fullmatch, group.members), None)) is not None:
         problem = f"the id {hidden!r} of a member is shortened or hidden; give the complete ids"
+    elif group.state == "Stable" and group.stated_members == 0:
+        problem = "the group is stable, but has no members"
     elif group.owners_without_ids and (group.owners_with_ids or group.has_members_table):
         problem = "captures name members by id and by client and host; give only one of the two"
     elif cut is not None:
-        problem = f"member {cut[0]!r} may be the damaged id of member {cut[1]!r}"
+        problem = _damaged(*cut)
     elif unowned and not group.is_rebalancing:
         (topic, number), owner = unowned[0], group.partitions[unowned[0]]
         problem = (
@@ -256,12 +264,16 @@ def _check_consistent(group: ObservedGroup, groups: Mapping[str, ObservedGroup])
         group.error = group.error or f"group {group.id!r}: {problem}"
 
 
+def _damaged(name: str, other: str) -> str:
+    return f"{name!r} may be the damaged name of {other!r}"
+
+
 def _cut_id(ids: Iterable[str]) -> tuple[str, str] | None:
-    """Return an id that ends inside the random part of another one, or differs by a blank."""
+    """Return an id that ends inside the random part of another one, or looks like it."""
     ordered = sorted(ids)
     spelled: dict[str, str] = {}
     for id in ordered:
-        other = spelled.setdefault(id.replace(" ", ""), id)
+        other = spelled.setdefault(id.translate(_CONFUSED), id)
         if other != id:
             return id, other
     for short, long in pairwise(ordered):

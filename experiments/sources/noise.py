@@ -9,13 +9,20 @@ _NOISE_FORMS = [
     (rule, re.compile(form)) for rule, form in read_data_file(Path(__file__).with_name("noise.txt"))
 ]
 _WORD = re.compile(r"[(\"'`*]*([a-z]{2,}('[a-z]+)?|a)[)\"'`*.,:;!?]*")
-_CAPITAL_WORD = re.compile(r"[(\"'`*]*([A-Za-z]{2,}('[a-z]+)?|[aAI])[)\"'`*.,:;!?]*")
+_CELL = re.compile(
+    r"(?<![\w.:/-])[([]?(-?[\d.,]+[a-zA-Z%]?|-|null|none)[)\],;]*(?!\S)|\S  |\t|"  # number, gap
+    r"(?<!\S)/?\d+\.\d+\.\d+\.\d+(?!\S)|\b[\w-]{22}(?!\S)|[:,(\[]\d+[\]),;]|[{,]\w+=|"  # host, id
+    r"(?i:(id|state|host|partitions?|assignment|coordinator|members?|topics?)[\"']?\s*[=:])|"
+    r"\w[\"']?:\s*[\"'\[{]|^\W+$|[\"'\]},;]$|\b[A-Z#]+-[A-Z-]+\b|\b[A-Z]{4,}\s+[A-Z]{4,}\b"
+)
+"""What a row, a header, a JSON value or a message has, and text without data does not have."""
 _NO_PROSE = re.compile(
     r"onsumer group|active members|is rebalancing|does not exist|PartitionCount|\w\{\w+=|\":|"
     r"[\]}],?$|(^|\s)/[\w.]+(\s|$)|[0-9a-f]{8}-[0-9a-f]{2}|\w[(:]\d+(,\d+)*|(^|\s)-?\d+\s+-?\d+(\s|$)"
 )
 _PHRASE = re.compile(r"[A-Za-z][a-z']+(\s[A-Za-z']+){0,7}\s?[!?.]+|[-*\u2022]\s+[A-Za-z' ]+")
 """Words with the end of a sentence or the sign of a list."""
+_SIGN = re.compile(r"^[^\w/]|[.!?:)]$")
 _PROSE_WORDS = 3
 # Words of tables that are no words of a sentence.
 _TABLE_WORDS = frozenset({"none", "unknown", "range", "roundrobin", "sticky", "uniform", "true"})
@@ -33,11 +40,12 @@ def noise_rule(text: str) -> str | None:
     return next((rule for rule, form in _NOISE_FORMS if form.fullmatch(content)), None)
 
 
-def is_prose(text: str, names: frozenset[str]) -> bool:
+def is_prose(text: str, names: frozenset[str], *, is_below: bool = False) -> bool:
     """Return whether a line is a sentence of its author, and no damaged row, message or value.
 
-    A sentence has at least three words in lower case, or three words and no other text. Names of
-    the input do not count.
+    A sentence has at least three words in lower case, or three words and nothing that looks like a
+    cell, such as a number, a host, an id or a gap. Names of the input do not count. Below a table,
+    three words without a sign can be the start of a row.
 
     Examples
     --------
@@ -56,5 +64,6 @@ def is_prose(text: str, names: frozenset[str]) -> bool:
         return True
     if other and len(other) == len(words) and _PHRASE.fullmatch(start):
         return True
-    capital = sum(bool(_CAPITAL_WORD.fullmatch(word)) for word in other)
-    return capital >= _PROSE_WORDS and capital + len(words) - len(other) == len(words)
+    if is_below and not _SIGN.search(start):
+        return False
+    return len(other) == len(words) >= _PROSE_WORDS and not _CELL.search(start)

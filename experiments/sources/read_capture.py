@@ -33,6 +33,7 @@ from kassay.experiments.sources.table_checks import (
 )
 from kassay.experiments.sources.table_headers import (
     MAX_PARTS,
+    Header,
     TableKind,
     csv_row_problem,
     read_header,
@@ -45,6 +46,7 @@ from kassay.experiments.sources.tool_documents import (
     UnknownFormatError,
     read_json_value,
     read_tool_line,
+    text_in_json,
 )
 from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
 from kassay.reference.model.errors import InputError
@@ -67,8 +69,11 @@ _GROUP_OPTION = re.compile(
     r"(?:--group[ =]|\bconsumer-group |\bgroup describe )(?!-)(\"[^\"]+\"|'[^']+'|\S+)"
 )
 _COMMANDS = ("prompt", "command")
-_HIDING = (*_COMMANDS, "heading", "log line", "message", "table rule", "time", "stack trace")
+_CUT_NOTICE = re.compile(r"onsumer group [`'\"]")
+_FIRST_WORDS = ("Topic:", "Group ID:", "group:", "Metadata for ")
 _LEFT_OUT = "lines left out"
+_UNREADABLE = re.compile("[\ufffd\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e]")
+"""Replacement of a byte that is no UTF-8, and control characters."""
 _KINDS = frozenset(Kind) - {Kind.CONSUMER}
 _KIND_TABLES = (TableKind.SHARE, TableKind.STREAMS)
 _MAX_BROKEN = 200
@@ -90,7 +95,7 @@ class _Reader:
     def __init__(self, text: str, name: str, group: str | None) -> None:
         self.name = name
         self.default_group = group
-        self.lines = clean_lines(text, _starts_data)
+        self.lines = clean_lines(text, _starts_data, _starts_group)
         self.uses: list[LineUse] = []
         self.problems: list[Problem] = []
         self.tables: list[OpenTable] = []
@@ -98,6 +103,7 @@ class _Reader:
         self.contents: dict[str | None, list[DocumentRows]] = {}
         self.kinds: list[tuple[str | None, KindDocument | InputError]] = []
         self.connectors: list[Mapping[str, object]] = []
+        self.enclosed: list[ReadCapture] = []  # contents of texts in JSON
         self.notes: list[tuple[str | None, str]] = []
         self.waiting: list[_Waiting] = []
         self.widths: dict[int, int] = {}
@@ -140,23 +146,31 @@ class _Reader:
             sorted(self.problems, key=lambda problem: problem.line),
         )
         described = [one for one in tables if one.kind not in _KIND_TABLES]
+        inner = self.enclosed
         return ReadCapture(
-            [*described, *(table for one in contents for table in one.tables())],
-            self.notices,
-            contents,
+            [
+                *described,
+                *(table for one in contents for table in one.tables()),
+                *(table for each in inner for table in each.tables),
+            ],
+            [*self.notices, *(one for each in inner for one in each.notices)],
+            [*contents, *(one for each in inner for one in each.contents)],
             account,
-            self.notes,
-            self.kinds,
-            [one for one in tables if one.kind in _KIND_TABLES],
-            self.connectors,
+            [*self.notes, *(one for each in inner for one in each.notes)],
+            [*self.kinds, *(one for each in inner for one in each.kinds)],
+            [
+                *(one for one in tables if one.kind in _KIND_TABLES),
+                *(one for each in inner for one in each.kind_tables),
+            ],
+            [*self.connectors, *(one for each in inner for one in each.connectors)],
         )
 
     def use(self, at: int, rule: str, count: int = 1, *, is_noise: bool = False) -> int:
         """Account for lines, and return their number."""
         for line in self.lines[at : at + count]:
             self.uses.append(LineUse(line.number, rule, is_noise))
-            if "\ufffd" in line.text and not is_noise:
-                message = "the line has a character that could not be decoded; save it as UTF-8"
+            if not is_noise and (found := _UNREADABLE.search(line.text)):
+                message = f"the line has the character {found[0]!a}; save the text as UTF-8"
                 self.problems.append(Problem(line.number, message, text=line.text))
         return count
 
@@ -209,7 +223,31 @@ class _Reader:
             return 0
         if isinstance(found.value, dict) and self._kind_document(found.value, at, found.count):
             return self.use(at, "document of another kind of group", found.count)
-        return self._take(at, found)
+        is_unknown = found.error is None or isinstance(found.error, UnknownFormatError)
+        return (self._text_in_json(at, found) if is_unknown else 0) or self._take(at, found)
+
+    def _text_in_json(self, at: int, found: FoundText) -> int:
+        """Use a JSON value that has a capture as text, or JSON Lines that have its lines."""
+        texts, count, value = [], 0, found
+        while (text := text_in_json(value.value)) is not None:
+            texts.append(text)
+            count += value.count
+            rest = self.lines[at + count :]
+            following = read_json_value(rest, 0, name=self.name) if rest else None
+            if following is None:
+                break
+            value = following
+        name = f"{self.name}:{self.lines[at].number}"
+        inner = _Reader("\n".join(texts), name, self.default_group).read()
+        if not inner.account.is_used:
+            return 0
+        self.enclosed.append(inner)
+        line = self.lines[at].number
+        self.problems.extend(
+            Problem(line, str(inner.account.error(one)), one.group)
+            for one in inner.account.problems
+        )
+        return self.use(at, "text in JSON", count)
 
     def _take(self, at: int, found: FoundText) -> int:
         """Use the lines that a reader has found, or refuse them with its error."""
@@ -278,7 +316,7 @@ class _Reader:
         """Use a line that is known noise. A command may name the group."""
         text = self.lines[at].text
         rule = noise_rule(text)
-        if rule in (None, _LEFT_OUT) or (rule in _HIDING and self._hides_row(text)):
+        if rule in (None, _LEFT_OUT) or _CUT_NOTICE.search(text) or self._hides_row(text):
             return 0
         if rule in _COMMANDS:
             match = _GROUP_OPTION.search(text)
@@ -331,12 +369,15 @@ class _Reader:
                 if noise_rule(text) == _LEFT_OUT and not data.isdisjoint((number - 1, number + 1)):
                     message = "rows are left out here; give the complete output"
                     count = self.refuse(number - 1, message)
-                if not count and (rule := noise_rule(text)) and rule not in _HIDING:
-                    self.uses.append(LineUse(run[at].line.number, rule, is_noise=True))
+                if not count and noise_rule(text) == _LEFT_OUT:
+                    self.uses.append(LineUse(run[at].line.number, _LEFT_OUT, is_noise=True))
                     count = 1
                 if (
                     not count
-                    and (is_prose(text, names) or self._continues_prose(run[at].line))
+                    and (
+                        is_prose(text, names, is_below=run[at].table is not None)
+                        or self._continues_prose(run[at])
+                    )
                     and not self._hides_row(text)
                 ):
                     self.uses.append(LineUse(run[at].line.number, "prose", is_noise=True))
@@ -345,11 +386,13 @@ class _Reader:
                     self._refuse_row(run[at])
                 at += max(count, 1)
 
-    def _continues_prose(self, line: Line) -> bool:
-        """Return whether a line is a word below a sentence, such as the name of its author."""
+    def _continues_prose(self, waiting: _Waiting) -> bool:
+        """Return whether a line is a title, or a word below a sentence, such as a name."""
+        line = waiting.line
         above = next((use for use in self.uses if use.line == line.number - 1), None)
         is_prose_above = above is not None and above.rule in ("prose", "greeting", "mail or chat")
-        return is_prose_above and bool(re.fullmatch(r"[A-Z][a-z]+( [A-Z][a-z]+)?", line.text))
+        is_title = is_prose_above or waiting.table is None
+        return is_title and bool(re.fullmatch(r"[A-Z][a-z]+( [A-Z][a-z]+)?", line.text))
 
     def _names(self) -> frozenset[str]:
         """Return the names of groups, topics and members in the tables."""
@@ -439,6 +482,8 @@ class _Reader:
         if len(fitting) != 1:
             return 0
         table, cells = next(iter(fitting.values()))
+        if not (names_group(table) or waiting.group or table.group is None):
+            return 0  # above the command that names the group
         if waiting.table is not None and len(waiting.table.header.names) >= len(cells):
             return 0  # a damaged row of the table above it
         found = next(
@@ -519,12 +564,17 @@ def read_capture(text: str, *, name: str, group: str | None = None) -> ReadCaptu
     return _Reader(text, name, group).read()
 
 
+def _starts_group(text: str) -> bool:
+    """Return whether a line is a header, or the first line of a group or topic."""
+    return text.startswith(_FIRST_WORDS) or isinstance(read_header([text], line=1), Header)
+
+
 def _starts_data(text: str) -> bool:
     """Return whether a line is a header, a notice, a topic, a metric or a JSON object."""
     content = text.strip()
     return (
         starts_table(text)
-        or content.startswith(('{"', "Topic:", "Group ID:", "group:", "Metadata for "))
+        or content.startswith(('{"', "[{", *_FIRST_WORDS))
         or content in ("{", "[")
         or hides_metric(content)
         or any(form.fullmatch(content) for _, form in _NOTICES)

@@ -52,8 +52,9 @@ def _other_starts(table: OpenTable, names: Collection[str]) -> Iterator[Problem]
     group = None if names_group(table) else table.group
     for row, cells in zip(table.rows, table.cells, strict=True):
         name = cells[table.header.names[0]]
-        if name[:1] in _SIGNS and len(name) > 1 and name.lstrip(_SIGNS) in names:
-            message = f"{name!r} may be {name.lstrip(_SIGNS)!r} with a sign in front of it"
+        known = name.rpartition(" ")[2] if table.header.is_csv else name.lstrip(_SIGNS)
+        if known != name and known in names:
+            message = f"{name!r} may be {known!r} with other text in front of it"
             yield Problem(row.line, message, group)
     for line in table.shifted if table.has_aligned else ():
         yield Problem(line, "the start of the row may be missing", group)
@@ -63,7 +64,12 @@ def rows_after_damage(
     problems: Sequence[Problem], tables: Sequence[OpenTable]
 ) -> Iterator[Problem]:
     """Yield rows that follow a damaged row and are the first of their group: the rest of it."""
-    damaged = {one.line + one.count: one for one in problems if one.group is not None}
+    damaged = {
+        one.line + one.count + gap: one
+        for one in problems
+        if one.group is not None
+        for gap in (1, 0)
+    }
     seen: set[str | None] = set()
     for table in tables:
         for row in table.rows:

@@ -56,6 +56,7 @@ _COLUMNS = {
     for kind, layout in _LAYOUTS.items()
 }
 _KNOWN_COLUMNS = frozenset().union(*_COLUMNS.values())
+_OTHER_KINDS = (TableKind.SHARE, TableKind.STREAMS)
 _CSV_SEPARATORS = ",;\t|"
 _CSV_KEYS = {
     TableKind.OFFSETS: ("TOPIC", "PARTITION"),
@@ -179,6 +180,9 @@ def _csv_header(text: str, *, line: int) -> Header | str | None:
         if sum(known) < _MIN_KNOWN_COLUMNS or not known[0]:
             continue
         kind = next((kind for kind, keys in _CSV_KEYS.items() if set(keys) <= set(names)), None)
+        kind = next(
+            (one for one in _OTHER_KINDS if re.fullmatch(_LAYOUTS[one], " ".join(names))), kind
+        )
         columns = _UNUSED | (_KNOWN_COLUMNS if kind is None else _COLUMNS[kind])
         unknown = next((name for name in names if name not in columns), None)
         if unknown is not None:

@@ -89,8 +89,10 @@ def _by_offsets(text: str, header: Header) -> Cells | None:
         if value.startswith(" ") and value.strip():
             return None
         value = value.strip()
-        if is_rpk:
-            value = value or "-" if name in _BLANK_IN_RPK else value
+        if is_rpk and name in _BLANK_IN_RPK:
+            value = value or "-"
+            if name == "CONSUMER-ID" and " " in value:
+                return None
         if (not value and name not in may_be_blank) or (
             name != _MAY_CONTAIN_GAPS and _GAP.search(value)
         ):
@@ -122,6 +124,8 @@ def _by_words_with_blank(text: str, header: Header) -> Cells | None:
     for column in _BLANK_IN_WORDS.intersection(header.names):
         at = header.names.index(column)
         cells = dict(zip(header.names, [*words[:at], "", *words[at:]], strict=True))
+        if column == "ASSIGNMENT-STRATEGY" and cells["STATE"] == "Stable":
+            continue  # rather a cell that is lost
         if _is_valid(cells) and cells.get("HOST", "/").startswith("/"):
             found.append(cells)
     return found[0] if len(found) == 1 else None
@@ -178,8 +182,12 @@ _PATTERNS = {
     "UPGRADED": re.compile("true|false|-"),
     "ASSIGNED_PARTITIONS": re.compile(_NUMBER_LIST),
     "ERROR": re.compile("-?"),  # a row with an error has no owner that can be trusted
-    "STATE": re.compile("[A-Za-z]+|-"),
-    "COORDINATOR (ID)": re.compile(r".*?\(-?[0-9]{1,10}\)"),
+    "STATE": re.compile(
+        "(?i)stable|empty|dead|unknown|(preparing|completing)_?rebalance|awaitingsync|"
+        "assigning|reconciling|notready|initializing|-"
+    ),
+    "CLIENT_HOST": re.compile(r"(?!-$).+"),
+    "COORDINATOR (ID)": re.compile(r"[^(].*?\(-?[0-9]{1,10}\)"),
 }
 
 
@@ -255,6 +263,8 @@ def _is_valid(cells: Cells) -> bool:
     )
     if cells.get("ASSIGNMENT") == "" and cells.get("#PARTITIONS", "0") != "0":
         return False
+    if any(value.endswith("\u2026") for value in cells.values()):
+        return False  # shortened
     return (
         all(pattern.fullmatch(cells[name]) for name, pattern in _PATTERNS.items() if name in cells)
         and _is_valid_partition(cells)
@@ -268,6 +278,8 @@ def _is_valid_partition(cells: Cells) -> bool:
         return True
     if cells["TOPIC"] == cells["PARTITION"] == "-":
         return cells.get("CURRENT-OFFSET", "-") == cells.get("LAG", "-") == "-"
+    if cells["TOPIC"] == "-":
+        return False
     return bool(TOPIC.fullmatch(cells["TOPIC"]) and _COUNT.fullmatch(cells["PARTITION"]))
 
 

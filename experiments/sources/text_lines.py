@@ -8,16 +8,21 @@ import html
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from kassay.reference.documents.input_files import read_data_file
 
+_HEADER_START = re.compile(
+    r"(?<=[^\w-])(GROUP|Group|TOPIC|CONSUMER-ID|MEMBER-ID|Cluster|group|Metadata for|Topic)\b"
+)
+_EMPHASIS = re.compile(r"(?<=\|)\s*(\*\*|`)([^|`*]+)\1\s*(?=\|)")
 _LINE_END = re.compile(r"\r?\n|\r")
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]|\x1b[=>78]"
 )
 _INVISIBLE = str.maketrans(
-    dict.fromkeys("\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\xad")
+    dict.fromkeys("\x1e\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\xad")
     | dict.fromkeys("\xa0\u2002\u2003\u2007\u2009\u202f", " ")
     | {"\u2502": "|", "\u2503": "|", "\u2010": "-", "\u2011": "-"}
 )
@@ -37,33 +42,40 @@ class Line:
     text: str
 
 
-def clean_lines(text: str, is_start: Callable[[str], bool]) -> list[Line]:
+def clean_lines(
+    text: str, is_start: Callable[[str], bool], is_header: Callable[[str], bool]
+) -> list[Line]:
     r"""Return the lines of a text without colours and prefixes.
 
     A prefix is one if a header or another start of data, as ``is_start`` recognises it, follows it
-    in some line. Lines without the prefix stay as they are.
+    in some line, and so is any text in front of a header that the line below it repeats, with other
+    numbers. Lines without the prefix stay as they are.
 
     Examples
     --------
     >>> text = "> GROUP  STATE\n> \x1b[1morders\x1b[0m Stable\n"
-    >>> [line.text for line in clean_lines(text, lambda line: line.startswith("GROUP"))]
+    >>> is_start = lambda line: line.startswith("GROUP")
+    >>> [line.text for line in clean_lines(text, is_start, is_start)]
     ['GROUP  STATE', 'orders Stable', '']
     """
     if _HTML.search(text):
         text = html.unescape(_HTML.sub("", text))
     contents = [_CONTROL.sub("", line).translate(_INVISIBLE) for line in _LINE_END.split(text)]
     contents = [_LONE_DASH.sub("-", line) for line in contents]
-    while wrapper := _wrapper(contents, is_start):
+    contents = [_EMPHASIS.sub(r" \2 ", line) if "|" in line else line for line in contents]
+    while wrapper := _wrapper(contents, is_start) or _shared_prefix(contents, is_header):
         contents = [_without(wrapper, content) for content in contents]
     return [Line(number, content) for number, content in enumerate(contents, start=1)]
 
 
 def _wrapper(contents: Sequence[str], is_start: Callable[[str], bool]) -> re.Pattern[str] | None:
     """Return the form of a prefix that stands before a start of data."""
+    # The quotes of lines in a JSON object belong to the object.
+    is_json = any(content.endswith("{") or content == "[" for content in contents)
     return next(
         (
             form
-            for form in _WRAPPERS
+            for form in (_WRAPPERS[:-1] if is_json else _WRAPPERS)
             if any(
                 is_start(_without(form, content))
                 for content in contents
@@ -72,6 +84,25 @@ def _wrapper(contents: Sequence[str], is_start: Callable[[str], bool]) -> re.Pat
         ),
         None,
     )
+
+
+def _shared_prefix(
+    contents: Sequence[str], is_header: Callable[[str], bool]
+) -> re.Pattern[str] | None:
+    """Return the form of a text in front of a header and of the line below it."""
+    for content, below in pairwise(one for one in contents if one.strip()):
+        starts = (match.start() for match in _HEADER_START.finditer(content))
+        start = next((at for at in starts if is_header(content[at:])), 0)
+        prefix = content[:start].rstrip()
+        if not prefix or prefix.endswith('"') or is_header(content):
+            continue
+        parts = (re.escape(part) for part in re.split(r"\d+|\s+", prefix))
+        between = (r"\s+" if gap.isspace() else r"\d+" for gap in re.findall(r"\d+|\s+", prefix))
+        shape = "".join(map("".join, zip_longest(parts, between, fillvalue="")))
+        form = re.compile(rf"{shape}\s{{0,{start - len(prefix)}}}(?P<text>.*)")
+        if form.fullmatch(below):
+            return form
+    return None
 
 
 def _without(wrapper: re.Pattern[str], content: str) -> str:

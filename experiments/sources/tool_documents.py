@@ -7,8 +7,10 @@ about topics, log directories and reassignments. Burrow's paths are
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import TypeGuard
 
 from kassay.experiments.sources.document_rows import (
     NO_ROWS,
@@ -18,13 +20,14 @@ from kassay.experiments.sources.document_rows import (
     JsonFields,
     add_count,
     merge_rows,
+    require_last_page,
 )
 from kassay.experiments.sources.exporter_metrics import read_metric, read_series
 from kassay.experiments.sources.group_json import is_group_json, read_group_json
 from kassay.experiments.sources.noise import noise_rule
 from kassay.experiments.sources.table_rows import OffsetRow
 from kassay.experiments.sources.text_lines import Line
-from kassay.reference.documents.input_files import as_object, error_at, parse_json
+from kassay.reference.documents.input_files import error_at, format_value, parse_json
 from kassay.reference.documents.json_codec import parse_topic_id
 from kassay.reference.documents.kind_documents import Kind, wrong_kind_error
 from kassay.reference.model.errors import InputError
@@ -38,7 +41,7 @@ def read_rest_resource(document: JsonFields, line: int) -> DocumentRows:
     if kind in set(Kind):
         raise wrong_kind_error(kind, document.where)
     if kind.endswith("List"):
-        _require_single_page(document)
+        require_last_page(document.table, document.where)
         kind, resources = kind.removesuffix("List"), document.each("data")
     cluster = resources[0].optional_text("cluster_id") if resources else None
     return replace(_rest_rows(kind, resources, document, line), cluster=cluster)
@@ -53,6 +56,10 @@ def _rest_rows(
         counts = {one.text("topic_name"): one.count("partitions_count") for one in resources}
         return DocumentRows(partition_counts=counts)
     if kind in _REST_KINDS:
+        for one in resources:
+            one.text("consumer_group_id")
+            for key in _REST_KINDS[kind]:
+                one.integer(key) if key == "partition_id" else one.text(key)
         parts = [read_group_json(one.table, one.where, line=line) for one in resources]
         return merge_rows([one for part in parts for one in part], document.where)
     where = resources[0].where if resources else document.where
@@ -60,17 +67,13 @@ def _rest_rows(
     raise InputError(f"{where}: kind {kind!r} is not supported; expected {expected} or KafkaTopic")
 
 
-_REST_KINDS = ("KafkaConsumerGroup", "KafkaConsumer", "KafkaConsumerAssignment", "KafkaConsumerLag")
-
-
-def _require_single_page(document: JsonFields) -> None:
-    metadata = document.optional_inner("metadata")
-    next_page = None if metadata is None else metadata.table.get("next")
-    if next_page:
-        raise InputError(
-            f"{document.where}.metadata.next: the list continues at {next_page!r}; "
-            "request a page with all entries"
-        )
+_REST_KINDS = {
+    "KafkaConsumerGroup": (),
+    "KafkaConsumer": ("consumer_id",),
+    "KafkaConsumerAssignment": ("consumer_id", "topic_name", "partition_id"),
+    "KafkaConsumerLag": ("topic_name", "partition_id"),
+}
+"""Keys that a resource of the REST Proxy needs, by its kind."""
 
 
 def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
@@ -228,6 +231,8 @@ def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText |
             _, end = json.JSONDecoder().raw_decode(text)
         except (ValueError, RecursionError):
             end = 0
+    parts = [text[:end], *_values_behind(text, end)]
+    end = sum(map(len, parts))
     count = text.count("\n", 0, end) + 1
     # A shell prints its prompt, or the sign of a missing line end, behind the last value.
     rest = text[end:].partition("\n")[0].strip(", \t\r")
@@ -236,15 +241,31 @@ def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText |
         text = "\n".join([start, *(line.text for line in lines[at + 1 : at + count])])
         end = len(text)
     try:
-        value = parse_json(text[:end], where=name, first_line=number)
+        joined = text[:end] if len(parts) == 1 else f"[{','.join(parts)}]"
+        value = parse_json(joined, where=name, first_line=number)
     except InputError as error:
         return FoundText("JSON", error=error, count=count)
     is_complete = at > 0 and _GENERATED in lines[at - 1].text
     try:
         contents, rule = _read_value(value, number, name=name, is_complete=is_complete)
+    except UnknownFormatError as error:
+        if _is_log(value):
+            return FoundText("JSON of a log", count=count, value=value, is_noise=True)
+        return FoundText("JSON", error=error, count=count, value=value)
     except InputError as error:
         return FoundText("JSON", error=error, count=count, value=value)
     return FoundText(rule, contents, count=count)
+
+
+def _values_behind(text: str, end: int) -> Iterator[str]:
+    """Yield JSON values that follow without a line end, as answers to several requests of curl."""
+    while end and text[end : end + 1] in ("{", "["):
+        try:
+            _, stop = json.JSONDecoder().raw_decode(text, end)
+        except (ValueError, RecursionError):
+            return
+        yield text[end:stop]
+        end = stop
 
 
 def _incomplete(lines: Sequence[Line], at: int) -> int:
@@ -265,7 +286,9 @@ def _read_value(
     if isinstance(value, list):
         parts = [_read_value(each, line, name=name, is_complete=is_complete) for each in value]
         return [one for part, _ in parts for one in part], parts[0][1] if parts else "JSON: []"
-    document = JsonFields(as_object(value, where), where)
+    if not isinstance(value, dict):
+        raise UnknownFormatError(f"{where}: expected an object, got {format_value(value)}")
+    document = JsonFields(value, where)
     table = document.table
     if isinstance(table.get("status"), str) and ("data" in table or "errorType" in table):
         return read_series(document, line, name=name), "Prometheus"
@@ -276,10 +299,48 @@ def _read_value(
     for needed, read, rule in _DOCUMENTS:
         if needed <= table.keys() and not (is_other and "kafka" in needed):
             return [read(document, line)], rule
+    inner = [one for one in table.values() if isinstance(one, dict | list) and one]
+    if len(inner) == 1 and not _is_texts(inner[0]):  # {"data": [...]}
+        with suppress(UnknownFormatError):
+            require_last_page(table, where)
+            return _read_value(inner[0], line, name=name, is_complete=is_complete)
     keys = ", ".join(map(repr, list(table)[:5]))
     raise UnknownFormatError(
         f"{where}: not the JSON output of a supported tool; its first keys: {keys}"
     )
+
+
+_NAMES_IN_GROUPS = re.compile(
+    "(?i)group|topic|partition|member|consumer|client|host|offset|lag|assign|task|worker|connector|"
+    "^(id|name|state|numbers|epoch|instance|current|end)$"
+)
+_LOG_KEYS = frozenset({"time", "timestamp", "@timestamp", "ts", "level", "msg", "message"})
+_TEXTS = (
+    *("stdout", "stdout_lines", "output", "log", "message", "msg", "line", "textPayload"),
+    *("body", "content", "data", "result", "text"),
+)
+"""Keys of texts in the JSON of Ansible, containers and collectors of logs."""
+
+
+def _is_log(value: object) -> bool:
+    """Return whether a JSON value is a message of a log, which has no members."""
+    if not isinstance(value, dict) or _LOG_KEYS.isdisjoint(value):
+        return False
+    has_objects = any(isinstance(one, dict | list) and one for one in value.values())
+    return not (has_objects or any(_NAMES_IN_GROUPS.search(str(key)) for key in value))
+
+
+def text_in_json(value: object) -> str | None:
+    """Return the text that a JSON value of no known tool has, such as ``{"stdout": "..."}``."""
+    if isinstance(value, dict):
+        keys = [key for name in _TEXTS for key in value if key.rpartition(".")[2] == name]
+        value = max((value[key] for key in keys), key=bool, default=None)
+    lines = [value] if isinstance(value, str) else value
+    return "".join(f"{line.rstrip()}\n" for line in lines) if _is_texts(lines) else None
+
+
+def _is_texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
 def _kcat_metadata(document: JsonFields, _line: int) -> DocumentRows:

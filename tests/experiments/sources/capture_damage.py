@@ -128,6 +128,39 @@ ANYWHERE = {
     "bracketed paste": lambda lines, _: ["\x1b[?2004h" + lines[0], *lines[1:], "\x1b[?2004l"],
 }
 """Harmless additions to all formats."""
+for _title in (
+    "##[group]Run kafka-consumer-groups.sh --describe",
+    "::group::describe",
+    "[Pipeline] sh",
+    "section_start:1772359210:step",
+    "#+BEGIN_SRC text",
+    "{panel:title=Describe}",
+    "<details><summary>Describe</summary>",
+    "[code]",
+    "PLAY [kafka] ****************\n\nTASK [describe] **********\nchanged: [b1]",
+    "PLAY RECAP *****\nb1      : ok=2    changed=1    unreachable=0    failed=0",
+    "+ kafka-0 \u203a kafka",
+    "1772359210",
+    "Linux b1 5.15.0-91-generic #101-Ubuntu SMP x86_64 GNU/Linux",
+    " * Documentation:  https://help.ubuntu.com",
+    "E0301 10:00:00.123456   12345 memcache.go:265] couldn't get current server API group list",
+    "(venv) bob@laptop:~$ kafka-consumer-groups --describe --all-groups",
+    "bob@laptop MINGW64 ~ (main)\n$ kafka-consumer-groups --describe",
+    "-----Original Message-----",
+    "1. Output of describe:",
+    "########################### 100.0%",
+    "--2026-03-01 10:00:00--  http://b1:8080/x\nResolving b1... 10.0.0.1",
+    "date: Sun, 01 Mar 2026 10:00:00 GMT\ncontent-type: application/json",
+    "Production",
+):
+    ANYWHERE[_title] = _above(_title)
+for _title in (
+    "~\n~\n(END)",
+    "Finished: SUCCESS",
+    "real    0m1,234s",
+    "Mit freundlichen Gr\u00fc\u00dfen",
+):
+    ANYWHERE[_title] = _below(_title)
 
 TABLES = {
     "quotes": _each(lambda line, _: f"> {line}"),
@@ -166,6 +199,24 @@ TABLES = {
         *(f"    {json.dumps(line)}," for line in lines),
         "]",
     ],
+    "bar at the end": _each(lambda line, _: f"{line:<160}\u2502"),
+    "record separator": lambda lines, _: ["\x1e" + lines[0], *lines[1:]],
+    **{
+        prefix: _each(lambda line, seeded, form=prefix: form.format(seeded.randrange(10)) + line)
+        for prefix in (
+            "kafka-0 kafka ",
+            "Mar 01 10:00:00.12345{} b1 kafka[12]: ",
+            "<14>1 2026-03-01T10:00:0{}Z b1 kafka 12 - - ",
+            "I0301 10:00:00.12345{}       1 exec.go:12] ",
+            "10:00:00.12{} [main] INFO  c.e.Lag - ",
+            "INFO:lag:",
+            ": ",
+            "10:00 <bob> ",
+            "[b1] out: ",
+            "null_resource.x (local-exec): ",
+            "2026-03-01T10:00:00.123456+00:00 app[worker.{}]: ",
+        )
+    },
     "wrapped at 80": _wrap(80),
     "wrapped at 100": _wrap(100),
     "wrapped at 132": _wrap(132),
@@ -186,7 +237,25 @@ WORDS = {
         )
     ],
 }
+WORDS["emphasis"] = lambda lines, _: [
+    re.sub(r"(?<=\| )(\S+)(?= \|)", r"**\1**" if "PARTITION" in line else r"`\1`", line)
+    for line in WORDS["Markdown"](lines, _)
+]
 """Harmless changes of tables whose cells are words, none of them blank."""
+_RESULT = {"changed": True, "rc": 0, "cmd": ["kafka-consumer-groups.sh"], "stderr": ""}
+IN_JSON = {
+    "text": lambda lines, _: [json.dumps(_RESULT | {"stdout": "\n".join(lines)})],
+    "lines": lambda lines, _: json.dumps({"stdout_lines": lines}, indent=4).split("\n"),
+    "Ansible": lambda lines, _: [
+        "ok: [b1] => {",
+        *json.dumps(_RESULT | {"stdout": "\n".join(lines), "stdout_lines": lines}, indent=4).split(
+            "\n"
+        )[1:],
+    ],
+    "list": lambda lines, _: json.dumps(lines, indent=2).split("\n"),
+    "container": _each(lambda line, _: json.dumps({"log": line + "\n", "stream": "stdout"})),
+}
+"""JSON that has a capture as text."""
 
 
 def is_row(line):
@@ -300,6 +369,14 @@ DAMAGE = {
     "header cut on the right": _at_header(_cut),
     "unknown column": _at_header(lambda line, _: [line.replace("PARTITION", "PARTITIO")]),
     "row cut": _at_row(_cut),
+    "control character": _at_row(lambda line, _: [line[:3] + "\x00" + line[3:]]),
+    "direction": _at_row(lambda line, _: [line[:3] + "\u202e" + line[3:]]),
+    "blank in a name": _at_row(lambda line, _: [line[:3] + " " + line[3:]]),
+    "letter for a digit": _at_row(lambda line, _: [re.sub("0(?=[0-9a-f]{6}-)", "O", line)]),
+    "thousands": _at_row(lambda line, _: [re.sub(r"(?<=\s)(\d+)(?=\s)", r"1.00\1", line)]),
+    "removed line of a difference": _at_row(lambda line, _: ["- " + line, "+ " + line]),
+    "cut notice": lambda lines, _: ["Warning: Consumer group 'shop' is rebal", *lines],
+    "tables side by side": _each(lambda line, _: f"{line:<150} \u2502 {line}"),
     "row without a cell": _at_row(_without_cell),
     "blank cell": _at_row(_blank_cell),
     "cells swapped": _at_row(_swapped),
@@ -351,6 +428,10 @@ def _json_lines(change):
 
 
 JSON_DAMAGE = {
+    "members null": _json_lines(
+        lambda line, _: [re.sub(r'"tasks": \[.*\]', '"tasks": null', line)]
+    ),
+    "page of a list": _json_lines(lambda line, _: [line.replace("{", '{"has_more": true, ', 1)]),
     "line cut": _json_lines(_cut),
     "text cut": DAMAGE["text cut"],
     "unknown value": _json_lines(lambda line, _: [line, json.dumps({"other": 1})]),

@@ -15,6 +15,7 @@ from tests.experiments.sources import capture_texts
 from tests.experiments.sources.capture_damage import (
     ANYWHERE,
     DAMAGE,
+    IN_JSON,
     JSON_DAMAGE,
     TABLES,
     WORDS,
@@ -135,7 +136,7 @@ def tables():
 
 def harmless():
     """Yield the names, texts and changes: all for one table, a sample for the others."""
-    for name, change in (ANYWHERE | TABLES | WORDS).items():
+    for name, change in (ANYWHERE | TABLES | WORDS | IN_JSON).items():
         yield f"words, {name}", WORD_TABLE, change
     for name, change in ANYWHERE.items():
         for kind, text in OTHERS.items():
@@ -144,7 +145,7 @@ def harmless():
     for name, change in TABLES.items():
         yield f"share, {name}", SHARE, change
         yield f"Streams, {name}", STREAMS, change
-    changes = list((ANYWHERE | TABLES).items())
+    changes = list((ANYWHERE | TABLES | IN_JSON).items())
     for index, text in enumerate(tables()):
         for name, change in random.Random(index).sample(changes, min(PER_TEXT, len(changes))):
             yield f"{index}, {name}", text, change
