@@ -8,6 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveTopic
+from kassay.experiments.sources.live_cluster.msk_iam import connection_properties
 from kassay.reference.model.errors import InputError
 
 TOPIC = "__consumer_offsets"
@@ -50,7 +51,7 @@ class OffsetsReader:
         if not partitions:
             return
         unfinished = set(partitions)
-        consumer = Consumer({**self._settings, **_CONSUMER_SETTINGS})
+        consumer = _consumer(self._settings)
         try:
             consumer.assign(
                 [TopicPartition(TOPIC, number, OFFSET_BEGINNING) for number in sorted(unfinished)]
@@ -92,10 +93,15 @@ def list_cluster_topics(
     )
 
 
+def _consumer(settings: Mapping[str, str]) -> Consumer:
+    known = connection_properties(settings, settings["bootstrap.servers"])
+    return Consumer({**known, **_CONSUMER_SETTINGS})
+
+
 def _list_topics(
     settings: Mapping[str, str], timeout: float, topic: str | None = None
 ) -> dict[str, Any]:
-    consumer = Consumer({**settings, **_CONSUMER_SETTINGS})
+    consumer = _consumer(settings)
     try:
         topics: dict[str, Any] = consumer.list_topics(topic, timeout=timeout).topics
     except KafkaException as error:

@@ -37,6 +37,7 @@ from kassay.experiments.sources.live_cluster.kafka_python import (
     describe_groups_of_kind,
     list_other_groups,
 )
+from kassay.experiments.sources.live_cluster.msk_iam import connection_properties
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, RunError
@@ -158,7 +159,8 @@ class LiveCluster:
         self._timeout = timeout
         self._connection_errors: list[KafkaError] = []
         self._answered = False
-        properties: dict[str, Any] = {"client.id": "kassay"} | self._settings
+        known = connection_properties(self._settings, bootstrap_servers)
+        properties: dict[str, Any] = {"client.id": "kassay"} | known
         properties["bootstrap.servers"] = bootstrap_servers
         properties["log_level"] = 0  # the errors raised here report failures
         properties["error_cb"] = self._connection_errors.append

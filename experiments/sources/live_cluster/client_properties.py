@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kassay.experiments.sources.live_cluster import msk_iam
 from kassay.reference.documents.input_files import error_at, read_data_file
 from kassay.reference.model.errors import InputError
 
@@ -30,13 +31,24 @@ _JAAS_OPTIONS: Mapping[str, Mapping[str, str]] = {
         "clientSecret": "sasl.oauthbearer.client.secret",
         "scope": "sasl.oauthbearer.scope",
     },
+    "IAMLoginModule": {
+        "awsProfileName": msk_iam.PROFILE,
+        "awsRoleArn": msk_iam.ROLE,
+        "awsRoleSessionName": msk_iam.SESSION,
+    },
     "Krb5LoginModule": {
         "keyTab": "sasl.kerberos.keytab",
         "principal": "sasl.kerberos.principal",
         "serviceName": "sasl.kerberos.service.name",
     },
 }
-_IGNORED_KERBEROS_OPTIONS = frozenset({"useKeyTab", "storeKey", "doNotPrompt", "useTicketCache"})
+_IGNORED_OPTIONS = {
+    "Krb5LoginModule": ("useKeyTab", "storeKey", "doNotPrompt", "useTicketCache"),
+    "IAMLoginModule": ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs", "awsStsRegion"),
+}
+_EMPTY = {"ssl.endpoint.identification.algorithm": "none"}  # empty disables the check in Java
+_HANDLER_KEY = ".callback.handler.class"
+_HANDLER = re.compile(r".*\.(?:(IAM)\w+|OAuthBearerLogin)CallbackHandler")
 _TRUSTSTORE_ERROR = (
     "only PEM truststores are supported: export the certificates with "
     "keytool -exportcert -rfc and set ssl.truststore.type=PEM"
@@ -88,25 +100,29 @@ def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dic
     Error messages never contain the value of a property.
     """
     settings: dict[str, str] = {}
-    for item in properties.values():
-        translated = PROPERTIES.get(item.key)
-        if translated == IGNORED:
-            continue
-        if item.key == "ssl.endpoint.identification.algorithm":
-            settings[item.key] = item.value or "none"  # empty disables the check in Java
-        elif translated is not None:
-            settings[translated] = item.value
-        elif item.key == "sasl.jaas.config":
-            settings |= _jaas(item, name)
-        elif item.key == "ssl.keystore.location":
-            settings |= _keystore(item, properties, name)
-        elif item.key == "ssl.truststore.location":
-            if _store_type(item, properties, "ssl.truststore.type") != "PEM":
-                raise error_at(name, item.line, _TRUSTSTORE_ERROR)
-            settings["ssl.ca.location"] = item.value
-        else:
-            raise error_at(name, item.line, f"property {item.key!r} is not supported")
+    # A handler of IAM replaces the mechanism.
+    for item in sorted(properties.values(), key=lambda one: one.key.endswith(_HANDLER_KEY)):
+        settings |= _translated(item, properties, name)
     return settings
+
+
+def _translated(item: Property, properties: Mapping[str, Property], name: str) -> Settings:
+    translated = PROPERTIES.get(item.key)
+    if translated is not None:
+        value = item.value or _EMPTY.get(item.key, "")
+        return {} if translated == IGNORED else {translated: value}
+    if item.key == "sasl.jaas.config":
+        return _jaas(item, name)
+    if item.key == "ssl.keystore.location":
+        return _keystore(item, properties, name)
+    handler = _HANDLER.fullmatch(item.value) if item.key.endswith(_HANDLER_KEY) else None
+    if handler is not None:
+        return {"sasl.mechanisms": msk_iam.MECHANISM} if handler[1] else {}
+    if item.key == "ssl.truststore.location":
+        if _store_type(item, properties, "ssl.truststore.type") != "PEM":
+            raise error_at(name, item.line, _TRUSTSTORE_ERROR)
+        return {"ssl.ca.location": item.value}
+    raise error_at(name, item.line, f"property {item.key!r} is not supported")
 
 
 def _keystore(item: Property, properties: Mapping[str, Property], name: str) -> Settings:
@@ -145,7 +161,7 @@ def _jaas(item: Property, name: str) -> Settings:
         value = next(text for text in (quoted, option[3], option[4]) if text is not None)
         if key in _JAAS_OPTIONS[module]:
             settings[_JAAS_OPTIONS[module][key]] = value
-        elif module != "Krb5LoginModule" or key not in _IGNORED_KERBEROS_OPTIONS:
+        elif key not in _IGNORED_OPTIONS.get(module, ()):
             message = f"sasl.jaas.config: option {key!r} of {module} is not supported"
             raise error_at(name, item.line, message)
     if module == "OAuthBearerLoginModule":

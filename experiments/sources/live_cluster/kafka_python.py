@@ -21,6 +21,7 @@ from kassay.experiments.sources.live_cluster.cluster_responses import (
     LiveGroup,
     LiveMember,
 )
+from kassay.experiments.sources.live_cluster.msk_iam import oauth_properties, token_source
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, KassayError
@@ -29,9 +30,14 @@ from kassay.reference.model.group import LATEST_PROTOCOL_VERSION, Protocol
 _UPPER = frozenset({"sasl.mechanisms", "security.protocol"})
 
 
-def kafka_python_settings(properties: Mapping[str, str]) -> dict[str, Any]:
+def kafka_python_settings(properties: Mapping[str, str], servers: str) -> dict[str, Any]:
     """Translate properties of librdkafka. Raise InputError for a property without a translation."""
     settings: dict[str, Any] = {"client_id": "kassay"}
+    token = token_source(properties, servers)
+    if token is not None:
+        provider = {"token": lambda _self: token()[0]}
+        settings["sasl_oauth_token_provider"] = type("Tokens", (AbstractTokenProvider,), provider)()
+        properties = oauth_properties(properties)
     for name, value in properties.items():
         if name not in KAFKA_PYTHON:
             raise InputError(f"kafka-python does not support the property {name!r}")
@@ -76,6 +82,7 @@ with warnings.catch_warnings():
     try:
         from kafka.errors import KafkaError
         from kafka.net.manager import KafkaConnectionManager
+        from kafka.net.sasl.oauth import AbstractTokenProvider
         from kafka.net.selector import NetworkSelector
         from kafka.protocol.admin import ListGroupsRequest
         from kafka.protocol.api_message import ApiMessage as _Message
@@ -111,7 +118,7 @@ def connection(
             net,
             bootstrap_servers=bootstrap_servers.split(","),
             request_timeout_ms=milliseconds,
-            **kafka_python_settings(settings),
+            **kafka_python_settings(settings, bootstrap_servers),
         )
         try:
             manager.bootstrap(milliseconds)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType, SimpleNamespace
+
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.client_properties import (
     IGNORED,
     PROPERTIES,
@@ -12,6 +16,8 @@ from kassay.experiments.sources.live_cluster.client_properties import (
     librdkafka_settings,
     parse_properties,
 )
+from kassay.experiments.sources.live_cluster.kafka_python import kafka_python_settings
+from kassay.experiments.sources.live_cluster.msk_iam import connection_properties
 from kassay.reference.model.errors import InputError
 
 MODULES = "org.apache.kafka.common.security"
@@ -153,3 +159,76 @@ def test_librdkafka_knows_the_names_of_all_translated_properties(key: str) -> No
     translated = librdkafka_settings({key: Property(key, "\x01", 1)}, name="c.properties")
     assert len(translated) == 1
     assert "No such configuration property" not in client_error(translated)
+
+
+MSK = "b-1.x.kafka.us-east-1.amazonaws.com:9098"
+IAM = "software.amazon.msk.auth.iam"
+HANDLER = f"sasl.client.callback.handler.class={IAM}.IAMClientCallbackHandler\n"
+IAM_LOGIN = f"sasl.mechanism=AWS_MSK_IAM\nsasl.jaas.config={IAM}.IAMLoginModule required"
+
+
+@pytest.fixture
+def signer(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """Install a signer that records its calls; the expiry is in milliseconds."""
+    calls: list[tuple[object, ...]] = []
+
+    def generate(*args: object, **options: object) -> tuple[str, int]:
+        calls.append((*args, *options.values()))
+        return "token", 5_000
+
+    names = ("", "_from_profile", "_from_role_arn")
+    module = SimpleNamespace(**{f"generate_auth_token{name}": generate for name in names})
+    monkeypatch.setitem(
+        sys.modules, "aws_msk_iam_sasl_signer", ModuleType("aws_msk_iam_sasl_signer")
+    )
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer.MSKAuthTokenProvider", module)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        (f"{HANDLER}{IAM_LOGIN};", ("us-east-1",)),
+        (f'{IAM_LOGIN} awsProfileName="dev" awsDebugCreds=true;', ("us-east-1", "dev")),
+        (
+            f'{IAM_LOGIN} awsRoleArn="arn:aws:iam::1:role/r" awsRoleSessionName="s";',
+            ("us-east-1", "arn:aws:iam::1:role/r", "s"),
+        ),
+        (
+            (
+                f"sasl.login.callback.handler.class={IAM}.IAMOAuthBearerLoginCallbackHandler\n"
+                "sasl.mechanism=OAUTHBEARER\n"
+                f"sasl.jaas.config={MODULES}.oauthbearer.OAuthBearerLoginModule required;"
+            ),
+            ("us-east-1",),
+        ),
+    ],
+)
+def test_iam_of_msk_is_a_login_with_tokens(
+    signer: list[tuple[object, ...]], text: str, call: tuple[str, ...]
+) -> None:
+    known = settings(text)
+    properties = connection_properties(known, MSK)
+    assert properties.pop("oauth_cb")("") == ("token", 5.0)
+    assert properties == {"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER"}
+    assert kafka_python_settings(known, MSK)["sasl_oauth_token_provider"].token() == "token"
+    assert set(signer) == {call}
+
+
+def test_iam_of_msk_without_the_signer_or_a_region_says_what_to_do(
+    signer: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    with pytest.raises(InputError, match="localhost:9098: the name contains no region"):
+        LiveCluster("localhost:9098", settings(f"{IAM_LOGIN};"))
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer.MSKAuthTokenProvider", None)
+    with pytest.raises(InputError, match=r"pip install aws-msk.*use captures: kassay import"):
+        LiveCluster(MSK, settings(f"{IAM_LOGIN};"))
+    assert signer == []
+
+
+def test_the_handler_of_kafka_is_known_and_another_one_is_an_error() -> None:
+    handler = "sasl.login.callback.handler.class={}.OAuthBearerLoginCallbackHandler"
+    assert settings(handler.format(f"{MODULES}.oauthbearer")) == {}
+    assert "handler.class' is not supported" in error_of("sasl.login.callback.handler.class=x.Own")
