@@ -8,7 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.history.log_messages import LogEvent, read_log
+from kassay.experiments.history.log_messages import LogEvent, LogEventKind, read_log
 from kassay.experiments.history.log_rebalances import LogRebalance, rebalances_of_log
 from kassay.experiments.history.log_summary import GroupLogSummary, time_text
 from kassay.reference.documents.input_files import STDIN, name_of, open_binary, without_gzip
@@ -100,11 +100,21 @@ def summarise_logs(
     summaries: dict[str, GroupLogSummary] = {}
     with ExitStack() as stack:
         streams = [_events(stack.enter_context(open_binary(file)), file) for file in files]
-        for rebalance in rebalances_of_log(_in_order_of_time(streams)):
-            summary = summaries.get(rebalance.group)
-            if summary is None:
-                summary = summaries[rebalance.group] = GroupLogSummary(rebalance.group)
-            summary.add(rebalance)
+
+        def summary_of(group: str) -> GroupLogSummary:
+            if group not in summaries:
+                summaries[group] = GroupLogSummary(group)
+            return summaries[group]
+
+        def without_commits(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+            for event in events:
+                if event.kind is LogEventKind.COMMITTED:
+                    summary_of(event.group).add_commit(event)
+                else:
+                    yield event
+
+        for rebalance in rebalances_of_log(without_commits(_in_order_of_time(streams))):
+            summary_of(rebalance.group).add(rebalance)
             if on_rebalance is not None:
                 on_rebalance(rebalance)
     if not summaries:
@@ -125,7 +135,8 @@ def _events(lines: Iterable[bytes], file: Path) -> Iterator[LogEvent]:
         if event.time is None:
             yield event._replace(time=last)
             continue
-        if last is not None:
+        # Partitions of the offsets topic follow each other in any order.
+        if last is not None and event.kind is not LogEventKind.COMMITTED:
             earlier, later = earlier + (event.time < last), later + (event.time > last)
         first, last = event.time if first is None else first, event.time
         yield event

@@ -8,8 +8,8 @@ The texts are those of the following classes, read in the sources of each minor 
 - Java clients 1.0 to 4.4: ``AbstractCoordinator``, ``ConsumerCoordinator``,
   ``AbstractHeartbeatRequestManager``, ``AbstractMembershipManager`` (3.7 and 3.8:
   ``MembershipManagerImpl``) in ``org.apache.kafka.clients.consumer.internals``;
-- librdkafka 0.11 to 2.9: ``rdkafka_cgrp.c``, with ``debug=cgrp`` or ``debug=all``; session and poll
-  timeouts appear without these.
+- librdkafka 0.11 to 2.16: ``rdkafka_cgrp.c``, with ``debug=cgrp`` or ``debug=all``; without these,
+  session and poll timeouts appear.
 
 The layout of the lines is free: a message is found by its prefix, and the time before it.
 """
@@ -52,6 +52,8 @@ class LogEventKind(StrEnum):
     JOINING = "joining"
     IN_GENERATION = "in generation"  # the client has joined, and waits for the assignment
     SYNCED = "synced"
+    # Records of the offsets topic.
+    COMMITTED = "committed"
 
 
 class LogEvent(NamedTuple):
@@ -125,7 +127,9 @@ _LAYOUT_ENDS = (b" (kafka.", b" (org.apache.kafka.", b" (state.change.logger")
 _CLIENT = re.compile(
     r"(?:instanceId=(?P<instance>.*?), )?clientId=(?P<client>.*?), groupId=(?P<group>.*)$"
 )
-_HANDLE = re.compile(rb"([^\s|\[\]]+#consumer-\d+)(?:\||\])? ?(?:\[thrd:[^\]]*\]:? ?)?")
+_HANDLE = re.compile(
+    rb"([^\s|\[\]]+#consumer-\d+)(?:\||\])? ?(?:\[thrd:[^\]]*\]:? ?)?(?:\S+/(?:\d+|bootstrap): )?"
+)
 
 
 class _Message(NamedTuple):
@@ -159,11 +163,12 @@ def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
     for number, line in enumerate(lines, start=1):
         # The first test decides for most lines. It must be as fast as possible.
         if _BROKER not in line and _JAVA not in line and _NATIVE not in line:
-            if (_TEXT_RECORD in line or _JSON_RECORD in line) and (record := _record_of(line)):
-                text = line.rstrip(b"\r\n")[:MAX_LINE]
-                position: dict[str, Any] = {"file": file, "line": number, "text": text}
+            if _TEXT_RECORD in line or _JSON_RECORD in line:
+                position: dict[str, Any] = {"file": file, "line": number}
                 yield from (
-                    LogEvent(**fields, **position) for fields in _events_of(record, members)
+                    LogEvent(**fields, **position, text=text[:MAX_LINE])
+                    for text in _BETWEEN_RECORDS.split(line.rstrip(b"\r\n"))
+                    for fields in _events_in_record(text, members)
                 )
             continue
         message = _message_of(line[:MAX_LINE])
@@ -193,7 +198,13 @@ class _GroupRecord(NamedTuple):
     time: int | None
 
 
-_TEXT_RECORD, _JSON_RECORD = b"::GroupMetadata(", b'"currentStateTimestamp"'
+_TEXT_RECORD, _JSON_RECORD = b"::", b'{"key":'
+_BETWEEN_RECORDS = re.compile(rb'(?<=\})(?=\{"key":)')
+"""Place between two records in JSON; some releases print no line ends."""
+_COMMIT = re.compile(
+    r"\[(?P<group>.*),[^,]*,\d+\]::(?:OffsetAndMetadata\(.*\bcommitTimestamp=|\[OffsetMetadata.*"
+    r",CommitTime )(?P<time>\d+)"
+)
 _RECORD = re.compile(
     r"GroupMetadata\(groupId=(?P<group>.*?), generation=(?P<number>\d+), protocolType=.*?, "
     r"currentState=\w+, members=Map\((?P<members>.*)\)\)"
@@ -202,24 +213,39 @@ _RECORD_MEMBER = re.compile(r"MemberMetadata\(memberId=(.*?), ")
 _RECORD_ASSIGNOR = re.compile(r"supportedProtocols=List\(([\w.-]+)\)")
 
 
-def _record_of(line: bytes) -> _GroupRecord | None:
-    """Return the record in a line, or None if the line has none, or has an invalid one."""
+def _events_in_record(line: bytes, members: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
+    """Yield the fields of the events in a record of a group or an offset, none for other texts."""
     text = line.decode(errors="replace").strip()
-    match = _RECORD.search(text)
-    if match is not None:
-        assignors = set(_RECORD_ASSIGNOR.findall(match["members"]))
-        assignor = assignors.pop() if len(assignors) == 1 else None
-        members = _RECORD_MEMBER.findall(match["members"])
-        return _GroupRecord(match["group"], int(match["number"]), members, assignor, None)
     try:
-        document = json.loads(text)
-        value = document["value"]["data"]
-        members = [one["memberId"] for one in value["members"]]
-        time = value.get("currentStateTimestamp")
-        number, assignor = int(value["generation"]), value.get("protocol")
-        return _GroupRecord(document["key"]["data"]["group"], number, members, assignor, time)
+        record = _text_record(text) or _json_record(text)
     except (ValueError, TypeError, KeyError, RecursionError):
+        return
+    if isinstance(record, _GroupRecord):
+        yield from _events_of(record, members)
+    else:
+        yield {"kind": LogEventKind.COMMITTED, **record}
+
+
+def _text_record(text: str) -> _GroupRecord | dict[str, Any] | None:
+    commit, match = _COMMIT.search(text), _RECORD.search(text)
+    if commit is not None:
+        return {"group": commit["group"], "time": int(commit["time"])}
+    if match is None:
         return None
+    assignors = set(_RECORD_ASSIGNOR.findall(match["members"]))
+    assignor = assignors.pop() if len(assignors) == 1 else None
+    members = _RECORD_MEMBER.findall(match["members"])
+    return _GroupRecord(match["group"], int(match["number"]), members, assignor, None)
+
+
+def _json_record(text: str) -> _GroupRecord | dict[str, Any]:
+    document = json.loads(text)
+    group, value = document["key"]["data"]["group"], document["value"]["data"]
+    if "commitTimestamp" in value:
+        return {"group": group, "time": int(value["commitTimestamp"])}
+    members = [one["memberId"] for one in value["members"]]
+    time, assignor = value.get("currentStateTimestamp"), value.get("protocol")
+    return _GroupRecord(group, int(value["generation"]), members, assignor, time)
 
 
 def _events_of(record: _GroupRecord, known: dict[str, list[str]]) -> Iterator[dict[str, Any]]:

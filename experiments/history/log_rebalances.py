@@ -102,6 +102,7 @@ class _ClientState:
     assignor: str | None = None
     is_rejoining: bool = False
     is_new: bool = False  # its first message is a request to join
+    is_consumer: bool = False  # of the consumer protocol
     events: list[LogEvent] = field(default_factory=list)
 
 
@@ -337,6 +338,9 @@ class RebalanceLog:
     def _add_of_client(self, event: LogEvent) -> Iterator[LogRebalance]:
         name = event.client or ""
         state = self._clients.setdefault(name, _ClientState())
+        if state.is_consumer and event.kind is LogEventKind.SYNCED and event.protocol == "classic":
+            return  # librdkafka reports the join state before the new epoch
+        state.is_consumer |= event.protocol == "consumer"
         if event.kind is LogEventKind.SYNCED:
             number = event.number if event.number is not None else state.number
             if state.is_rejoining and number is not None:
@@ -363,13 +367,15 @@ class RebalanceLog:
     ) -> Iterator[LogRebalance]:
         """Add a generation of a client whose assignment is due, or never arrives."""
         number, is_consumer = event.number, event.protocol == "consumer"
-        is_new = state.is_rejoining or (is_consumer and number != state.number)
+        # A member of the consumer protocol has a new epoch before or after it reconciles.
+        is_new = number != state.number if is_consumer else state.is_rejoining
         state.number, state.members = number, event.size or None  # only the leader knows the size
         state.assignor = event.assignor or state.assignor
         if is_new and number is not None:
             yield from self._sync(name, state, event, number)
             following = self._clients[name]
-            following.is_rejoining, following.started = not is_consumer, event.time
+            if not is_consumer:
+                following.is_rejoining, following.started = True, event.time
 
     @staticmethod
     def _state_reason(state: _ClientState, event: LogEvent) -> None:
@@ -385,7 +391,8 @@ class RebalanceLog:
         self, name: str, state: _ClientState, event: LogEvent, number: int
     ) -> Iterator[LogRebalance]:
         """Add the end of a client's rebalance to the rebalance of its generation."""
-        self._clients[name] = _ClientState(number=number, stable=number)
+        is_consumer = state.is_consumer
+        self._clients[name] = _ClientState(number=number, stable=number, is_consumer=is_consumer)
         if event.protocol == "consumer" and number == state.stable:
             number = self._epoch_of(state, number)
         one = self._recent.get(number)

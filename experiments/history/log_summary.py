@@ -72,8 +72,41 @@ class Storm(_Rebalances):
         }
 
 
+@dataclass(slots=True)
+class Commits:
+    """Commits of offsets of a group. Times are in ms since 1970; a pause has no commit."""
+
+    first: LogEvent
+    last: LogEvent
+    number: int = 1
+    paused: LogEvent | None = None  # last commit before the longest pause
+    pause_ms: int = 0
+
+    def add(self, event: LogEvent) -> None:
+        """Add a commit. Those of a group are in order of time."""
+        self.number += 1
+        pause = (event.time or 0) - (self.last.time or 0)
+        if pause > self.pause_ms:
+            self.paused, self.pause_ms = self.last, pause
+        if pause >= 0:
+            self.last = event
+
+    def record(self) -> dict[str, Any]:
+        """Return the commits as JSON."""
+        span = max(_HOUR_MS, (self.last.time or 0) - (self.first.time or 0))
+        return {
+            "commits": self.number,
+            "commits_per_hour": round(self.number * _HOUR_MS / span, 2),
+            "from": time_text(self.first.time),
+            "to": time_text(self.last.time),
+            "longest_pause_seconds": round(self.pause_ms / 1000, 3),
+            "pause_from": None if self.paused is None else time_text(self.paused.time),
+            "lines": _line_records([self.paused or self.first]),
+        }
+
+
 class GroupLogSummary:
-    """Summary of the rebalances of a group, which receives them one by one."""
+    """Summary of the rebalances and commits of a group, which receives them one by one."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -94,6 +127,14 @@ class GroupLogSummary:
         self._session_timeout: int | None = None
         self._timed_out = _Rebalances()
         self._has_coordinator = False
+        self._commits: Commits | None = None
+
+    def add_commit(self, event: LogEvent) -> None:
+        """Add the next commit."""
+        if self._commits is None:
+            self._commits = Commits(event, event)
+        else:
+            self._commits.add(event)
 
     def add(self, one: LogRebalance) -> None:
         """Add the next rebalance."""
@@ -128,6 +169,10 @@ class GroupLogSummary:
         storm.causes[one.cause] += 1
         storm.ended = max(storm.ended, ended)
 
+    @property
+    def _protocol(self) -> Protocol | None:
+        return next((one for one, _ in self._protocols.most_common(1)), None)
+
     def _end_storm(self) -> None:
         storm, self._storm = self._storm, None
         if storm is not None and storm.rebalances >= STORM_SIZE:
@@ -147,7 +192,7 @@ class GroupLogSummary:
         seconds = None if self._first is None or self._last is None else self._last - self._first
         return {
             "id": self._group,
-            "protocol": str(self._protocols.most_common(1)[0][0]),
+            "protocol": None if self._protocol is None else str(self._protocol),
             "from": time_text(self._first),
             "to": time_text(self._last),
             "members": self._members,
@@ -175,12 +220,13 @@ class GroupLogSummary:
             ],
             "changes": list(self._changes()),
             "hours": [{"from": time_text(n * _HOUR_MS), "rebalances": count} for n, count in hours],
+            "commits": None if self._commits is None else self._commits.record(),
         }
 
     # ---- Changes that help ----------------------------------------------------
 
     def _changes(self) -> Iterator[dict[str, Any]]:
-        is_consumer = self._protocols.most_common(1)[0][0] is Protocol.CONSUMER
+        is_consumer = self._protocol is Protocol.CONSUMER
         counts = dict(self._causes)
         counts[Cause.POLL_TIMEOUT] = max(
             counts.get(Cause.POLL_TIMEOUT, self._timed_out),

@@ -207,7 +207,15 @@ def _row(record: dict[str, Any]) -> dict[str, object]:
 def _sentences(record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of text about a group."""
     span = "" if record["from"] is None else f", {_time(record['from'])} to {_time(record['to'])}"
-    yield f"{record['id']} ({record['protocol']} protocol){span}"
+    protocol = "" if record["protocol"] is None else f" ({record['protocol']} protocol)"
+    yield f"{record['id']}{protocol}{span}"
+    if (commits := record["commits"]) is not None:
+        yield (
+            f"  Commits: {commits['commits']:,} from {_time(commits['from'])} to "
+            f"{_time(commits['to'])}, {commits['commits_per_hour']} per hour; longest pause "
+            f"{commits['longest_pause_seconds']} s"
+            + ("" if commits["pause_from"] is None else f" from {_time(commits['pause_from'])}")
+        )
     storms = record["longest_storms"]
     for storm in storms[:_SHOWN_STORMS]:
         member = "" if storm["member"] is None else f", most often by {storm['member']}"

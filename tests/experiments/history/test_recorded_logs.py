@@ -83,6 +83,51 @@ def test_the_log_of_librdkafka_has_the_generations_of_the_broker() -> None:
     assert native[5].left == ["n1#consumer-3"]
 
 
+def test_the_log_of_librdkafka_has_the_epochs_of_the_consumer_protocol() -> None:
+    found = history(LOGS / "librdkafka-consumer.log")["native848"]
+    events = {2: "join n0", 3: "join n1", 4: "join n2", 5: "leave n1", 6: "leave n2"}
+    events |= {7: "join n3", 9: "poll timeout n3", 10: "leave n0"}  # 8 has no member that noticed
+    shown = {
+        number: f"{one.cause} {(one.member or '').partition('#')[0]}"
+        for number, one in found.items()
+    }
+    assert shown == events
+    assert all(str(one.protocol) == "consumer" for one in found.values())
+    assert max(one.not_stable_ms for one in found.values() if one.number != 2) < 1_100
+
+
+def test_records_of_the_console_consumer_without_line_ends_are_read() -> None:
+    generations = history(LOGS / "groups-3.9.log")["shop"]
+    assert {number: one.members for number, one in generations.items()} == {
+        0: 0, 1: 1, 2: 2, 3: 1, 4: 0
+    }  # fmt: skip
+    [record] = summarise_logs([LOGS / "offsets-3.9.log"])
+    assert (record["id"], record["protocol"], record["rebalances"]) == ("shop", None, 0)
+    commits = record["commits"]
+    assert (commits["commits"], commits["longest_pause_seconds"]) == (14, 1.979)
+    assert commits["from"] == "2026-11-29T21:58:44.703"
+    [both] = summarise_logs([LOGS / f"{name}-3.9.log" for name in ("groups", "offsets")])
+    assert both["commits"] == commits
+    assert both["rebalances"] == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[a,b,orders,0]::OffsetAndMetadata(offset=5, metadata=, commitTimestamp={})",
+        "[a,b,orders,0]::[OffsetMetadata[5,NO_METADATA],CommitTime {},ExpirationTime 1]",
+    ],
+)
+def test_commits_of_older_releases_are_read(text: str, tmp_path: Path) -> None:
+    times = (1714564800250, 1714564860250, 1714564920750)
+    file = tmp_path / "offsets.txt"
+    file.write_text("".join(f"{text.format(time)}\n[a,b,orders,1]::NULL\n" for time in times))
+    [record] = summarise_logs([file])
+    assert record["id"] == "a,b"
+    assert record["commits"]["longest_pause_seconds"] == 60.5
+    assert record["commits"]["pause_from"] == "2024-05-01T12:01:00.250"
+
+
 def test_all_logs_together_have_the_rebalances_of_the_broker() -> None:
     broker, together = history(BROKER), history(CLIENTS, NATIVE, BROKER)
     for group, found in broker.items():
