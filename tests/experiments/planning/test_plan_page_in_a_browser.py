@@ -1,9 +1,11 @@
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from examples.write_shop_cluster import SHOP_CLUSTER
 from kassay import Imbalance, Movement
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.notebook_helpers import load_captures
@@ -14,7 +16,6 @@ from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.objective import HostImbalance
 from tests.experiments.report.accessibility import SCREENS, faults_of_page
 from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser
-from tests.experiments.sources.shop_cluster import SHOP_CLUSTER
 from tests.log_normal_groups import log_normal_group
 
 pytestmark = BROWSER_MARKS
@@ -44,17 +45,7 @@ def test_the_loads_can_be_sorted(browser):
     assert planned == sorted(planned, reverse=True)
 
 
-CHOOSE = """
-const slider = document.querySelector('.choice input');
-slider.value = arguments[0];
-slider.dispatchEvent(new Event('input'));
-return {
-  text: document.querySelector('.choice output').textContent,
-  loads: [...document.querySelectorAll('table.loads tbody tr')]
-    .map(row => Number(row.cells[2].textContent)),
-  later: document.querySelectorAll('table.moves tr.later').length,
-};
-"""
+CHOOSE = (Path(__file__).parent / "choose_moves.js").read_text(encoding="utf-8")
 
 
 def test_the_slider_shows_the_loads_after_the_first_moves(browser, page, tmp_path):
@@ -93,19 +84,8 @@ def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_
     assert faults_of_page(browser, tmp_path, width=width, scheme=scheme) == []
 
 
-CLIPPED_BARS = """
-const region = document.querySelector('table.loads').closest('.scroll').getBoundingClientRect();
-return [...document.querySelectorAll('table.loads .bars i')]
-  .filter(bar => bar.getBoundingClientRect().right > region.right + 1).length;
-"""
-SPLIT_NAMES = """
-return [...document.querySelectorAll('table.loads tbody th, table .name')]
-  .filter(name => name.firstChild && (() => {
-    const text = document.createRange();
-    text.selectNodeContents(name.firstChild);
-    return text.getClientRects().length > 1;
-  })()).length;
-"""
+CLIPPED_BARS = (Path(__file__).parent / "clipped_bars.js").read_text(encoding="utf-8")
+SPLIT_NAMES = (Path(__file__).parent / "split_names.js").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [1280, 390])

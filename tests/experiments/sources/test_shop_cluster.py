@@ -1,4 +1,4 @@
-from tests.experiments.sources.shop_cluster import DEPLOYMENTS, SHOP_CLUSTER, TOPICS, write_captures
+from examples.write_shop_cluster import DEPLOYMENTS, SHOP_CLUSTER, TOPICS, write_captures
 
 
 def test_the_example_is_the_output_of_its_script(tmp_path):

@@ -1,6 +1,6 @@
 """Write ``examples/shop-cluster``: captures of an invented cluster of an online shop.
 
-``python -m tests.experiments.sources.shop_cluster [DIRECTORY]`` writes the output that Kafka's
+``python -m examples.write_shop_cluster [DIRECTORY]`` writes the output that Kafka's
 command-line tools would print for six groups with 40 members on 18 pods. The assignors of the ports
 assign the partitions. The lag follows from the traffic and from the throughput of a member.
 """
@@ -13,11 +13,10 @@ from random import Random
 
 from kassay import Assignment, Group, Member, Topic
 from kassay.reference.assignors import assign
-from tests.conftest import ROOT
 from tests.experiments.sources import layouts
 from tests.experiments.sources.layouts import MemberLine, OffsetLine, StateLine
 
-SHOP_CLUSTER = ROOT / "examples" / "shop-cluster"
+SHOP_CLUSTER = Path(__file__).with_name("shop-cluster")
 TOPICS = {
     "orders.created": 32,
     "orders.paid": 32,
@@ -85,7 +84,7 @@ DEPLOYMENTS = (
 
 def write_captures(directory: Path) -> None:
     """Write the four captures of the cluster."""
-    random = Random(2026)
+    random = Random(2026)  # noqa: S311
     rates = {
         (topic, number): MEAN_RATE * random.uniform(0.8, 1.2)
         for topic, count in TOPICS.items()
