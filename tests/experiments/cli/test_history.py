@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.stored_cases import stored_cases
+
 ROOT = Path(__file__).parents[3]
 SERVER_LOG = ROOT / "examples" / "history" / "server.log"
 
@@ -51,18 +53,7 @@ def test_standard_input_can_be_compressed():
     assert json.loads(done.stdout)["causes"][0]["lines"][0]["file"] == "standard input"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("missing.log",), "missing.log: no such file or directory"),
-        (("describe.txt",), "neither a message about a rebalance"),
-        (("dump.txt",), "records of __consumer_offsets require --output"),
-        (("server.log", "dump.txt"), "separate commands"),
-        (("server.log", "-o", "hdfs://a/b"), "must be a local directory"),
-        (("server.log", "--metadata", "describe.txt"), "--metadata applies to records"),
-        (("cut.log.gz",), "cut.log.gz: the gzip file is truncated"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), stored_cases("invalid_histories"))
 def test_wrong_inputs_are_errors(kassay, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     Path("server.log").write_bytes(SERVER_LOG.read_bytes())

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.stored_cases import stored_cases
+
 ORDERS = {
     "id": "orders",
     "topics": {"t": 6},
@@ -64,18 +66,7 @@ def test_speeds_are_integers_or_measured_rates_of_members_or_hosts(
     assert speeds == [50, 50, 100]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--hosts", "(pod"), "is not a regular expression"),
-        (("--hosts", "(pod)-(.)"), "must have one part in parentheses, got 2"),
-        (("--hosts", "(node-.)"), "matches no host in 'pod-a-1'"),
-        (("--hosts", "none.json"), "none.json"),
-        (("--speeds", "rate"), "speeds can be measured only in a running cluster"),
-        (("--level", "hosts=many"), "or an absolute value such as +3, got 'many'"),
-        (("--level", "colocation"), "--level colocation requires --colocate"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), stored_cases("unclear_host_options"))
 def test_an_unclear_option_is_one_message(kassay, write_groups, options, message):
     done = kassay("solve", write_groups(ORDERS), *options)
     assert done.code == 2

@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+from tests.stored_cases import stored_cases
+
 OFFSETS = """
 GROUP TOPIC     PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG   CONSUMER-ID HOST      CLIENT-ID
 {group} orders    0          4               9               5     c1          /10.0.0.1 app
@@ -55,24 +57,7 @@ def test_captures_taken_at_different_times_are_an_error(run, write):
     assert "orders-0 has owner 'c3' here but 'c1' in another capture" in line["error"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere.txt"], "no such file"),
-        (["empty"], "the directory contains no captures"),
-        (["prose.txt"], "prose.txt:1: the text contains no table and no notice"),
-        (["latin.txt"], "latin.txt:2: the file must be text in UTF-8, got byte 0xe9"),
-        (["huge.txt"], "orders-2000000000: partition numbers from 1000000 on require --metadata"),
-        (["good.txt", "--weights", "lag"], "no lag is shown for orders-1"),
-        (["good.txt", "--metadata", "few.txt"], "orders-1 is in a capture, but the metadata has 1"),
-        (
-            ["good.txt", "--subscriptions", "s.json"],
-            "the file of --subscriptions has no entry for member 'c2'",
-        ),
-        (["good.txt", "--subscriptions", "bad.json"], "bad.json: group: expected an object, got 3"),
-        (["good.txt", "--metadata", "prose.txt"], "contains no partition counts of topics"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), stored_cases("invalid_imports"))
 def test_bad_input_gives_one_error_line_and_exit_code_2(run, write, tmp_path, arguments, message):
     (tmp_path / "empty").mkdir()
     write("good.txt", offsets())
@@ -162,6 +147,7 @@ def test_an_option_chooses_one_of_two_snapshots(run, write):
     write("two.txt", offsets() + offsets().replace("c1 ", "c9 "))
     code, lines, _ = run("two.txt")
     assert code == 2
+    assert "two.txt:7: a second offsets table of group 'group'" in lines[0]["error"]
     assert "choose one with --snapshot first or --snapshot last" in lines[0]["error"]
     for snapshot, member in (("first", "c1"), ("last", "c9")):
         code, lines, _ = run("two.txt", "--snapshot", snapshot)

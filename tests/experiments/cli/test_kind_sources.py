@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.conftest import ROOT
+from tests.stored_cases import stored_cases
 
 EXAMPLES = ROOT / "examples" / "kinds"
 
@@ -76,31 +77,7 @@ def test_a_connect_cluster_has_the_tasks_of_the_rest_answer(kassay):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "GROUP TOPIC PARTITION START-OFFSET LAG\ng t 0 - -\n",
-            "a table of offsets has no members; add the option --members",
-        ),
-        (
-            "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS MEMBER-EPOCH ASSIGNMENT\ng m h c 2 5 t:0",
-            "member 'm' has 2 partitions but lists 1",
-        ),
-        (
-            "GROUP MEMBER PROCESS CLIENT-ID ASSIGNMENTS\ng m p c ACTIVE: 0:[0,\n",
-            "the assignment is cut or has an unknown form",
-        ),
-        (
-            "GROUP MEMBER PROCESS CLIENT-ID ASSIGNMENTS\ng m p\n",
-            "the line is not a complete row of the streams members table",
-        ),
-        ('{"a": {"status": {"connector": {}, "tasks": []}}}', "missing key 'state'"),
-        ('{"a": {"status": {"tasks": []}}}', "missing key 'connector'"),
-        ('{"kind": "share", "topics": {"t": -1}, "members": []}', "from 0 to"),
-        ('{"kind": [], "topics": {}, "members": []}', "kind: expected a string, got []"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), stored_cases("damaged_kind_sources"))
 def test_damaged_input_is_one_error(kassay, tmp_path, text, message):
     file = tmp_path / "input.txt"
     file.write_text(text)

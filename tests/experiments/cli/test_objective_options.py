@@ -1,5 +1,7 @@
 import pytest
 
+from tests.stored_cases import stored_cases
+
 AMBIGUOUS = {
     "id": "g",
     "topics": {"orders": 3, "orders-1": 2},
@@ -20,17 +22,7 @@ def test_a_partition_of_a_topic_with_a_dash_can_be_forbidden(kassay, write_group
     assert ["orders-1", 0] in done.record["assignment"]["a"]
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("--forbid", "orders-1=b", "for the topic, forbid each of its partitions"),
-        ("--pin", "orders=b", "--pin must be TOPIC-N=MEMBER, got 'orders=b'"),
-        ("--pin", "orders-1", "--pin must be TOPIC-N=MEMBER, got 'orders-1'"),
-        ("--pin", "orders-7=b", "topic 'orders' has no partition 7"),
-        ("--forbid", "payments=b", "--forbid: group 'g' has no topic 'payments'"),
-        ("--forbid", "orders=c", "'c'"),
-    ],
-)
+@pytest.mark.parametrize(("option", "value", "message"), stored_cases("unclear_placements"))
 def test_an_unclear_placement_is_an_error(kassay, write_groups, option, value, message):
     done = kassay("solve", write_groups(AMBIGUOUS), option, value)
     assert done.code == 2

@@ -18,26 +18,16 @@ run = fixture_to_run("scale", GROUP)
 
 def test_each_step_has_the_optimum_the_own_assignor_and_the_best_one(run):
     record = run("--assignor", "range", "--from", 3, "--to", 4).record
-    assert record == {
-        "id": "Shop.Orders",
-        "current": 3,
-        "assignor": "range",
-        "steps": [
-            {
-                "members": 3,
-                "optimum": {"value": 3, "bound": 3},
-                "assignor": 3,
-                "best": {"name": "range", "load": 3},
-            },
-            {
-                "members": 4,
-                "optimum": {"value": 2, "bound": 2},
-                "assignor": 3,
-                "best": {"name": "roundrobin", "load": 2},
-            },
-        ],
-        "needed": None,
-    }
+    assert record.pop("steps") == [
+        {
+            "members": members,
+            "optimum": {"value": least, "bound": least},
+            "assignor": 3,
+            "best": {"name": best, "load": least},
+        }
+        for members, least, best in ((3, 3, "range"), (4, 2, "roundrobin"))
+    ]
+    assert record == {"id": "Shop.Orders", "current": 3, "assignor": "range", "needed": None}
 
 
 def test_the_members_for_a_load_are_found_in_three_ways(run):

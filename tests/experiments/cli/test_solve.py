@@ -4,6 +4,7 @@ import pytest
 
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 from tests.experiments.cli.test_help import modules_after
+from tests.stored_cases import stored_cases
 
 
 @pytest.fixture
@@ -63,17 +64,7 @@ def test_an_infeasible_group_exits_with_1_and_names_the_conflict(run):
     assert record["conflict"] == ["every member has at most 1 partition"]
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (("--imbalance", "leximax", "--tolerance", "0.1"), "tolerance is not supported"),
-        (("--colocate", "t,u"), "no topic 'u'"),
-        (("--max-moves", "-1"), "--max-moves"),
-        (("--level", "speed"), "unknown level 'speed'"),
-        (("--imbalance", "speed"), "--imbalance"),
-        (("--workers", "0"), "--workers"),
-    ],
-)
+@pytest.mark.parametrize(("options", "reason"), stored_cases("invalid_solve_options"))
 def test_invalid_options_are_an_error(run, options, reason):
     done = run(LOPSIDED_GROUP, *options)
     assert done.code == 2

@@ -9,6 +9,7 @@ import pytest
 from kassay.experiments.cli.commands import study
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.output_reader import load_summary, read_manifest
+from tests.stored_cases import stored_cases
 
 GOOD = '{"id": "mine", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
@@ -68,19 +69,7 @@ def run_process(*arguments):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--master", "nowhere"], "nowhere"),
-        (["--family", "mixed-jion"], "mixed-jion"),
-        (["--assignor", "stikcy"], "stikcy"),
-        (["--cases", "-1"], "--cases"),
-        (["--groups", "no-such-file"], "no-such-file"),
-        (["--cases", "0", "--family", "mixed-join"], "there is no group to study"),
-        (["--output", "s4://bucket/study"], "unknown scheme 's4'"),
-        (["--output", "/proc/study"], "/proc/study"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), stored_cases("invalid_studies"))
 def test_invalid_studies_fail_before_spark_starts(kassay, tmp_path, monkeypatch, options, message):
     monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", None)
     done = kassay("study", "--output", tmp_path / "out", *options)

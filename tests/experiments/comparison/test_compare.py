@@ -1,16 +1,15 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay import Assignment, Group, Member, Topic, movement, violations
+from kassay import Assignment, movement, violations
 from kassay.experiments.comparison.compare import CaseLimits, compare, keep_owners, solve_optimum
 from kassay.experiments.comparison.comparison_result import ComparedValue
 from kassay.experiments.implementations.runner import Ending, StableResult
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.assignors import assign
 from tests import brute_force
+from tests.notation import changed, even_group
 from tests.strategies import groups, valid_assignments
 
 
@@ -18,43 +17,29 @@ def stable(assignment: Assignment) -> StableResult:
     return StableResult(ending=Ending.OK, assignment=assignment, rounds=1)
 
 
-def three_members() -> Group:
-    owned = [[("t", 0), ("t", 1), ("t", 2)], [("t", 3), ("t", 4), ("t", 5)], []]
-    return Group(
-        id="three",
-        topics=(Topic(name="t", partitions=6),),
-        members=tuple(
-            Member(id=f"c{i}", subscription=("t",), owned=owned[i], generation=1) for i in range(3)
-        ),
-    )
+THREE_MEMBERS = even_group([1] * 6, 3, [0, 0, 0, 1, 1, 1])
 
 
 def test_with_weights_only_the_makespan_has_an_optimum():
-    group = Group(
-        topics=(Topic(name="t", partitions=3, weights=(5, 4, 1)),),
-        members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
-    )
-    result = compare(group, "any", result=stable(Assignment({"a": [("t", n) for n in range(3)]})))
+    group = even_group((5, 4, 1), 2)
+    result = compare(group, "any", result=stable(Assignment({"c0": [("t", n) for n in range(3)]})))
     assert result.measure == "makespan"
-    assert (
-        result.imbalance["makespan"].value,
-        result.imbalance["makespan"].optimum,
-        result.imbalance["makespan"].gap,
-    ) == (10, 5, 5)
+    makespan = result.imbalance["makespan"]
+    assert (makespan.value, makespan.optimum, makespan.gap) == (10, 5, 5)
     assert result.imbalance["sum_of_squares"] == ComparedValue(100)
     assert result.imbalance["sum_of_squares"].gap is None
 
 
 def test_capacities_are_ignored():
-    group = three_members()
-    limited = replace(group, members=tuple(replace(m, capacity=0) for m in group.members))
-    assert solve_optimum(limited).imbalance.value == solve_optimum(group).imbalance.value == 12
+    limited = changed(THREE_MEMBERS, **{f"c{at}": {"capacity": 0} for at in range(3)})
+    for group in (limited, THREE_MEMBERS):
+        assert solve_optimum(group).imbalance.value == 12
 
 
 @pytest.mark.parametrize("ending", [Ending.NONTERMINATING, Ending.FAILED, Ending.INVALID])
 def test_without_an_assignment_only_the_optimum_is_known(ending):
     no_assignment = StableResult(ending=ending, assignment=None, rounds=1, detail="why")
-    result = compare(three_members(), "any", result=no_assignment)
+    result = compare(THREE_MEMBERS, "any", result=no_assignment)
     assert (result.ending, result.detail) == (str(ending), "why")
     assert (result.imbalance["sum_of_squares"].optimum, result.movement.optimum) == (12, 2)
     assert result.least_imbalance is None
@@ -67,7 +52,7 @@ def test_necessary_moves_of_groups_above_the_size_limit_are_unknown():
         {"c0": [("t", 3), ("t", 1), ("t", 2)], "c1": [("t", 0), ("t", 4)], "c2": [("t", 5)]}
     )
     limits = CaseLimits(within_partitions=5)
-    result = compare(three_members(), "any", result=stable(uneven), limits=limits)
+    result = compare(THREE_MEMBERS, "any", result=stable(uneven), limits=limits)
     assert (result.movement_within, result.unnecessary_moves) == (None, None)
     assert result.movement.value == 3
 

@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from kassay import Assignment, Group, Member, Topic
+from kassay import Assignment
 from kassay.experiments.comparison import library_agreement
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.comparison.library_agreement import (
@@ -20,12 +20,10 @@ from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.library_catalogue import libraries
 from kassay.experiments.implementations.runner import Ending, StableResult, close_processes
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from tests.notation import group
 
 GROUPS = [NAMED_GROUPS[name].group for name in "ABC"]
-PAIR = Group(
-    topics=(Topic(name="t", partitions=2),),
-    members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
-)
+PAIR = group("t:2", a="t", b="t")
 _DRIVER = """
 import json, random, sys
 print("ready", flush=True)

@@ -13,6 +13,7 @@ from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import compare_answer, compare_assignor
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.solver.limits import SearchLimits
+from tests.stored_cases import stored_cases
 from tests.tiers import short_and_long
 
 Table = dict[str, Any]
@@ -22,71 +23,7 @@ def _share(topics: Table, **members: Table) -> Table:
     return {"topics": topics, "members": [{"id": id, **fields} for id, fields in members.items()]}
 
 
-def _streams(standbys: int, tasks: int, *active: list[int]) -> Table:
-    """Return an application with two threads per process and the standbys on the next process."""
-    ids = [f"00000000-0000-0000-0000-00000000000{number}" for number in range(len(active))]
-    processes = [
-        {"id": id, "threads": 2, "active": [f"0_{task}" for task in mine]}
-        for id, mine in zip(ids, active, strict=True)
-    ]
-    if standbys:
-        for one, other in ((0, 1), (1, 0)):
-            processes[one]["standby"] = processes[other]["active"]
-            processes[one]["lags"] = dict.fromkeys(processes[other]["active"], 0)
-    ends = [50_000] * tasks
-    return {
-        "config": {"num_standby_replicas": standbys},
-        "subtopologies": {"0": {"partitions": tasks, "stateful": True, "end_offsets": ends}},
-        "processes": processes,
-    }
-
-
-def _connect(connectors: Table, *workers: list[str], **last: object) -> Table:
-    steps: list[Table] = [{"workers": names, "connectors": connectors} for names in workers]
-    for step in steps[1:]:
-        step["wait_ms"] = 600_000
-    steps[-1] |= last
-    return {"scheduled_rebalance_max_delay_ms": 300_000, "steps": steps}
-
-
-_RESTART = _connect({"a": 4}, ["w0", "w1"], ["w0"], ["w0", "w2"], wait_ms=30_000)
-_RESTART["steps"][1]["until_stable"] = False
-
-PORTS: dict[str, tuple[str, Table, str, int, int]] = {
-    "a": (
-        "share",
-        _share({"t0": 2}, m1={"topics": ["t0"]}, m2={"topics": ["t0"]}, m3={"topics": ["t0"]}),
-        "slots",
-        *(4, 3),
-    ),
-    "b": (
-        "share",
-        _share({"t0": 2, "t1": 2}, a={"topics": ["t0"]}, b={"topics": ["t0", "t1"]}),
-        "sum_of_squares",
-        *(10, 8),
-    ),
-    "g": ("streams-high-availability", _streams(0, 4, [0, 2], [], [1, 3]), "state_moves", 3, 1),
-    "h": ("streams-high-availability", _streams(0, 4, [0, 3], [1]), "state_moves", 1, 0),
-    "i": (
-        "streams-high-availability",
-        _streams(1, 6, [0, 2, 4], [1, 3, 5], []),
-        "process_moves",
-        *(4, 2),
-    ),
-    "j": (
-        "connect-incremental",
-        _connect({"a": 4, "b": 4}, ["w0"], ["w0", "w1"]),
-        "task_topic_spread",
-        *(32, 16),
-    ),
-    "k": ("connect-incremental", _RESTART, "task_stopped_ms", 600_000, 0),
-    "l": (
-        "connect-incremental",
-        _connect({"a": 12, "b": 12}, ["w0"], ["w0", "w1"], ["w0", "w1", "w2"]),
-        "task_topic_spread",
-        *(160, 96),
-    ),
-}
+PORTS: dict[str, tuple[str, Table, str, int, int]] = stored_cases("counterexamples_of_ports")
 """Assignor, document, measure, value and minimum in the last compared state."""
 
 
@@ -116,35 +53,7 @@ def test_a_topic_without_subscribers_stays_assigned() -> None:
     assert compared.invalid == ("member 'm0' is assigned topic 't3', but does not subscribe to it",)
 
 
-STICKY: dict[str, tuple[Table, Table, str, int, int]] = {
-    "d": (
-        {
-            "a": {"process": "p0", "active": {"0": [0, 1, 2]}},
-            "b": {"process": "p1", "active": {"1": [0, 1, 2]}},
-        },
-        {"a": {"0": [0, 1, 2]}, "b": {"1": [0, 1, 2]}},
-        "stateful_spread",
-        *(3, 1),
-    ),
-    "e": (
-        {"a": {"process": "p0", "offsets": {"0": {"0": 1000, "1": 1000}}}, "b": {"process": "p0"}},
-        {"a": {"0": [0, 1]}, "b": {"1": [0, 1]}},
-        "stateful_sum_of_squares",
-        *(4, 2),
-    ),
-    "f": (
-        {
-            "a": {"process": "p0", "active": {"0": [0, 1]}},
-            "b": {"process": "p0", "active": {"1": [0]}},
-            "c": {"process": "p0", "active": {"1": [1]}},
-            "d": {"process": "p2"},
-            "e": {"process": "p2"},
-        },
-        {"a": {"0": [0]}, "b": {"1": [0]}, "c": {"1": [1]}, "d": {"0": [1]}, "e": {}},
-        "state_moves",
-        *(1, 0),
-    ),
-}
+STICKY: dict[str, tuple[Table, Table, str, int, int]] = stored_cases("counterexamples_of_sticky")
 """Members, the active tasks that kafka-broker@4.4.0:streams-sticky returns, and the measure."""
 
 
@@ -190,8 +99,10 @@ def test_a_sequence_of_connect_counts_with_its_worst_step() -> None:
 
 @pytest.mark.parametrize(("excess", "tasks"), [(1, 3), (4, 4)])
 def test_shrinking_keeps_the_excess(excess: int, tasks: int) -> None:
-    content = _connect({"a": 2, "b": 2}, ["w0"], ["w0", "w1"])
-    document = parse_kind_document({"kind": "connect", **content}, kind=Kind.CONNECT)
+    connectors = {"a": 2, "b": 2}
+    steps: list[Table] = [{"workers": ["w0"], "connectors": connectors}]
+    steps += [{"workers": ["w0", "w1"], "connectors": connectors, "wait_ms": 600_000}]
+    document = parse_kind_document({"kind": "connect", "steps": steps}, kind=Kind.CONNECT)
     assignor, measure = "connect-incremental", "task_topic_spread"
     search = DocumentHunt(assignor, measure, SearchLimits(), excess=excess, attempts=8)
     (found,) = search.search([document])

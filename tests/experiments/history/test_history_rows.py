@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from kassay import Group, Member, Topic
+from kassay import Group
 from kassay.experiments.history import rebalances
 from kassay.experiments.history.rebalances import hindsight_rows
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import rejoin
 from kassay.solver.limits import SearchLimits
+from tests.notation import group as small_group
+from tests.notation import with_instance_ids
 
 
 def group(*members: str, static: int = 0) -> Group:
-    return Group(
-        id="g/1",
-        topics=(Topic(name="t", partitions=6),),
-        members=tuple(
-            Member(
-                id=f"{name}-{static}" if static else name,
-                subscription=("t",),
-                instance_id=name if static else None,
-            )
-            for name in members
-        ),
-    )
+    found = small_group("t:6", **{f"{one}_{static}" if static else one: "t" for one in members})
+    ids = {f"{one}-{static}": one for one in members} if static else {}
+    return replace(with_instance_ids(found, **ids), id="g/1")
 
 
 def recorded(groups, assignor, *, unknown=()):

@@ -12,6 +12,7 @@ from kassay.experiments.history.group_records import from_row, read_dump
 from kassay.experiments.history.rebalances import generation_rows
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.group_messages import StickyUserData
+from tests.stored_cases import stored_cases
 
 HEAD = "| offset: {offset} CreateTime: {time} keySize: 9 valueSize: 70 sequence: -1 headerKeys: []"
 
@@ -21,22 +22,7 @@ def line(key: object, payload: object, *, offset: int = 5, time: int = 60) -> st
     return f"{HEAD.format(offset=offset, time=time)} key: {shown[0]} payload: {shown[1]}"
 
 
-MEMBER = {
-    "memberId": "m",
-    "groupInstanceId": None,
-    "clientId": "c",
-    "clientHost": "/h",
-    "rebalanceTimeout": 1,
-    "sessionTimeout": 2,
-    "subscription": {
-        "topics": ["t"],
-        "userData": None,
-        "ownedPartitions": [{"topic": "t", "partitions": [0]}],
-        "generationId": 3,
-        "rackId": "r",
-    },
-    "assignment": {"assignedPartitions": [{"topic": "t", "partitions": [0, 2]}], "userData": None},
-}
+MEMBER = stored_cases("dumped_member")
 GROUP = {
     "protocolType": "consumer",
     "generation": 4,

@@ -17,6 +17,7 @@ from kassay.experiments.history.log_messages import LogEvent, read_log
 from kassay.experiments.history.log_rebalances import LogRebalance, rebalances_of_log
 from kassay.reference.model.errors import InputError
 from tests.conftest import ROOT
+from tests.stored_cases import stored_cases
 
 C1 = "billing-1-4b0be0d1-3f67-4ac5-9d6b-7b1a6a6a2a01"
 C2 = "billing-2-9c1fe0d1-3f67-4ac5-9d6b-7b1a6a6a2a02"
@@ -65,42 +66,12 @@ def test_messages_of_each_release_are_read(message: dict[str, Any]) -> None:
         assert found.group == "orders"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[GroupCoordinator 1]: Starting up.",
-        "[GroupCoordinator 1]: Elected as the group coordinator for partition 3 in epoch 7",
-        "[GroupCoordinator 1]: The following groups were deleted: orders.",
-        "[Consumer clientId=c, groupId=orders] Resetting offset for partition orders-1",
-        "[Consumer clientId=c, groupId=orders",
-        "[GroupMetadataManager brokerId=1] Finished loading offsets",
-        "A text about Stabilized group s",
-        "%7|1714564800.1|FETCH|n#consumer-1| [thrd:b:9092/1]: Fetch topic orders [1] at offset 5",
-        '{"message": "[GroupCoordinator 1]: Starting up."}',
-        "{",
-    ],
-)
+@pytest.mark.parametrize("line", stored_cases("other_log_lines"))
 def test_other_lines_are_skipped(line: str) -> None:
     assert list(read_log([line.encode()], file="a.log")) == []
 
 
-@pytest.mark.parametrize(
-    ("layout", "time"),
-    [
-        ("[2024-05-01 12:00:00,250] INFO {}", 1714564800250),
-        ("2024-05-01T12:00:00.250Z INFO {}", 1714564800250),
-        ("2024-05-01T14:00:00.250123+02:00 INFO {}", 1714564800250),
-        ("2024-05-01 06:30:00,25 -0530 INFO {}", 1714564800250),
-        ("2024/05/01 12:00:00 {}", 1714564800000),
-        ("kafka-1  | [2024-05-01 12:00:00,250] INFO {}", 1714564800250),
-        ('{{"log":"[2024-05-01 12:00:00,250] INFO {}\\n","stream":"stdout"}}', 1714564800250),
-        ('{{"message":"{}","@timestamp":"2024-05-01T12:00:00.250Z"}}', 1714564800250),
-        ('{{"timeMillis":1714564800250,"message":"{}"}}', 1714564800250),
-        ("12:00:00.250 [main] INFO {}", 43200250),
-        ("INFO {}", None),
-        ("[2024-99-01 12:00:00,250] INFO {}", None),
-    ],
-)
+@pytest.mark.parametrize(("layout", "time"), stored_cases("layouts_of_log_times"))
 def test_times_are_read_in_all_layouts(layout: str, time: int | None) -> None:
     text = "[GroupCoordinator 1]: Stabilized group orders generation 5 with 2 members"
     [found] = read_log([layout.format(text).encode()], file="a.log")

@@ -15,6 +15,7 @@ from kassay.experiments.implementations.runner import (
     run_until_stable,
 )
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from tests.stored_cases import stored_cases
 
 GROUP = NAMED_GROUPS["A"].group
 GOOD = '{"c0": [["t1", 0]], "c1": [["t1", 1]], "c2": [["t0", 0]]}'
@@ -49,27 +50,7 @@ def test_a_port_gives_the_same_result_as_a_user_defined_assignor(group, assignor
     assert external.detail == internal.detail
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("    print('no idea', flush=True)", "the answer is not JSON: 'no idea'"),
-        ("    print('[1]', flush=True)", "answer: expected"),
-        ('    print(\'{"c0": [["t0"]]}\', flush=True)', "answer['c0']"),
-        ('    print(\'{"c0": [["t0", 99999999999999]]}\', flush=True)', "answer"),
-        ("    print('[' * 100000, flush=True)", "the answer is not JSON"),
-        (
-            "    print(GOOD + chr(10) + GOOD, flush=True)",
-            "the process wrote more than one line for one group",
-        ),
-        ('    print(\'{"error": "too hard"}\', flush=True)', "too hard"),
-        (
-            "    sys.exit('out of ideas')",
-            "the process ended without writing an assignment (exit code 1): out of ideas",
-        ),
-        ("    os.abort()", "the process ended without writing an assignment (signal SIGABRT)"),
-        ("    os.close(1); time.sleep(60)", "the process ended without writing an assignment"),
-    ],
-)
+@pytest.mark.parametrize(("body", "expected"), stored_cases("invalid_assignor_output"))
 def test_invalid_output_and_crashes_fail_with_a_description(tmp_path, body, expected):
     result = run_until_stable(GROUP, command(tmp_path, body))
     assert result.ending is Ending.FAILED

@@ -2,12 +2,12 @@
 
 import pytest
 
-from kassay import Group, Member, Topic
 from kassay.experiments.implementations.library_catalogue import libraries, parse_library_assignor
 from kassay.experiments.implementations.runner import Ending, run, run_until_stable
 from kassay.experiments.study.cases import cases_of
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from tests.installed_library import require_library
+from tests.notation import group as small_group
 
 pytestmark = pytest.mark.libraries
 
@@ -17,10 +17,7 @@ NEWEST = [
     for assignor in library.assignors_of(library.versions[0])
 ]
 PORTED = ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range")
-EQUAL = Group(
-    topics=(Topic(name="t", partitions=5), Topic(name="ü", partitions=4)),
-    members=tuple(Member(id=id, subscription=("t", "ü")) for id in ("a", "b", "é")),
-)
+EQUAL = small_group("t:5 ü:4", **dict.fromkeys("abé", "t ü"))
 
 
 def require(name):
@@ -40,14 +37,7 @@ def test_every_partition_of_equal_subscriptions_has_a_member(name):
 
 @pytest.mark.parametrize("name", NEWEST)
 def test_members_without_subscriptions_get_no_partitions(name):
-    group = Group(
-        topics=(Topic(name="t", partitions=2),),
-        members=(
-            Member(id="a", subscription=(), owned=[("t", 0)], generation=1),
-            Member(id="b", subscription=()),
-        ),
-    )
-    result = run_until_stable(group, require(name))
+    result = run_until_stable(small_group("t:2", a=" | t-0", b=""), require(name))
     assert (result.ending, result.detail) == (Ending.OK, None)
     assert result.assignment.counts() == {"a": 0, "b": 0}
 
@@ -78,13 +68,7 @@ def test_range_and_roundrobin_of_each_java_release_equal_the_ports(version):
 
 def test_a_release_without_rewind_loses_owned_partitions():
     require("kafka-clients@2.8.2:sticky")
-    group = Group(
-        topics=(Topic(name="t", partitions=4), Topic(name="u", partitions=2)),
-        members=(
-            Member(id="a", subscription=("t",), owned=[("t", n) for n in range(4)], generation=3),
-            Member(id="b", subscription=("t", "u")),
-        ),
-    )
+    group = small_group("t:4 u:2", a="t | t-0..3 @3", b="t u")
     broken = run(group, "kafka-clients@2.8.2:sticky").assignment
     assert broken.counts() == run(group, "sticky").assignment.counts()
     assert broken != run(group, "sticky").assignment

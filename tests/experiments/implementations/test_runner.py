@@ -1,6 +1,6 @@
 import pytest
 
-from kassay import Assignment, Group, Member, Topic
+from kassay import Assignment, Group
 from kassay.experiments.implementations.runner import (
     Ending,
     count_withheld_partitions,
@@ -9,14 +9,9 @@ from kassay.experiments.implementations.runner import (
 from kassay.reference.assignors import AssignorResult
 from kassay.reference.model.assignment import LivelockError, rejoin
 from kassay.reference.model.errors import UpstreamError
+from tests.notation import group
 
-GROUP = Group(
-    topics=(Topic(name="t", partitions=2), Topic(name="alone", partitions=4)),
-    members=(
-        Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1)], generation=4),
-        Member(id="b", subscription=("t",)),
-    ),
-)
+GROUP = group("t:2 alone:4", a="t | t-0..1 @4", b="t")
 HALF = Assignment({"a": [("t", 0)], "b": []})
 WHOLE = Assignment({"a": [("t", 0)], "b": [("t", 1)]})
 

@@ -9,6 +9,7 @@ from threading import Event
 from kassay import Group, MaxMoves, Member, SearchLimits, Topic
 from kassay.reference.model.group import Assumed, Client, GroupStatus, Protocol, WeightSource
 from kassay.solver.constraints import Forbidden, Pinned
+from tests.notation import group as small_group
 
 STOPPED = Event()
 STOPPED.set()
@@ -19,18 +20,18 @@ def group(weights, owners, more="", racks=None, id="g", **changes) -> Group:
     """Return a group of one topic; ``owners`` has a letter per partition, or a hyphen."""
     ids = sorted({*owners, *more} - {"-"})
     settings = {name: changes.pop(name) for name in list(changes) if name in ids}
-    members = [
-        Member(
-            id=name,
-            subscription=("t",),
-            owned=[("t", at) for at, owner in enumerate(owners) if owner == name],
-            generation=1,
-            **settings.get(name, {}),
-        )
-        for name in ids
-    ]
+    owned = {name: [("t", at) for at, one in enumerate(owners) if one == name] for name in ids}
+    members = (
+        Member(name, ("t",), owned=tps, generation=1, **settings.get(name, {}))
+        for name, tps in owned.items()
+    )
     topic = Topic("t", len(weights), weights=tuple(weights), racks=racks)
-    return replace(Group(topics=(topic,), members=tuple(members), id=id), **changes)
+    return replace(Group((topic,), tuple(members), id=id), **changes)
+
+
+def mixed(topics, **members) -> Group:
+    """Return a group of several topics."""
+    return replace(small_group(topics, **members), id="g")
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class Case:
 
 
 SPEEDS = {"a": {"speed": 97}, "b": {"speed": 89}, "c": {"speed": 83}}
+HOSTS = {"a": "h", "b": "h", "c": "i"}
 TOPICS = {"assumed": (Assumed.TOPICS,)}
 CASES = {
     "optimal": Case(group([1] * 4, "aabb"), {}),
@@ -120,16 +122,7 @@ CASES = {
         lambda _, moves: moves <= 1,
     ),
     "one move of equal weight, mixed": Case(
-        Group(
-            (Topic("t", 5), Topic("u", 4), Topic("v", 3)),
-            (
-                Member("a", ("t",), owned=[("t", at) for at in range(5)], generation=1),
-                Member("b", ("t", "v"), owned=[("v", at) for at in range(3)], generation=1),
-                Member("c", ("u",), owned=[("u", at) for at in range(4)], generation=1),
-                Member("d", ("u",)),
-            ),
-            id="g",
-        ),
+        mixed("t:5 u:4 v:3", a="t | t-0..4", b="t v | v-0..2", c="u | u-0..3", d="u"),
         {"constraints": [MaxMoves(1)]},
         lambda _, moves: moves <= 1,
     ),
@@ -154,13 +147,7 @@ CASES = {
     ),
     "moves before imbalance": Case(group([1] * 4, "aaab"), {"levels": ["movement", "imbalance"]}),
     "hosts": Case(
-        group(
-            [1] * 6,
-            "aabbcc",
-            **{
-                name: {"client": Client(host=host)} for name, host in zip("abc", "hhi", strict=True)
-            },
-        ),
+        group([1] * 6, "aabbcc", **{at: {"client": Client(host=on)} for at, on in HOSTS.items()}),
         {},
     ),
     "single member": Case(group([1, 2, 3], "aaa"), {}),
@@ -174,17 +161,7 @@ CASES = {
         lambda owners, _: owners[1:] == ["b"] * 4,
     ),
     "small gain": Case(group([200, 199, 1], "aba"), {"levels": ["makespan", "movement"]}),
-    "too few partitions of a topic": Case(
-        Group(
-            (Topic("t", 2), Topic("u", 5)),
-            (
-                Member("a", ("t", "u"), owned=[("u", at) for at in range(5)], generation=1),
-                Member("b", ("t",), owned=[("t", 0), ("t", 1)], generation=1),
-            ),
-            id="g",
-        ),
-        {},
-    ),
+    "too few partitions of a topic": Case(mixed("t:2 u:5", a="t u | u-0..4", b="t | t-0..1"), {}),
     "within two per cent": Case(group([100, 99, 1], "aab"), {}),
     "lag": Case(group([40, 30, 20, 1, 1], "aaabb", weight_source=WeightSource.LAG), {}),
     "speeds": Case(group([97, 89, 55, 13, 8, 8, 5], "aaaabbb", more="c", **SPEEDS), {}),

@@ -15,6 +15,8 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver.objective import HostImbalance
 from kassay.solver.sizing import grown_topic
 from kassay.solver.solve import solve
+from tests.notation import changed
+from tests.notation import group as small_group
 
 OWNED = {
     "a": (("t", "u"), [("t", 1), ("t", 2), ("t", 3), ("u", 0), ("u", 1)]),
@@ -87,19 +89,14 @@ def test_a_restart_is_no_action_for_static_members():
 
 def test_the_restart_of_a_member_balances_groups_of_the_consumer_protocol():
     # Two of three members stayed without partitions after a lost rebalance.
-    members = tuple(
-        Member(id=id, subscription=("t",), owned=owned, generation=4)
-        for id, owned in (("a", [("t", n) for n in range(9)]), ("b", []), ("c", []))
-    )
     status = GroupStatus(protocol="consumer", assignor="uniform", state="Stable")
-    group = Group(topics=(Topic("t", 9),), members=members, status=status)
-    action = by_text(group, "restart ")
+    group = small_group("t:9", a="t | t-0..8 @4", b="t @4", c="t @4")
+    action = by_text(replace(group, status=status), "restart ")
     assert sorted(action.metrics.loads.values()) == [3, 3, 3]
 
 
 def test_a_downgrade_is_no_action_if_the_consumer_protocol_has_one():
-    members = tuple(Member(id=id, subscription=("t", "u")) for id in "abc")
-    group = Group((Topic("t", 7), Topic("u", 7)), members)
+    group = small_group("t:7 u:7", a="t u", b="t u", c="t u")
     group = rejoin(group, assign(group, "server-range"))
     status = GroupStatus(protocol="consumer", assignor="range", state="Stable")
     shown = texts(replace(group, status=status))
@@ -142,20 +139,10 @@ def test_a_change_of_the_assignor_states_its_rolling_restarts():
 
 def test_an_action_of_a_plan_by_host_also_reaches_the_loads_of_hosts():
     # Both pods have three members. Every assignor can choose the pod of the fourth partition.
-    members = tuple(
-        Member(
-            id=f"{pod}{number}",
-            subscription=("t", "u"),
-            owned=[("t", number), ("u", number)] if pod == "p" and number < 2 else [],
-            generation=1,
-            client=Client(host=pod),
-        )
-        for pod in "pq"
-        for number in range(3)
-    )
-    group = Group(
-        topics=(Topic(name="t", partitions=2), Topic(name="u", partitions=2)), members=members
-    )
+    rest = dict.fromkeys(("p2", "q0", "q1", "q2"), "t u @1")
+    group = small_group("t:2 u:2", p0="t u | t-0 u-0", p1="t u | t-1 u-1", **rest)
+    hosts = {one.id: {"client": Client(host=one.id[0])} for one in group.members}
+    group = changed(group, **hosts)
     levels = (HostImbalance(), Imbalance(), Movement())
     result = plan(group, levels=levels)
     assert result.planned.host_makespan == 2

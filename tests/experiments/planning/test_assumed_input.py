@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
-from kassay import Group, Member, Topic
+from kassay import Group
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.planning.render_plan import (
@@ -21,6 +22,7 @@ from kassay.reference.model.group import Assumed, GroupStatus
 from kassay.reference.model.group_remarks import AssumedSubscriptions, condition, with_assumption
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve
+from tests.notation import changed, group
 
 ASSIGNED = "every member subscribes only to the topics of its partitions"
 EQUAL = "every member subscribes to every topic of the group"
@@ -29,21 +31,9 @@ CLAIMS = re.compile(r"nothing to do|proof|proven|optimal", re.IGNORECASE)
 
 def two_topics(*assumed: Assumed) -> Group:
     """Return a group in which one member has all the traffic, because of its partitions."""
-    topics = (
-        Topic(name="lowrate", partitions=6, weights=(0,) * 6),
-        Topic(name="orders", partitions=6, weights=(76, 75, 75, 75, 75, 75)),
-    )
-    members = tuple(
-        Member(
-            id=id,
-            subscription=(topic,),
-            owned=[(topic, number) for number in range(6)],
-            generation=1,
-            assumed=assumed,
-        )
-        for id, topic in (("a", "orders"), ("b", "lowrate"))
-    )
-    return Group(id="two", topics=topics, members=members)
+    topics = "lowrate:0,0,0,0,0,0 orders:76,75,75,75,75,75"
+    found = group(topics, a="orders | orders-0..5", b="lowrate | lowrate-0..5")
+    return changed(found, a={"assumed": assumed}, b={"assumed": assumed})
 
 
 def test_both_readings_are_solved_and_stated_with_their_conditions() -> None:
@@ -64,30 +54,22 @@ def test_both_readings_are_solved_and_stated_with_their_conditions() -> None:
 
 @pytest.mark.parametrize("reading", AssumedSubscriptions)
 def test_no_sentence_claims_something_without_its_condition(reading: AssumedSubscriptions) -> None:
-    group = with_assumption(two_topics(Assumed.TOPICS), reading)
-    result = plan(group, limits=SearchLimits(time=10))
-    surveyed = survey_group(group)
+    read = with_assumption(two_topics(Assumed.TOPICS), reading)
+    result = plan(read, limits=SearchLimits(time=10))
+    surveyed = survey_group(read)
     assert isinstance(surveyed, SurveyedGroup)
     for text in (verdict(result), str(surveyed.verdict), str(surveyed.other_reading.verdict)):
         for sentence in re.split(r"(?<=\.) (?=If )", text):
             assert not CLAIMS.search(sentence) or sentence.startswith("If every member subscribes")
-    assert f"optimal if {condition(group)}" in repr(solve(group))
-    assert f"optimal if {condition(group)}" in repr(result)
+    assert f"optimal if {condition(read)}" in repr(solve(read))
+    assert f"optimal if {condition(read)}" in repr(result)
 
 
 def test_a_reconciling_group_starts_from_its_partitions_and_is_not_optimal() -> None:
-    members = (
-        Member(
-            id="a",
-            subscription=("t",),
-            owned=[("t", number) for number in range(18)],
-            target=[("t", number) for number in range(9)],
-        ),
-        Member(id="b", subscription=("t",), target=[("t", number) for number in range(9, 18)]),
-    )
-    status = GroupStatus(state="Reconciling")
-    topics = (Topic(name="t", partitions=18),)
-    result = plan(Group(id="g", topics=topics, members=members, status=status))
+    targets = [[("t", number) for number in range(at, at + 9)] for at in (0, 9)]
+    found = group("t:18", a="t | t-0..17", b="t @1")
+    found = changed(found, a={"target": targets[0]}, b={"target": targets[1]})
+    result = plan(replace(found, status=GroupStatus(state="Reconciling")))
     assert (result.current.makespan, result.planned.makespan, result.movement) == (18, 9, 9)
     target = {"makespan": 9, "moves": 9}
     assert plan_document(result)["target"] == target
@@ -100,13 +82,8 @@ def test_a_reconciling_group_starts_from_its_partitions_and_is_not_optimal() -> 
 
 @pytest.mark.parametrize("state", ["Reconciling", "PreparingRebalance"])
 def test_a_balanced_group_that_rebalances_is_not_called_optimal(state: str) -> None:
-    members = tuple(
-        Member(id=id, subscription=("t",), owned=[("t", number)]) for number, id in enumerate("ab")
-    )
-    group = Group(
-        topics=(Topic(name="t", partitions=2),), members=members, status=GroupStatus(state=state)
-    )
-    result = plan(group)
+    balanced = group("t:2", a="t | t-0", b="t | t-1")
+    result = plan(replace(balanced, status=GroupStatus(state=state)))
     text = verdict(result)
     assert result.moves == ()
     assert "still rebalancing" in text

@@ -79,7 +79,6 @@ def static(group):
 
 TWO = ("t", "u")
 THREE = {"alerts": 3, "orders": 12, "refunds": 3}
-CHAIN = {"m0": ("t0",), "m1": ("t0", "t1"), "m2": ("t1",)}
 JAVADOC = (
     {"t0": 1, "t1": 2, "t2": 3},
     {"c0": ("t0",), "c1": ("t0", "t1"), "c2": ("t0", "t1", "t2")},
@@ -91,7 +90,6 @@ DIFFERENT = (
     {"a": {"t": range(6)}, "b": {}, "c": {"u": range(2)}},
 )
 PER_TOPIC = ({"t": 4, "u": 4}, equal(2, TWO), {"m0": {"t": range(4)}, "m1": {"u": range(4)}})
-LOCAL = {f"t{number}": 1 for number in range(3)}
 
 
 def libraries(group, *names):
@@ -115,6 +113,9 @@ def mixed_local_optimum(seed, assignor):
         for number in range(members)
     }
     return named(assignor, topics, names)
+
+
+THREE_OWNERS = {"m0": {"t": [0]}, "m1": {"t": range(1, 5)}, "m2": {"t": range(5, 9)}}
 
 
 def racked(replicas, places, owned):
@@ -179,14 +180,7 @@ MADE = [
     ("local-optimum", mixed_local_optimum(375, "cooperative-sticky")),
     ("local-optimum", mixed_local_optimum(44, "uniform")),
     ("racks", racked("xxyyyy", "xy", {"m0": {"t": range(2)}, "m1": {"t": range(2, 6)}})),
-    (
-        "racks",
-        racked(
-            "xyyyyyyyy",
-            "xyy",
-            {"m0": {"t": [0]}, "m1": {"t": range(1, 5)}, "m2": {"t": range(5, 9)}},
-        ),
-    ),
+    ("racks", racked("xyyyyyyyy", "xyy", THREE_OWNERS)),
     ("library-claims", libraries(named("sticky", *PILE), "java", "franz-go")),
     ("library-claims", libraries(named("cooperative-sticky", *PILE), "librdkafka", "java")),
     ("failed-assignor", after_livelock("sticky")),

@@ -4,6 +4,7 @@ from kassay import Group, InputError, Member, Topic
 from kassay.experiments.planning.forecast import optimum_record, parse_sizes
 from kassay.reference.model.errors import UsageError
 from kassay.solver.sizing import grown_topic
+from tests.stored_cases import stored_cases
 
 GROUP = Group(
     id="g",
@@ -22,20 +23,14 @@ def changed_groups(**options) -> dict[str, Group]:
     return {one.name: one.changed(GROUP) for one in parse_sizes(GROUP, **options)}
 
 
-def test_added_members_subscribe_to_all_consumed_topics():
+def test_added_members_have_all_topics_or_copy_a_member_and_the_last_members_leave():
     [group] = changed_groups(members="+2").values()
     members = group.members
     assert [member.id for member in members] == ["a", "b", "new-1", "new-2"]
     assert [member.subscription for member in members[2:]] == [("t", "u"), ("t", "u")]
-
-
-def test_added_members_can_copy_an_existing_member():
     [group] = changed_groups(members="+1", like="a").values()
     new = group.members[2]
     assert (new.subscription, new.capacity, new.rack, len(new.owned)) == (("t",), 9, "r", 0)
-
-
-def test_a_negative_count_removes_the_last_members():
     [group] = changed_groups(members="-1").values()
     assert [member.id for member in group.members] == ["a"]
 
@@ -63,19 +58,7 @@ def test_all_changes_apply_together():
     assert (record["members"], group.partition_count) == (4, 9)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"partitions": ["t"]}, "--partitions must be TOPIC=COUNT, got 't'"),
-        ({"partitions": ["t=x"]}, "got 't=x'"),
-        ({"members": "few"}, "got 'few'"),
-        ({"members": "5..2"}, "with FIRST at most LAST, STEP above 0 and .*, got '5..2'"),
-        ({"members": "0..99999999"}, "numbers up to 10,000, got '0..99999999'"),
-        ({"members": "+" + 5000 * "9"}, "--members must be a number"),
-        ({"members": "2..9:0"}, "got '2..9:0'"),
-        ({"members": "+1..3"}, "got '\\+1..3'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), stored_cases("invalid_group_changes"))
 def test_invalid_options_are_quoted_in_the_error(options, message):
     with pytest.raises(UsageError, match=message):
         changed_groups(**options)

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay import Assignment, Group, Member, Topic
+from kassay import Assignment
 from kassay.experiments.planning.moves import schedule_moves
 from kassay.reference.model.assignment import NO_OWNER, ownership
 from kassay.reference.model.metrics import loads
+from tests.notation import even_group
+from tests.notation import group as small_group
 from tests.strategies import groups, valid_assignments
 
 
@@ -46,14 +48,8 @@ def test_a_batch_has_at_most_batch_size_owned_partitions(data, group, size):
 
 
 def test_moves_go_from_the_highest_to_the_lowest_load():
-    group = Group(
-        topics=(Topic(name="t", partitions=8, weights=(9, 1, 1, 4, 5, 2, 2, 3)),),
-        members=(
-            Member(id="a", subscription=("t",), owned=[("t", n) for n in (0, 1, 3)]),
-            Member(id="b", subscription=("t",), owned=[("t", n) for n in (2, 4, 5, 6)]),
-            Member(id="c", subscription=("t",)),
-        ),
-    )
+    members = {"a": "t | t-0..1 t-3", "b": "t | t-2 t-4..6", "c": "t"}
+    group = small_group("t:9,1,1,4,5,2,2,3", **members)
     plan = Assignment(
         {"a": [("t", 0)], "b": [("t", 2), ("t", 4)], "c": [("t", n) for n in (1, 3, 5, 6, 7)]}
     )
@@ -81,7 +77,7 @@ def _group_with_targets(seed):
 
 
 def _partitions_of(owners):
-    return {f"m{at}": [("t", n) for n, one in enumerate(owners) if one == at] for at in range(4)}
+    return {f"c{at}": [("t", n) for n, one in enumerate(owners) if one == at] for at in range(4)}
 
 
 def _maximum_loads(weights, owners, targets, order):
@@ -95,13 +91,7 @@ def _maximum_loads(weights, owners, targets, order):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_maximum_loads_of_six_moves_are_close_to_those_of_the_best_order(seed):
     weights, owners, targets = _group_with_targets(seed)
-    group = Group(
-        topics=(Topic(name="t", partitions=12, weights=weights),),
-        members=tuple(
-            Member(id=name, subscription=("t",), owned=owned)
-            for name, owned in _partitions_of(owners).items()
-        ),
-    )
+    group = even_group(weights, 4, owners)
     batches = schedule_moves(group, Assignment(_partitions_of(targets)))
     moved = [number for number in range(12) if owners[number] != targets[number]]
     best = min(

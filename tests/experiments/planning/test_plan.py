@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.assignment import movement, rejoin, violations
 from kassay.reference.model.metrics import Measure, loads
 from kassay.solver.objective import Imbalance, Movement, MovementCost
+from tests.notation import changed
+from tests.notation import group as small_group
 from tests.strategies import groups
 
 SCHEMA = json.loads((Path(render_plan.__file__).parent / "plan.schema.json").read_text())
@@ -56,12 +59,7 @@ def test_a_limit_on_moves_bounds_the_maximum_load_of_equal_weights(most, makespa
 
 def test_a_group_without_an_assignment_has_no_plan():
     with pytest.raises(LookupError):
-        plan(
-            Group(
-                topics=(Topic(name="t", partitions=1),),
-                members=(Member(id="a", subscription=("t",), capacity=0),),
-            )
-        )
+        plan(changed(small_group("t:1", a="t"), a={"capacity": 0}))
 
 
 def test_the_csv_and_json_files_agree_with_the_plan():
@@ -100,10 +98,8 @@ def test_the_page_loads_nothing_and_escapes_names():
 
 
 def test_sentences_and_the_page_show_the_unit_of_the_weights():
-    topics = (Topic(name="t", partitions=3, weights=(5, 3, 2)),)
-    members = (Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),)
-    members = (*members, Member(id="b", subscription=("t",)))
-    result = plan(Group(topics=topics, members=members, weight_unit="messages/s"))
+    group = small_group("t:5,3,2", a="t | t-0..2", b="t")
+    result = plan(replace(group, weight_unit="messages/s"))
     assert "maximum load from 10 to 5 messages/s" in render_ticket(result)
     page = render_html(result)
     assert "loads are sums of partition weights, in messages/s." in page
@@ -111,12 +107,8 @@ def test_sentences_and_the_page_show_the_unit_of_the_weights():
 
 
 def test_a_member_name_that_is_a_formula_is_text_in_the_csv_files():
-    owned = (("@t", 0), ("@t", 1))
-    members = (
-        Member(id="=1+1", subscription=("@t",), owned=owned, generation=1),
-        Member(id="b", subscription=("@t",), generation=1),
-    )
-    result = plan(Group(topics=(Topic(name="@t", partitions=2),), members=members))
+    members = (Member("=1+1", ("@t",), owned=[("@t", 0), ("@t", 1)]), Member("b", ("@t",)))
+    result = plan(Group((Topic("@t", 2),), members))
     (move,) = csv.DictReader(io.StringIO(render_plan.moves_csv(result)))
     assert (move["topic"], move["from"], move["to"]) == ("'@t", "'=1+1", "b")
     rows = csv.DictReader(io.StringIO(render_plan.loads_csv(result)))
@@ -126,9 +118,7 @@ def test_a_member_name_that_is_a_formula_is_text_in_the_csv_files():
 
 @pytest.mark.parametrize("moves", [Movement(MovementCost.WEIGHT), Movement({}, other=0)])
 def test_the_frontier_of_a_plan_counts_moves_whatever_their_cost(moves):
-    topic = Topic("t", 4, weights=(1, 2, 3, 4))
-    owned = [("t", number) for number in range(4)]
-    group = Group((topic,), (Member("a", ("t",), owned=owned), Member("b", ("t",))))
+    group = small_group("t:1,2,3,4", a="t | t-0..3", b="t")
     levels = (Imbalance(Measure.SUM_OF_SQUARES), moves)
     points = plan(group, levels=levels, limits=10).frontier.points
     found = [(one.movement.value, one.imbalance.value) for one in points]

@@ -49,14 +49,13 @@ def resized(group: Group, number: int) -> Group:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(5))
-def test_loads_are_those_of_the_assignors(seed, weighted):
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_loads_are_those_of_an_assignor(seed, weighted):
     group = group_of(random.Random(seed), weighted=weighted)
     found = kassay.scale(group, first=1, last=10, assignor="range")
     assert [step.members for step in found.steps] == list(range(1, 11))
     for step in found.steps:
         then = resized(group, step.members)
-        assert step.assignor == judged_load("range", then)
         loads = [
             max(kassay.loads(then, kassay.assign(then, name)).values())
             for name in NEWEST_ASSIGNORS
@@ -120,9 +119,3 @@ def test_the_own_assignor_is_the_best_one_if_loads_are_equal():
     group = Group((Topic("t", 4),), (Member("a", ("t",)),))
     [step] = kassay.scale(group, first=2, last=2, assignor="sticky").steps
     assert step.best == ("sticky", 2)
-
-
-def test_numbers_out_of_order_are_refused():
-    group = Group((Topic("t", 4),), (Member("a", ("t",)),))
-    with pytest.raises(kassay.UsageError, match="first must be from 1 to last"):
-        kassay.scale(group, first=3, last=2)

@@ -64,6 +64,7 @@ SHORT = (
     "without owners",
     "two heavy partitions",
     "lag",
+    "speeds",
     "speeds and equal weights",
     "stopped",
     "reconciling",

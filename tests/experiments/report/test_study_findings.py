@@ -3,21 +3,9 @@ import pytest
 
 from kassay.experiments.report.assignor_results import summarise_rows
 from kassay.experiments.report.study_report import study_findings
+from tests.stored_cases import stored_cases
 
-COUNTS = {
-    "groups": 30,
-    "answered": 30,
-    "missed": 0,
-    "missed_maximum": 0,
-    "excess_ppm": 0,
-    "known": 20,
-    "wasteful": 5,
-    "moves": 40,
-    "unnecessary_moves": 10,
-    "owned_partitions": 200,
-    "nonterminating": 0,
-    "failed": 0,
-}
+COUNTS = stored_cases("counts_of_a_study")
 
 
 def findings(**counts):

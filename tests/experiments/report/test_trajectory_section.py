@@ -4,26 +4,9 @@ import pandas as pd
 import pytest
 
 from kassay.experiments.report.event_stream_section import trajectory_sections
+from tests.stored_cases import stored_cases
 
-COUNTS = {
-    "rebalances": 10,
-    "failed": 0,
-    "owned": 100,
-    "moves": 20,
-    "fewest_moves": 10,
-    "known": 8,
-    "known_owned": 80,
-    "unnecessary_moves": 4,
-    "with_unnecessary_moves": 2,
-    "above_least_makespan": 1,
-    "above_least_squares": 3,
-    "least_makespan": 50,
-    "excess": 2,
-    "largest_excess": 1,
-    "with_hindsight": 5,
-    "hindsight_moves": 8,
-    "above_hindsight": 2,
-}
+COUNTS = stored_cases("counts_of_event_streams")
 KEYS = {"family": "trajectories", "mixed": False}
 OPTIMAL = COUNTS | {"moves": 10, "known": 10, "unnecessary_moves": 0}
 

@@ -3,27 +3,12 @@
 import json
 import re
 
+from tests.stored_cases import stored_cases
+
 LOG = (
     "[2026-03-01 10:00:00,001] WARN [Consumer clientId=c] Connection to node -1 could not be "
     "established. (org.apache.kafka.clients.NetworkClient)"
 )
-STACK = (
-    "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.TimeoutException\n"
-    "\tat org.apache.kafka.common.internals.KafkaFutureImpl.wrap(KafkaFutureImpl.java:45)\n"
-    "\t... 3 more"
-)
-TOPICS = (
-    "Topic: extra\tTopicId: AAAAAAAAAAAAAAAAAAAAAQ\tPartitionCount: 2\tReplicationFactor: 1\t"
-    "Configs: \n"
-    "\tTopic: extra\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
-    "\tTopic: extra\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1"
-)
-CURL = (
-    "  % Total    % Received % Xferd  Average Speed   Time    Time     Time  Current\n"
-    "                                 Dload  Upload   Total   Spent    Left  Speed\n"
-    "100  1834  100  1834    0     0   1231      0  0:00:01  0:00:01 --:--:--  1231"
-)
-METRIC = '# HELP go_goroutines Goroutines\n# TYPE go_goroutines gauge\ngo_goroutines{job="k"} 12'
 
 
 def _above(text):
@@ -46,11 +31,6 @@ def _between(text):
     return insert
 
 
-def _cells(line):
-    """Return the cells of a row between gaps of spaces."""
-    return re.split(r" {2,}|(?<=\d) (?=\S)|(?<=\S) (?=[\d/-])", line.strip())
-
-
 def _wrap(width):
     def wrap(lines, _):
         parts = []
@@ -62,44 +42,17 @@ def _wrap(width):
     return wrap
 
 
+_AROUND = stored_cases("lines_around_captures")
 ANYWHERE = {
-    "prompt with a command": _above("$ kafka-consumer-groups.sh --bootstrap-server b:9092"),
-    "prompt of bash": _below("bash-4.4$"),
-    "prompt of root": _below("[root@b1 bin]#"),
-    "prompt of a container": _below("root@kafka-0:/# exit"),
-    "prompt of PowerShell": _below("PS C:\\kafka>"),
-    "interrupt": _below("^C"),
-    "rule": _below("---"),
+    **{name: _above(text) for name, text in _AROUND["above"].items()},
+    **{name: _below(text) for name, text in _AROUND["below"].items()},
     "fences": lambda lines, _: ["```", *lines, "```"],
     "fence with a language": lambda lines, _: ["```console", *lines, "```", ""],
-    "exit code of kubectl": _below("command terminated with exit code 1"),
-    "container of kubectl": _above('Defaulted container "kafka" out of: kafka, init (init)'),
-    "watch": _above("Every 2.0s: kafka-consumer-groups.sh --describe      b1: Sun Mar  1 10:00"),
     "script": lambda lines, _: ["Script started on 2026-03-01", *lines, "Script done."],
-    "log line above": _above(LOG),
-    "level in brackets": _above("[INFO] Scanning"),
-    "code block": _above("{code}"),
     "log line between": _between(LOG),
-    "JVM warning": _above("OpenJDK 64-Bit Server VM warning: Sharing is only supported for boot"),
-    "SLF4J": _above("SLF4J: Class path contains multiple SLF4J bindings."),
-    "stack trace": _below(STACK),
-    "topics below": _below(TOPICS),
-    "topics above": _above(TOPICS),
-    "progress of curl": _above(CURL),
-    "metric": _below(METRIC),
-    "prose above": _above("Here is what we see on broker 3 since this morning:"),
-    "prose below": _below("Any help is welcome, thank you very much!"),
-    "heading": _above("## Describe"),
-    "bold": _above("**Describe of the group**"),
-    "date": _above("Sun Mar  1 10:00:00 UTC 2026"),
     "blank lines": lambda lines, _: ["", "", *lines, "", ""],
     "CRLF": _each(lambda line, _: line + "\r"),
     "byte order mark": lambda lines, _: ["\ufeff" + lines[0], *lines[1:]],
-    "title of tail": _above("==> describe.txt <=="),
-    "time": _below("\nreal\t0m1.234s\nuser\t0m2.100s\nsys\t0m0.200s"),
-    "time of zsh": _below("kafka-consumer-groups  2.31s user 0.25s system 110% cpu 2.318 total"),
-    "pager": _below("lines 1-20/20 (END)"),
-    "Ansible": _above("broker1 | CHANGED | rc=0 >>"),
     "mail": lambda lines, _: [
         "On Mon, Mar 1, 2026 at 10:00 AM Bob <bob@example.com> wrote:",
         *lines,
@@ -107,22 +60,6 @@ ANYWHERE = {
         "Bob",
     ],
     "greeting": lambda lines, _: ["Hi all,", *lines, "Best regards,", "Bob"],
-    "chat": _above("bob.smith  [10:32 AM]"),
-    "curl -i": _above("HTTP/1.1 200 OK\nContent-Type: application/json\n"),
-    "curl -v": _above(
-        "* Connected to b1 (10.0.0.1)\n> GET /v3 HTTP/1.1\n> \n< HTTP/1.1 200 OK\n< "
-    ),
-    "prompt of zsh": _above("\u279c  ~ kafka-consumer-groups --describe --all-groups"),
-    "prompt of cmd": _above("C:\\kafka\\bin>kafka-consumer-groups.bat --describe"),
-    "trace of a shell": _above("+ kafka-consumer-groups.sh --describe --all-groups"),
-    "login": _above("Last login: Sun Mar  1 09:58:12 2026 from 10.0.0.5"),
-    "pod": _below('pod "kafka-client" deleted'),
-    "collector": _above("[0.004s][warning][gc] Option UseConcMarkSweepGC was deprecated"),
-    "version": _above("Kafka version: 3.6.1"),
-    "address": _above("https://kafka.example.com/ui/clusters/prod/consumer-groups"),
-    "title": _above("consumer-groups output (prod):"),
-    "title between signs": _above("=== describe ==="),
-    "word with a colon": _above("before:"),
     "HTML": lambda lines, _: ["<pre>" + lines[0].replace('"', "&quot;"), *lines[1:], "</pre>"],
     "mark of direction": lambda lines, _: ["\u200e" + lines[0], *lines[1:]],
     "bracketed paste": lambda lines, _: ["\x1b[?2004h" + lines[0], *lines[1:], "\x1b[?2004l"],

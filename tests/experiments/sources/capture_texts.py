@@ -1,11 +1,8 @@
 """Captures of all releases, and a function that damages them."""
 
-from dataclasses import replace
-
 from tests.conftest import ROOT
 from tests.experiments.sources import layouts
 from tests.experiments.sources.layouts import MemberLine, OffsetLine
-from tests.experiments.sources.reading import parse_text
 
 CAPTURES = ROOT / "examples" / "captures"
 LOG_LINE = (
@@ -40,12 +37,6 @@ def texts():
     """Return captures of a real broker and rendered captures of older releases."""
     files = sorted(CAPTURES.glob("*/*.txt"))
     return [file.read_text() for file in files if file.stat().st_size < 8000] + old_texts()
-
-
-def rows_of(text, *, name="x"):
-    """Return the rows of a text without their line numbers."""
-    tables = parse_text(text, name=name).tables
-    return [replace(row, line=0) for table in tables for row in table.rows]
 
 
 def damage(text, random):

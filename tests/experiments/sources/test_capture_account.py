@@ -1,6 +1,5 @@
 """Each line of a capture is used, noise or an error, and damage does not change groups silently."""
 
-import json
 import os
 import random
 from functools import cache
@@ -10,7 +9,7 @@ import pytest
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups
 from kassay.experiments.sources.read_capture import read_capture
-from tests.conftest import SHARED_FIXTURES
+from tests.conftest import ROOT, SHARED_FIXTURES
 from tests.experiments.sources import capture_texts
 from tests.experiments.sources.capture_damage import (
     ANYWHERE,
@@ -27,81 +26,9 @@ FIXTURES = sorted(
 )
 PER_TEXT = max(6, int(os.environ.get("KASSAY_FUZZ", "0")) // 1000)
 PER_KIND = max(10, int(os.environ.get("KASSAY_FUZZ", "0")) // 1000)
-WORD_TABLE = """
-GROUP  TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST       CLIENT-ID
-pay    bills   0          10              60              50   pay-1        /10.0.0.1  app
-pay    bills   1          12              12              0    pay-2        /10.0.0.2  app
-pay    bills   2          7               9               2    pay-1        /10.0.0.1  app
-shop   orders  0          1               1               0    -            -          -
-shop   orders  1          2               4               2    shop-1       /10.0.0.3  web
-"""
-REST = "\n".join(
-    json.dumps({
-        "kind": "KafkaConsumerLag",
-        "consumer_group_id": "g",
-        "topic_name": "t",
-        "partition_id": number,
-        "consumer_id": f"c-{number % 2}",
-        "client_id": "c",
-        "lag": 3 * number,
-    })
-    for number in range(4)
-) + "\n"  # fmt: skip
-METRICS = "".join(
-    f'kafka_consumergroup_lag{{consumergroup="g",partition="{number}",topic="t"}} {number}\n'
-    for number in range(4)
-)
-
-
-SHARE = """
-GROUP  CONSUMER-ID             HOST        CLIENT-ID  #PARTITIONS  MEMBER-EPOCH  ASSIGNMENT
-jobs   uhGHZ9m1TeaJznBlWdMKlw  /10.0.0.1   worker-1   2            5             orders:0,1
-jobs   WVdibogQTNuMXO8dG37Kyg  /10.0.0.2   worker-2   3            5             orders:2;slow:0,1
-mail   lnqLEqaXRrKBCvFmCR2xKQ  /10.0.0.2   worker-2   1            3             mails:0
-"""
-STREAMS = """
-GROUP  MEMBER                  PROCESS  CLIENT-ID  ASSIGNMENTS
-words  uhGHZ9m1TeaJznBlWdMKlw  p-1      app-1      ACTIVE: 0:[0,2]; 1:[0]; STANDBY: 1:[1];
-words  WVdibogQTNuMXO8dG37Kyg  p-2      app-2      ACTIVE: 0:[1,3]; 1:[1]; STANDBY: 1:[0];
-"""
-BURROW = json.dumps({
-    "error": False,
-    "status": {
-        "cluster": "local",
-        "group": "g",
-        "partition_count": 2,
-        "partitions": [
-            {"topic": "t", "partition": n, "owner": "10.0.0.1", "client_id": f"c{n}"}
-            for n in range(2)
-        ],
-    },
-}, indent=2) + "\n"  # fmt: skip
-EVENTS = "".join(
-    json.dumps({
-        "kafka": {
-            "topic": {"name": "t"},
-            "consumergroup": {"id": "g", "partition": n, "client": {"member_id": f"m{n}"}},
-        }
-    })
-    + "\n"
-    for n in range(3)
-)  # fmt: skip
-CONNECT = json.dumps({
-    "sink": {
-        "status": {
-            "name": "sink",
-            "connector": {"state": "RUNNING", "worker_id": "a:8083"},
-            "tasks": [{"id": n, "state": "RUNNING", "worker_id": f"{n}:8083"} for n in (0, 1)],
-        }
-    }
-}) + "\n"  # fmt: skip
-OTHERS = {
-    "REST": REST,
-    "metrics": METRICS,
-    "Burrow": BURROW,
-    "Metricbeat": EVENTS,
-    "Connect": CONNECT,
-}
+FOLDER = ROOT / "tests" / "data" / "captures"
+CAPTURES = {file.name: file.read_text() for file in sorted(FOLDER.iterdir())}
+WORD_TABLE, SHARE, STREAMS = (CAPTURES.pop(f"{name}.txt") for name in ("words", "share", "streams"))
 
 
 def form(group):
@@ -139,7 +66,7 @@ def harmless():
     for name, change in (ANYWHERE | TABLES | WORDS | IN_JSON).items():
         yield f"words, {name}", WORD_TABLE, change
     for name, change in ANYWHERE.items():
-        for kind, text in OTHERS.items():
+        for kind, text in CAPTURES.items():
             yield f"{kind}, {name}", text, change
         yield f"share, {name}", SHARE, change
     for name, change in TABLES.items():
@@ -180,7 +107,7 @@ def test_damage_is_an_error_or_changes_no_group(kind, tmp_path):
     change = JSON_DAMAGE[kind.removeprefix("json ")] if is_json else DAMAGE[kind]
     samples = random.Random(kind).sample(tables(), min(PER_KIND, len(tables())))
     tables_of_words = [WORD_TABLE, SHARE, STREAMS, WORD_TABLE]
-    documents = [REST, EVENTS, BURROW, CONNECT]
+    documents = [text for name, text in CAPTURES.items() if "json" in name]
     texts = [*documents * (PER_KIND // 3)]
     if not is_json:
         texts = [*samples, *tables_of_words * (PER_KIND // 3)]

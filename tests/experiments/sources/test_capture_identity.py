@@ -6,7 +6,6 @@ import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups
-from kassay.experiments.sources.merge_captures import Snapshot
 from kassay.experiments.sources.read_capture import read_capture
 
 HEADER = "TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID"
@@ -99,12 +98,9 @@ LAG = 'kafka_consumergroup_group_lag{{cluster_name="{}",group="g",topic="t",part
 def test_groups_of_two_clusters_are_two_groups(read):
     text = LAG.format("eu", 0, 5) + LAG.format("us", 0, 7) + LAG.format("us", 1, 7)
     found = read(scrape_prom=text)
+    assert [one.id for one in read(scrape_prom=LAG.format("eu", 0, 5))] == ["g"]
     assert [one.id for one in found] == ["eu/g", "us/g"]
     assert [one.group.topics[0].partitions for one in found] == [1, 2]
-
-
-def test_one_cluster_does_not_change_ids(read):
-    assert [one.id for one in read(scrape_prom=LAG.format("eu", 0, 5))] == ["g"]
 
 
 def rest(cluster, name, **more):
@@ -142,21 +138,6 @@ def test_a_prompt_ends_the_group_of_a_command(read):
 def test_partitions_that_are_not_shown_are_noted(read):
     (found,) = read(describe_txt=f"GROUP {HEADER}\ng t 1 1 1 0 c /h c\ng t 4 1 1 0 c /h c\n")
     assert any("t-0, t-2, t-3" in note for note in found.group.notes)
-
-
-TWO = f"GROUP {HEADER}\ng t 0 1 1 0 old /h c\n\nGROUP {HEADER}\ng t 0 2 2 0 new /h c\n"
-
-
-def test_two_snapshots_are_an_error_that_offers_a_choice(read):
-    (found,) = read(describe_txt=TWO)
-    assert ":5: a second offsets table of group 'g'" in found.error
-    assert "--snapshot first or --snapshot last" in found.error
-
-
-@pytest.mark.parametrize(("snapshot", "owner"), [(Snapshot.FIRST, "old"), (Snapshot.LAST, "new")])
-def test_one_of_two_snapshots_is_read(read, snapshot, owner):
-    (found,) = read(ImportOptions(snapshot=snapshot), describe_txt=TWO)
-    assert owned(found) == {owner: [("t", 0)]}
 
 
 def test_two_lists_of_members_are_two_snapshots(read):

@@ -19,6 +19,7 @@ from kassay.experiments.sources.live_cluster.client_properties import (
 from kassay.experiments.sources.live_cluster.kafka_python import kafka_python_settings
 from kassay.experiments.sources.live_cluster.msk_iam import connection_properties
 from kassay.reference.model.errors import InputError
+from tests.stored_cases import stored_cases
 
 MODULES = "org.apache.kafka.common.security"
 SCRAM = f"{MODULES}.scram.ScramLoginModule required"
@@ -34,21 +35,7 @@ def error_of(text: str) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "client.id=a b",
-        "  client.id = a b",
-        "client.id: a b",
-        "client.id a b",
-        "client.id \t=\ta b",
-        "# client.id=x\r\n! client.id=y\r\nclient.id=a b\r\n",
-        "client.id=z\nclient.id=a b",
-        "cli\\\n   ent.id=a\\\n   \\ b",
-        "client\\u002eid=\\u0061 b",
-        "\n\nclient.id=a\\u0020b\n",
-    ],
-)
+@pytest.mark.parametrize("text", stored_cases("notations_of_properties"))
 def test_all_notations_of_java_properties_are_parsed(text: str) -> None:
     assert settings(text) == {"client.id": "a b"}
 
@@ -67,43 +54,12 @@ def test_a_scram_login_is_translated_to_user_name_and_password() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("jaas", "expected"),
-    [
-        (
-            f"{MODULES}.plain.PlainLoginModule required username='u' password=p;",
-            {"sasl.username": "u", "sasl.password": "p"},
-        ),
-        (
-            f'{MODULES}.OAuthBearerLoginModule required clientId="i" clientSecret=s scope=r;',
-            {
-                "sasl.oauthbearer.client.id": "i",
-                "sasl.oauthbearer.client.secret": "s",
-                "sasl.oauthbearer.scope": "r",
-                "sasl.oauthbearer.method": "oidc",
-            },
-        ),
-        (
-            'com.sun.Krb5LoginModule required useKeyTab=true keyTab="/k" principal="p@R";',
-            {"sasl.kerberos.keytab": "/k", "sasl.kerberos.principal": "p@R"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("jaas", "expected"), stored_cases("login_modules"))
 def test_each_login_module_is_translated(jaas: str, expected: dict[str, str]) -> None:
     assert settings(f"sasl.jaas.config={jaas}") == expected
 
 
-@pytest.mark.parametrize(
-    "jaas",
-    [
-        "com.example.OtherLoginModule required user=secret;",
-        f"{SCRAM} username=secret",
-        f"{SCRAM} username=secret tokenauth=true;",
-        f"{SCRAM} username='secret;",
-        "secret",
-        "",
-    ],
-)
+@pytest.mark.parametrize("jaas", stored_cases("invalid_logins"))
 def test_errors_of_invalid_logins_do_not_contain_the_secret(jaas: str) -> None:
     message = error_of(f"\nsasl.jaas.config={jaas}")
     assert message.startswith("c.properties:2: sasl.jaas.config")

@@ -20,6 +20,7 @@ from tests.conftest import SHARED_FIXTURES
 from tests.experiments.sources import capture_texts, layouts
 from tests.experiments.sources.layouts import MemberLine, OffsetLine
 from tests.experiments.sources.reading import parse_text
+from tests.stored_cases import stored_cases
 
 # A name with "-" in front of another name is refused, as it can be a line of a difference.
 NAME = st.text("abcXYZ019._-", min_size=1, max_size=34).filter(
@@ -185,18 +186,7 @@ def test_states_are_parsed(state_lines, verbose):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("topic,partition,lag\nt,0\n", "x.csv:2: a row of 2 cells under a header of 3"),
-        ("topic,partition,lag\nt,0,7\nt,1,8", "x.csv:3: the last line may be cut"),
-        ("topic,partition,day\nt,0,7\n", "x.csv:1: unknown column 'DAY'"),
-        ("topic,partition,topic\nt,0,t\n", "x.csv:1: column 'TOPIC' is repeated"),
-        ("topic,lag\nt,0\n", "x.csv:1: columns are missing from the table, expected TOPIC"),
-        ("topic,partition\nt,zero\n", "x.csv:2: not a complete row of the offsets table"),
-        ("topic,partition\nt,0\nt,0\n", "x.csv:3: t-0 has two rows"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), stored_cases("damaged_csv_tables"))
 def test_damaged_tables_are_errors_with_a_place(text, message):
     with pytest.raises(InputError) as failed:
         parse_text(text, name="x.csv")

@@ -26,80 +26,14 @@ from kassay.experiments.sources.live_cluster.kafka_python import (
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION
 from tests.experiments.sources.test_live_groups import Tables, member, read
+from tests.stored_cases import stored_cases
 
 TOPIC = {"topic_id": UUID(int=1), "topic_name": "t", "partitions": [0, 1]}
-SHARE = {
-    "error_code": 0,
-    "error_message": None,
-    "group_id": "queue",
-    "group_state": "Stable",
-    "group_epoch": 3,
-    "assignment_epoch": 3,
-    "assignor_name": "simple",
-    "members": [
-        {
-            "member_id": "m",
-            "rack_id": "r",
-            "member_epoch": 3,
-            "client_id": "c",
-            "client_host": "/h",
-            "subscribed_topic_names": ["u", "t"],
-            "assignment": {"topic_partitions": [TOPIC]},
-        }
-    ],
-    "authorized_operations": 0,
-}
+SHARE = stored_cases("described_share_group")
+SHARE["members"][0]["assignment"]["topic_partitions"].append(TOPIC)
 
 
-def tasks(**active: list[int]) -> dict[str, Any]:
-    listed = [{"subtopology_id": name[1:], "partitions": n} for name, n in active.items()]
-    return {"active_tasks": listed, "standby_tasks": [], "warmup_tasks": []}
-
-
-def topic(name: str) -> dict[str, Any]:
-    return {"name": name, "partitions": 0, "replication_factor": 0, "topic_configs": []}
-
-
-STREAMS = {
-    "error_code": 0,
-    "error_message": None,
-    "group_id": "app",
-    "group_state": "Stable",
-    "group_epoch": 3,
-    "assignment_epoch": 3,
-    "topology": {
-        "epoch": 0,
-        "subtopologies": [
-            {
-                "subtopology_id": "0",
-                "source_topics": ["t"],
-                "repartition_sink_topics": [],
-                "state_changelog_topics": [topic("app-counts-changelog")],
-                "repartition_source_topics": [topic("u")],
-            }
-        ],
-    },
-    "members": [
-        {
-            "member_id": "m",
-            "member_epoch": 3,
-            "instance_id": None,
-            "rack_id": None,
-            "client_id": "c",
-            "client_host": "/h",
-            "topology_epoch": 0,
-            "process_id": "p",
-            "user_endpoint": None,
-            "client_tags": [{"key": "zone", "value": "a"}],
-            "task_offsets": [{"subtopology_id": "0", "partition": 1, "offset": 7}],
-            "task_end_offsets": [],
-            "assignment": tasks(_0=[1, 0]),
-            "target_assignment": tasks(_0=[0, 1]),
-            "is_classic": False,
-        }
-    ],
-    "authorized_operations": 0,
-}
+STREAMS = stored_cases("described_streams_group")
 PROCESS = UUID(int=5)
 VERSIONS = {Kind.SHARE: 1, Kind.STREAMS_GROUP: 0}
 """Version of the response."""

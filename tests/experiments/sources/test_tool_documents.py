@@ -10,6 +10,7 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import WeightSource
 from tests.conftest import SHARED_FIXTURES
 from tests.experiments.sources.reading import content_of as read_output
+from tests.stored_cases import stored_cases
 
 SAMPLES = SHARED_FIXTURES / "json"
 needs_samples = pytest.mark.skipif(not SAMPLES.is_dir(), reason="needs ../shared/fixtures/json")
@@ -70,23 +71,7 @@ def test_burrow_owners_are_identified_by_client_and_host(write):
     assert any("client and host" in note for note in group.notes)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (burrow(partition(0), error=True), "Burrow reported: 'no cluster'"),
-        (burrow(partition(0), count=9), "lists 1 of 9 partitions"),
-        (burrow(partition(-1)), r"partitions\[0\].partition: must be from 0 to 2147483647, got -1"),
-        (burrow(partition("0")), r"partitions\[0\].partition: expected an integer, got \"0\""),
-        (burrow({"partition": 0}), r"partitions\[0\]: missing key 'topic'"),
-        (burrow(partition(0))[:-40], "not valid JSON"),
-        (rest("KafkaConsumerLagList", lag(0, "c1"), next_page="http://x?page=2"), "continues at"),
-        (rest("KafkaBrokerList", {"broker_id": 1}), "kind 'KafkaBroker' is not supported"),
-        (
-            rest("KafkaConsumerLagList", {**lag(0, "c1"), "lag": 1.5}),
-            "expected an integer, got 1.5",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), stored_cases("invalid_tool_documents"))
 def test_invalid_documents_are_errors_with_a_place(text, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_output(text, name="x.json")
@@ -160,21 +145,7 @@ def test_metrics_give_lags_and_counts_without_members(tmp_path):
     assert any("members are not shown, only their number: 3" in note for note in group.notes)
 
 
-@pytest.mark.parametrize(
-    ("sample", "message"),
-    [
-        ('kafka_topic_partitions{topic="t"} 4.5', "the value must be an integer, got '4.5'"),
-        ('kafka_topic_partitions{topic="t"} many', "the value must be a number, got 'many'"),
-        ('kafka_topic_partitions{topic="t', "not a complete sample"),
-        ('kafka_topic_partitions{tpic="t"} 4', "the label 'topic' is missing"),
-        ('kafka_topic_partitions{topic="t"} -4', "must be a number of partitions"),
-        (
-            'kafka_consumergroup_lag{consumergroup="g",partition="x",topic="t"} 1',
-            "label .partition. must be",
-        ),
-        ('kafka_topic_partitions{topic="t"} 1e400', "the value must be an integer, got '1e400'"),
-    ],
-)
+@pytest.mark.parametrize(("sample", "message"), stored_cases("damaged_metrics"))
 def test_damaged_samples_are_errors_with_a_line(sample, message):
     with pytest.raises(InputError, match=f"^x.prom:2: .*{message}"):
         read_output(f"# metrics\n{sample}\n", name="x.prom")
@@ -213,18 +184,7 @@ def test_the_published_metricbeat_sample_is_parsed():
 
 
 @needs_samples
-@pytest.mark.parametrize(
-    ("sample", "counts", "minimum"),
-    [
-        ("kcat-L-J-hudi.json", {"stock_ticks": 1}, {}),
-        ("kafka-reassign-docs-3.9-02.txt", {"foo1": 3, "foo2": 3}, {}),
-        ("kafka-reassign-docs-3.9-03.txt", {}, {"foo1": 3, "foo2": 3}),
-        ("kafka-reassign-docs-3.9-04.txt", {}, {"foo1": 1, "foo2": 2}),
-        ("kafka-reassign-docs-3.9-05.txt", {}, {"foo1": 1, "foo2": 2}),
-        ("kafka-reassign-docs-3.9-06.txt", {}, {"foo": 1}),
-        ("kafka-reassign-docs-3.9-07.txt", {}, {"foo": 1}),
-    ],
-)
+@pytest.mark.parametrize(("sample", "counts", "minimum"), stored_cases("published_topic_lists"))
 def test_published_topic_lists_give_counts_or_minimum_counts(sample, counts, minimum):
     found = load_metadata(SAMPLES / sample)
     assert (found.partition_counts, found.minimum_counts) == (counts, minimum)
@@ -272,32 +232,7 @@ def test_the_partition_size_is_the_size_of_the_largest_replica():
     assert read_output(text, name="sizes.txt").sizes == {("my-t", 0): 12, ("my-t", 1): 7}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            log_dirs_output([replica("t-0", 1)])[:-20],
-            "sizes.txt:3: not valid JSON: unterminated string",
-        ),
-        (
-            log_dirs_output([replica("t", 1)]),
-            "partitions[0].partition: must be TOPIC-NUMBER, got 't'",
-        ),
-        (log_dirs_output([replica("t-0", -1)]), "partitions[0].size: must be at least 0, got -1"),
-        (
-            log_dirs_output([replica("t-0", 1.5)]),
-            "partitions[0].size: expected an integer, got 1.5",
-        ),
-        (
-            PREAMBLE + '{"brokers": [{"logDirs": 3}]}',
-            "sizes.txt:3.brokers[0].logDirs: expected a list",
-        ),
-        (
-            PREAMBLE + '{"brokers": [{"logDirs": [{}]}]}',
-            "sizes.txt:3.brokers[0].logDirs[0]: missing",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), stored_cases("damaged_log_directories"))
 def test_damaged_documents_are_errors_with_a_place(text, message):
     with pytest.raises(InputError) as caught:
         read_output(text, name="sizes.txt")

@@ -22,7 +22,6 @@ from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_ro
 
 pytestmark = pytest.mark.spark
 
-CAPTURES = Path(__file__).parents[3] / "examples" / "captures"
 ASSIGNORS = {"g": "sticky", "h": "range", "i": "cooperative-sticky"}
 
 

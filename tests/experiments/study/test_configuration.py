@@ -4,10 +4,10 @@ import pytest
 
 from kassay import InputError
 from kassay.experiments.report.event_stream_section import PRIMARY_ENDPOINT
-from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS
+from tests.stored_cases import stored_cases
 
 STUDIES = Path(__file__).parents[3] / "experiments" / "study" / "configurations"
 
@@ -45,34 +45,7 @@ def test_every_key_of_the_file_is_read():
     assert (config.limits.time, config.limits.memory, config.limits.group) == (1.0, 99, 2.5)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "mine.yaml:1: the file is empty"),
-        ("families: [", "mine.yaml:1: not valid YAML"),
-        ("families: {}\nfamlies: {}", "mine.yaml:2: famlies: unknown key"),
-        ("drawn: 3", "'families' or 'groups' is required"),
-        ("families:\n  nope: 3", "mine.yaml:2: families.nope: unknown family"),
-        (f"families:\n  {IMPORTED}: 3", "families.imported: unknown family"),
-        (
-            "families:\n  mixed-join: all",
-            "mine.yaml:2: families.mixed-join: expected a number of seeds",
-        ),
-        ("families:\n  mixed-join: -1", "families.mixed-join: must be at least 0"),
-        ("families:\n  mixed-join: many", "families.mixed-join: expected an integer"),
-        (
-            "families: {}\nassignors:\n- range\n- rnage",
-            "mine.yaml:4: assignors[1]: unknown assignor",
-        ),
-        ("families: {}\nassignors: [range, range]", "assignors[1]: 'range' is repeated"),
-        ("families: {}\nbatch_cases: 0", "mine.yaml:2: batch_cases: must be at least 1"),
-        ("families: {}\nbatch_cases: 100001", "mine.yaml:2: batch_cases: must be at most 100000"),
-        ("families: {}\nlimits: {time: soon}", "limits.time: expected a number"),
-        ("families: {}\nlimits: {time: 0}", "limits.time: must be above 0"),
-        ("families: {}\nlimits: {memory: 0}", "limits.memory: must be at least 1"),
-        ("families: {}\nlimits: {tiem: 1}", "limits.tiem: unknown key"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), stored_cases("invalid_study_configurations"))
 def test_errors_name_the_line_and_the_field(text, message):
     with pytest.raises(InputError) as raised:
         read_config(text, "mine.yaml")

@@ -1,11 +1,7 @@
 from dataclasses import replace
 from itertools import groupby
 
-import networkx as nx
-import numpy as np
 import pytest
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array
 
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.evaluate_event_stream import (
@@ -19,6 +15,7 @@ from kassay.experiments.study.families.event_streams import (
     StreamStep,
 )
 from kassay.reference.model.group import Group, Member, Topic
+from tests.integer_program import IntegerProgram
 from tests.tiers import short_and_long
 
 SMALL = EventStreamFamily(
@@ -82,18 +79,21 @@ def test_all_values_equal_an_independent_computation(seed):
             names = {member.id for member in step.members}
             owner = {p: member for p, member in owner.items() if member in names}
             valid = {p: m for p, m in owner.items() if p[0] in subscriptions(step)[m]}
-            squares, moves = minimum_cost_flow(step, valid)
+            program = IntegerProgram(rebalancing(step, valid, row.rebalance))
+            squares, moves = program.flow_optimum()
             assert (row.least_sum_of_squares, row.fewest_moves) == (squares, moves)
             assert row.owned == len(valid)
             if assignor == OPTIMUM:
                 assert (row.sum_of_squares, row.moves) == (squares, moves)
                 break  # equal optima can differ, and with them the further states
-            owner = assigned(step, owner, assignor, row.rebalance)
+            group = rebalancing(step, owner, row.rebalance)
+            lists = run_until_stable(group, assignor).assignment.items()
+            owner = {tuple(p): member for member, partitions in lists for p in partitions}
             loads = {member: list(owner.values()).count(member) for member in names}
             assert row.makespan == max(loads.values())
             assert row.sum_of_squares == sum(load**2 for load in loads.values())
             assert row.moves == sum(owner[p] != member for p, member in valid.items())
-            within = fewest_moves_within(step, valid, row.sum_of_squares)
+            within = program.least("moves", squares=row.sum_of_squares)
             assert row.fewest_moves_within in (None, within)
             assert row.fewest_moves_within is not None or within < row.moves
 
@@ -102,82 +102,14 @@ def subscriptions(step):
     return {member.id: set(member.subscription) for member in step.members}
 
 
-def arcs(step):
-    """Return the pairs of a partition and a member that may consume it."""
-    return [
-        ((topic.name, number), member.id)
-        for topic in step.topics
-        for number in range(topic.partitions)
-        for member in step.members
-        if topic.name in member.subscription
-    ]
-
-
-def assigned(step, owner, assignor, generation):
-    """Run an assignor, and return the new owner of each partition."""
-    members = tuple(
-        Member(
-            id=member.id,
-            subscription=member.subscription,
-            instance_id=member.instance_id,
-            owned=[p for p, name in owner.items() if name == member.id],
-            generation=generation if member.id in set(owner.values()) else -1,
-        )
-        for member in step.members
+def rebalancing(step, owner, generation):
+    """Return the group of a step, in which each owner claims its partitions."""
+    claims = {one.id: [p for p, name in owner.items() if name == one.id] for one in step.members}
+    members = (
+        replace(one, owned=claims[one.id], generation=generation if claims[one.id] else -1)
+        for one in step.members
     )
-    result = run_until_stable(Group(topics=step.topics, members=members), assignor).assignment
-    return {tuple(p): member for member, partitions in result.items() for p in partitions}
-
-
-def minimum_cost_flow(step, owner):
-    """Return the minimum sum of squared loads, and the fewest moves to it, with networkx."""
-    graph = nx.DiGraph()
-    pairs = arcs(step)
-    partitions = {partition for partition, _ in pairs}
-    price = len(partitions) + 1
-    for partition, member in pairs:
-        moved = int(owner.get(partition, member) != member)
-        graph.add_edge(partition, member, capacity=1, weight=moved)
-    for partition in partitions:
-        graph.add_edge("source", partition, capacity=1, weight=0)
-    for member in subscriptions(step):
-        for load in range(len(partitions)):
-            graph.add_edge(member, (member, load), capacity=1, weight=price * (2 * load + 1))
-            graph.add_edge((member, load), "sink", capacity=1, weight=0)
-    flow = nx.max_flow_min_cost(graph, "source", "sink")
-    return divmod(nx.cost_of_flow(graph, flow), price)
-
-
-def fewest_moves_within(step, owner, squares):
-    """Return the fewest moves to at most a sum of squared loads, with an integer program."""
-    pairs = arcs(step)
-    partitions = sorted({partition for partition, _ in pairs})
-    steps = [(member, load) for member in subscriptions(step) for load in range(len(partitions))]
-    moved = [int(owner.get(partition, member) != member) for partition, member in pairs]
-    rows, columns, values = [], [], []
-
-    def add(row, column, value):
-        rows.append(row)
-        columns.append(column)
-        values.append(value)
-
-    members = {member: number for number, member in enumerate(subscriptions(step))}
-    for column, (partition, member) in enumerate(pairs):
-        add(partitions.index(partition), column, 1)
-        add(len(partitions) + members[member], column, 1)
-    limit = len(partitions) + len(members)
-    for place, (member, load) in enumerate(steps):
-        add(len(partitions) + members[member], len(pairs) + place, -1)
-        add(limit, len(pairs) + place, 2 * load + 1)
-    low = np.array([1] * len(partitions) + [0] * len(members) + [0])
-    high = np.array([1] * len(partitions) + [0] * len(members) + [squares])
-    found = milp(
-        np.array(moved + [0] * len(steps)),
-        constraints=LinearConstraint(coo_array((values, (rows, columns))).tocsr(), low, high),
-        integrality=np.ones(len(pairs) + len(steps)),
-        bounds=Bounds(0, 1),
-    )
-    return round(found.fun)
+    return Group(step.topics, tuple(members))
 
 
 def test_hindsight_has_minimum_imbalance_and_at_most_the_moves_of_the_optimum() -> None:

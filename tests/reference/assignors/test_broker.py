@@ -1,25 +1,8 @@
 """Assignors of the broker."""
 
-import pytest
-
 from kassay import movement
 from kassay.reference.assignors import assign, run_assignor
-from tests.reference.assignors.notation import after, group, joined, lists, with_instance_ids
-
-
-def test_server_range_assigns_equal_ranges_of_co_partitioned_topics() -> None:
-    start = group("t:3 u:3", a="t u", b="t u")
-    assert lists(start, "server-range") == {"a": "t-0 t-1 u-0 u-1", "b": "t-2 u-2"}
-
-
-def test_server_range_sorts_static_members_first() -> None:
-    start = with_instance_ids(group("t:3", a="t", b="t"), b="z")
-    assert lists(start, "server-range") == {"a": "t-2", "b": "t-0 t-1"}
-
-
-def test_server_range_splits_each_topic_over_its_subscribers() -> None:
-    start = group("t:4 u:2", a="t", b="t u")
-    assert lists(start, "server-range") == {"a": "t-0 t-1", "b": "t-2 t-3 u-0 u-1"}
+from tests.notation import after, group, joined
 
 
 def test_uniform_keeps_owned_partitions_up_to_the_quota() -> None:
@@ -47,15 +30,6 @@ def test_uniform_is_not_optimal_for_mixed_subscriptions() -> None:
 def test_uniform_balances_mixed_subscriptions() -> None:
     start = group("t:4 u:2", a="t", b="t u")
     assert assign(start, "uniform").counts() == {"a": 3, "b": 3}
-
-
-def test_uniform_assigns_nothing_without_subscriptions() -> None:
-    assert lists(group("t:4", a="", b=""), "uniform") == {"a": "", "b": ""}
-
-
-@pytest.mark.parametrize("assignor", ["uniform", "uniform-4.0", "server-range"])
-def test_a_group_without_members_gets_an_empty_assignment(assignor: str) -> None:
-    assert lists(group("t:4"), assignor) == {}
 
 
 def test_uniform_fails_if_a_claimed_partition_does_not_exist() -> None:

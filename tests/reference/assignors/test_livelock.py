@@ -7,7 +7,7 @@ import pytest
 from kassay import violations
 from kassay.reference.assignors import assign, run_assignor
 from kassay.reference.model.assignment import LivelockError
-from tests.reference.assignors.notation import group
+from tests.notation import group
 
 NONTERMINATING = group(
     "t0:5 t13:3 t2:5 t5:2 t6:6",

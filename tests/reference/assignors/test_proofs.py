@@ -18,7 +18,7 @@ from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.study.families.fixed_groups import exhaustive_groups_up_to
 from kassay.reference.assignors import run_assignor
 from tests import brute_force
-from tests.reference.assignors.notation import group
+from tests.notation import group
 
 LARGE = "LARGE_PROOFS" in os.environ
 STICKY = ("sticky", "cooperative-sticky")

@@ -9,7 +9,7 @@ from kassay.reference.assignors import assign
 from kassay.reference.assignors.zookeeper_consumer import range_threads, roundrobin_threads
 from kassay.reference.java_collections import string_hash
 from kassay.reference.model.errors import UpstreamError
-from tests.reference.assignors.notation import group, lists
+from tests.notation import group, lists
 
 
 def with_streams(group: Group, **streams: int) -> Group:
@@ -73,9 +73,3 @@ def test_round_robin_rejects_different_stream_counts() -> None:
     uneven = replace(start, members=(replace(member, streams=(("t", 2), ("u", 1))),))
     with pytest.raises(UpstreamError, match="same threads for every topic"):
         assign(uneven, "legacy-roundrobin")
-
-
-@pytest.mark.parametrize("assignor", ["legacy-range", "legacy-roundrobin"])
-def test_topics_without_metadata_are_skipped(assignor: str) -> None:
-    assert lists(group("t:1", a="t unknown"), assignor) == {"a": "t-0"}
-    assert lists(group("t:1"), assignor) == {}

@@ -17,6 +17,7 @@ from kassay.reference.documents.json_codec import (
     parse_group,
     read_groups,
 )
+from tests.stored_cases import stored_cases
 from tests.strategies import groups
 
 SCHEMA = json.loads(
@@ -24,45 +25,7 @@ SCHEMA = json.loads(
 )
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
-FULL = {
-    "id": "orders-2026-11",
-    "topics": {
-        "orders": {
-            "partitions": 2,
-            "weights": [3, 4],
-            "racks": [["a"], ["a", None]],
-            "id": "12c500ed-0b78-3910-9fb4-6af0f246be87",
-        },
-        "audit": 3,
-    },
-    "members": [
-        {
-            "id": "c0",
-            "topics": ["orders", "audit"],
-            "owned": [["orders", 0], ["audit", 2], ["orders", 1]],
-            "generation": 7,
-            "instance_id": "i0",
-            "rack": "a",
-            "capacity": 9,
-            "protocol_version": 1,
-            "sub_generation": 6,
-            "user_data": "v0",
-            "streams": {"orders": 2},
-            "target": [["orders", 0]],
-            "client_id": "billing",
-            "host": "/10.0.0.7",
-            "library": "librdkafka",
-        },
-        {"id": "c1", "topics": []},
-    ],
-    "state": "Reconciling",
-    "protocol": "consumer",
-    "assignor": "uniform",
-    "weight_source": "rate",
-    "weight_unit": "messages/s",
-    "available_weights": ["lag", "rate"],
-    "notes": ["subscriptions are not known"],
-}
+FULL = stored_cases("group_with_every_key")
 
 
 def test_a_group_document_with_every_key_is_equal_after_parsing_and_writing():
@@ -90,55 +53,7 @@ def test_a_topic_id_in_kafkas_base64_is_accepted():
     assert str(group.topics[0].uuid) == "12c500ed-0b78-3910-9fb4-6af0f246be87"
 
 
-MEMBER = {"id": "a", "topics": ["t"]}
-
-BAD = [
-    ([], "x: expected an object, got []"),
-    ({"members": []}, "x: missing key 'topics'"),
-    ({"topics": {}}, "x: missing key 'members'"),
-    ({"topics": {}, "members": [], "topcs": 1}, "x: unknown key 'topcs', expected one of"),
-    ({"topics": {"t": -1}, "members": []}, "x: topics['t']: partitions must be from 0"),
-    ({"topics": {"t": "3"}, "members": []}, "topics['t']: expected a partition count or an object"),
-    (
-        {"topics": {"t": True}, "members": []},
-        "topics['t'].partitions: expected an integer, got true",
-    ),
-    ({"topics": {"t": 2.0}, "members": []}, "topics['t']: expected a partition count"),
-    ({"topics": {"t": {}}, "members": []}, "topics['t']: missing key 'partitions'"),
-    ({"topics": {"t": {"partitions": 1, "weight": [1]}}, "members": []}, "unknown key 'weight'"),
-    ({"topics": {"t": {"partitions": 1, "weights": [0.5]}}, "members": []}, "weights[0]: expected"),
-    (
-        {"topics": {"t": {"partitions": 2, "weights": [1]}}, "members": []},
-        "one entry per partition (2)",
-    ),
-    (
-        {"topics": {"t": {"partitions": 1, "racks": ["a"]}}, "members": []},
-        "racks[0]: expected a list",
-    ),
-    ({"topics": {"t": {"partitions": 1, "id": "zz"}}, "members": []}, "not a topic id: 'zz'"),
-    ({"topics": {}, "members": {}}, "x: members: expected a list, got {}"),
-    ({"topics": {}, "members": [MEMBER, MEMBER]}, "x: member id 'a' is listed twice"),
-    ({"topics": {}, "members": [{"topics": []}]}, "x: members[0]: missing key 'id'"),
-    (
-        {"topics": {}, "members": [{"id": 3, "topics": []}]},
-        "members[0].id: expected a string, got 3",
-    ),
-    (
-        {"topics": {}, "members": [MEMBER | {"owned": [["t"]]}]},
-        "members[0].owned[0]: expected [topic",
-    ),
-    ({"topics": {}, "members": [MEMBER | {"owned": [["t", "1"]]}]}, 'expected an integer, got "1"'),
-    ({"topics": {}, "members": [MEMBER | {"owned": [["t", -1]]}]}, "partition number must be"),
-    ({"topics": {}, "members": [MEMBER | {"owned": ["t-1"]}]}, 'partition number], got "t-1"'),
-    ({"topics": {}, "members": [MEMBER | {"owned": "t-1"}]}, "owned: expected a list of [topic"),
-    ({"topics": {}, "members": [MEMBER | {"generation": None}]}, "generation: expected an integer"),
-    ({"topics": {}, "members": [MEMBER | {"generation": -2}]}, "x: members[0]: generation must be"),
-    ({"topics": {}, "members": [MEMBER | {"topics": ["t", "t"]}]}, "lists topic 't' twice"),
-    ({"topics": {}, "members": [MEMBER | {"capacity": -1}]}, "members[0]: capacity must be"),
-    ({"topics": {}, "members": [MEMBER | {"user_data": "v7"}]}, "user_data must be null or 'v0'"),
-    ({"topics": {}, "members": [MEMBER | {"streams": {"t": 0}}]}, "streams of topic 't' must be"),
-    ({"topics": {}, "members": [MEMBER | {"subscription": []}]}, "unknown key 'subscription'"),
-]
+BAD = stored_cases("invalid_groups")
 
 
 @pytest.mark.parametrize(("document", "message"), BAD, ids=[message for _, message in BAD])
