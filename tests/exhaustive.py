@@ -19,7 +19,8 @@ from kassay.experiments.study.families.fixed_groups import exhaustive_groups
 from kassay.reference.documents.json_codec import group_document
 from tests import brute_force
 from tests.random_groups import random_group
-from tests.solver.big_weight_cases import big_weight_case, big_weight_difference
+from tests.solver.adversarial_cases import adversarial_error
+from tests.solver.big_weight_cases import big_weight_case
 
 MEMBERS, PARTITIONS = 3, 5
 
@@ -53,7 +54,7 @@ def difference(group: Group) -> str | None:
 
 def big_weight_error(seed: int) -> str | None:
     """Describe the difference of one group with large weights; None if equal."""
-    found = big_weight_difference(big_weight_case(seed))
+    found = adversarial_error(big_weight_case(seed), "auto")
     return None if found is None else f"big weights, seed {seed}: {found}"
 
 

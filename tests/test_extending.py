@@ -17,6 +17,7 @@ FOLDERS = ("reference", "solver", "experiments")
 TEST_FILES = (
     "tests/__init__.py",
     "tests/brute_force.py",
+    "tests/notation.py",
     "tests/tiers.py",
     "tests/solver/__init__.py",
     "tests/solver/random_cases.py",

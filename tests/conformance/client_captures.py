@@ -34,7 +34,6 @@ _DUMP_TOOLS: Mapping[jars.Kind, str] = {
     "tools": "org.apache.kafka.tools.DumpLogSegments",
     "older-tools": "kafka.tools.DumpLogSegments",
 }
-_OFFSET_COMMIT = 'key: {"type":"1"'
 _STABLE_SECONDS = 150.0
 
 

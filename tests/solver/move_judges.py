@@ -5,12 +5,10 @@ The searches share no code with the solver.
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import product
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from benchmarks.weighted_groups import weighted_group
 from kassay import Group, Member, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.constraints import Constraint, Pinned, Separated
@@ -286,45 +284,3 @@ def badly_received(problem: Problem, placement: np.ndarray) -> list[tuple[int, i
         and loads[member] < mean
         and loads[member] + int(problem.weight[at]) < loads[placement[at]]
     ]
-
-
-def few_partitions_with_a_heavy_one(seed: int) -> Group:
-    """Return a group with so few partitions that all its assignments can be compared."""
-    rng = random.Random(f"heavy {seed}")
-    members = rng.randint(3, 6)
-    count = rng.randint(5, {3: 8, 4: 7, 5: 6, 6: 6}[members])
-    weights = [rng.randint(1, 12) for _ in range(count)]
-    weights[rng.randrange(count)] = rng.randint(8, 30)
-    owner = [rng.choice([0, 0, 0, 1, 2, rng.randrange(members)]) for _ in range(count)]
-    return weighted_group(weights, owner, members)
-
-
-def is_badly_received(problem: Problem, placement: np.ndarray) -> bool:
-    """Return whether a member above 1.5 times the mean receives while one below it is untouched.
-
-    An untouched member neither gives nor receives a partition.
-    """
-    loads, members = problem.loads(placement), problem.member_count
-    moved = np.flatnonzero(placement != problem.owner).tolist()
-    touched = {*placement[moved].tolist(), *problem.owner[moved].tolist()}
-    is_untouched = any(
-        load * members < sum(loads) and member not in touched for member, load in enumerate(loads)
-    )
-    receivers = placement[moved].tolist()
-    return is_untouched and any(2 * members * loads[at] > 3 * sum(loads) for at in receivers)
-
-
-def placements_as_good(problem: Problem, placement: np.ndarray) -> list[np.ndarray]:
-    """Return all placements with the same moves and squares, and no higher maximum load."""
-    choices = [range(problem.member_count)] * problem.partition_count
-    table = np.array(list(product(*choices)), dtype=np.int16)
-    loads = np.zeros((len(table), problem.member_count), dtype=np.int64)
-    for at, weight in enumerate(problem.weight.tolist()):
-        loads[np.arange(len(table)), table[:, at]] += weight
-    own = np.array(problem.loads(placement))
-    is_as_good = (
-        ((table != problem.owner).sum(axis=1) <= (placement != problem.owner).sum())
-        & (loads.max(axis=1) <= own.max())
-        & ((loads**2).sum(axis=1) <= (own**2).sum())
-    )
-    return list(table[is_as_good])

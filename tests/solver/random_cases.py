@@ -67,6 +67,22 @@ def random_group(
     return Group(topics=tuple(drawn), members=tuple(crew))
 
 
+def half_subscriptions(topics: int, partitions: int, members: int, seed: int = 0) -> Group:
+    """Return members with a random half of the topics; partitions have random owners."""
+    rng = random.Random(seed)
+    names = [f"t{index}" for index in range(topics)]
+    chosen = [rng.sample(names, topics // 2) for _ in range(members)]
+    subscribers = {n: [m for m in range(members) if n in chosen[m]] for n in names}
+    owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
+    for name in names:
+        for number in range(partitions):
+            owned[rng.choice(subscribers[name])].append((name, number))
+    crew = (
+        Member(f"m{at}", tuple(chosen[at]), owned=owned[at], generation=1) for at in range(members)
+    )
+    return Group(tuple(Topic(name, partitions) for name in names), tuple(crew))
+
+
 def draw_member(
     rng: random.Random,
     index: int,

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from kassay import Assignment, Imbalance, Movement, Tolerance, certify, solve, violations
-from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group import Group
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.constraints import (
     Capacity,
@@ -20,8 +20,10 @@ from kassay.solver.counting_bounds import large_partition_moves_bound
 from kassay.solver.evaluation import violated
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
-from tests.solver.big_weight_cases import big_weight_case, big_weight_difference
-from tests.solver.test_weighted import even_group
+from tests.notation import even_group
+from tests.notation import group as small_group
+from tests.solver.adversarial_cases import adversarial_error
+from tests.solver.big_weight_cases import big_weight_case
 from tests.tiers import short_and_long
 
 CASES = int(os.environ.get("BIG_WEIGHT_CASES", "2000"))
@@ -33,50 +35,30 @@ def test_small_groups_with_any_weights_are_proven_and_agree_with_brute_force(blo
     differences = {
         seed: difference
         for seed in range(block, CASES, BLOCKS)
-        if (difference := big_weight_difference(big_weight_case(seed))) is not None
+        if (difference := adversarial_error(big_weight_case(seed), "auto")) is not None
     }
     assert differences == {}
 
 
-def pair(*weights: int, capacity: int | None = None) -> Group:
-    return Group(
-        topics=(Topic(name="t", partitions=len(weights), weights=weights),),
-        members=tuple(
-            Member(id=name, subscription=("t",), capacity=capacity) for name in ("a", "b")
-        ),
-    )
-
-
-FEASIBLE = {
-    "two partitions per member": (pair(1, 2**60 - 1, 2, 2), (MaxPartitions(2),), 2**60),
-    "a pin": (pair(2**60), (Pinned("t", 0, "b"),), 2**60),
-    "capacities that suffice": (pair(2**60, 2**60, capacity=2**60), (), 2**60),
-    "a limit that suffices": (pair(2**62, 2**62, 2**62), (Capacity(2**63),), 2**63),
-}
-
-
-@pytest.mark.parametrize("case", FEASIBLE)
-def test_totals_beyond_64_bits_with_constraints_are_optimal(case):
-    group, constraints, makespan = FEASIBLE[case]
-    solution = solve(group, levels=[Imbalance("makespan")], constraints=constraints)
-    assert solution.status == "optimal"
-    assert solution.imbalance.value == makespan
-
-
-INFEASIBLE = {
-    "three partitions, one per member": (pair(2**60, 2**60, 1), (MaxPartitions(1),)),
-    "two pins": (pair(2**62), (Pinned("t", 0, "a"), Pinned("t", 0, "b"))),
-    "capacities": (pair(2**60, 2**60, 2**60, capacity=2**60), ()),
-    "one limit": (pair(2**62, 2**62, 2**62), (Capacity(2**63 - 1),)),
-}
-
-
-@pytest.mark.parametrize("case", INFEASIBLE)
-def test_conflicts_beyond_64_bits_are_infeasible(case):
-    group, constraints = INFEASIBLE[case]
-    solution = solve(group, constraints=constraints)
-    assert solution.status == "infeasible"
-    assert solution.conflict
+@pytest.mark.parametrize(
+    ("weights", "constraints", "makespan"),
+    [
+        ((1, 2**60 - 1, 2, 2), [MaxPartitions(2)], 2**60),
+        ((2**60,), [Pinned("t", 0, "c1")], 2**60),
+        ((2**62, 2**62, 2**62), [Capacity(2**63)], 2**63),
+        ((2**60, 2**60, 1), [MaxPartitions(1)], None),
+        ((2**62,), [Pinned("t", 0, "c0"), Pinned("t", 0, "c1")], None),
+        ((2**62, 2**62, 2**62), [Capacity(2**63 - 1)], None),
+    ],
+)
+def test_totals_beyond_64_bits_with_constraints_are_optimal_or_infeasible(
+    weights, constraints, makespan
+):
+    levels = [Imbalance("makespan")]
+    solution = solve(even_group(weights, 2), levels=levels, constraints=constraints)
+    assert solution.status == ("infeasible" if makespan is None else "optimal")
+    assert bool(solution.conflict) == (makespan is None)
+    assert makespan is None or solution.imbalance.value == makespan
 
 
 CONSTRAINTS = (
@@ -133,21 +115,19 @@ def test_five_partitions_of_31_bits_are_proven_on_squares():
 
 def test_two_partitions_of_half_the_maximum_load_are_not_large():
     weight = 2**61 + 1
-    topic = Topic("t", 6, weights=(weight, weight) + (2**60,) * 4)
-    owned = {"a": [("t", 0), ("t", 1)], "b": [("t", number) for number in range(2, 6)]}
-    group = Group((topic,), tuple(Member(name, ("t",), owned=own) for name, own in owned.items()))
+    group = even_group((weight, weight) + (2**60,) * 4, 2, [0, 0, 1, 1, 1, 1])
     assert large_partition_moves_bound(build_problem(group), [2 * weight] * 2) == 0
     levels = (Imbalance("makespan", Tolerance(absolute=1)), Movement())
-    moved = Assignment({"a": [("t", 0), ("t", 2), ("t", 3)], "b": [("t", 1), ("t", 4), ("t", 5)]})
+    lists = {"c0": [("t", 0), ("t", 2), ("t", 3)], "c1": [("t", 1), ("t", 4), ("t", 5)]}
+    moved = Assignment(lists)
     assert not certify(group, moved, levels=levels).is_optimal
     assert solve(group, levels=levels, limits=5).movement.value == 0
 
 
 @pytest.mark.parametrize("limit", [2**70, 10**400])
-@pytest.mark.parametrize("weights", [None, (1, 2, 3, 4, 5, 6)])
+@pytest.mark.parametrize("weights", ["6", "1,2,3,4,5,6"])
 def test_limits_of_any_size_are_permitted(limit, weights):
-    members = (Member("a", ("t",), owned=[("t", 0), ("t", 1)]), Member("b", ("t", "u")))
-    group = Group((Topic("t", 6, weights=weights), Topic("u", 2)), members)
+    group = small_group(f"t:{weights} u:2", a="t | t-0..1", b="t u")
     for tolerance in (Tolerance(absolute=limit), Tolerance(up_to=limit)):
         level = Imbalance("makespan", tolerance)
         solution = solve(group, levels=(level, Movement()), limits=5)

@@ -5,11 +5,13 @@ from typing import get_args
 
 import pytest
 
-from kassay import Group, Imbalance, Measure, Member, Movement, Tolerance, Topic, solve, violations
+from kassay import Imbalance, Measure, Movement, Tolerance, solve, violations
 from kassay.solver.constraints import Constraint, MaxMoves, MaxPartitions, Pinned
 from kassay.solver.evaluation import leximax_rank
 from kassay.solver.limits import SearchLimits
 from tests import brute_force
+from tests.notation import changed
+from tests.notation import group as small_group
 from tests.solver.random_cases import (
     all_partitions,
     infeasible_cases,
@@ -70,15 +72,10 @@ def test_a_conflict_is_infeasible_and_minimal():
 
 
 def test_a_conflict_is_described_as_text():
-    group = Group(
-        topics=(Topic(name="t", partitions=4),),
-        members=(
-            Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
-            Member(id="b", subscription=("t",)),
-        ),
-    )
     constraints = [MaxMoves(1), Pinned("t", 3, "a"), MaxPartitions(2)]
-    solution = solve(group, constraints=constraints, method="cp-sat")
+    solution = solve(
+        small_group("t:4", a="t | t-0..3", b="t"), constraints=constraints, method="cp-sat"
+    )
     assert solution.assignment is None
     assert set(solution.conflict) == {
         "at most 1 partition moves",
@@ -87,13 +84,7 @@ def test_a_conflict_is_described_as_text():
 
 
 def test_capacities_of_members_always_apply():
-    group = Group(
-        topics=(Topic(name="t", partitions=4),),
-        members=(
-            Member(id="a", subscription=("t",), capacity=1),
-            Member(id="b", subscription=("t",)),
-        ),
-    )
+    group = changed(small_group("t:4", a="t", b="t"), a={"capacity": 1})
     assert solve(group).assignment.counts() == {"a": 1, "b": 3}
 
 

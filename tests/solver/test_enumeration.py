@@ -7,8 +7,8 @@ import pytest
 from kassay import Group
 from kassay.solver.enumeration import enumerate_levels, list_placements, minimal_conflict
 from kassay.solver.problem import build_problem
+from tests.notation import even_group
 from tests.solver.random_cases import infeasible_cases, is_minimal_conflict, levels_cases
-from tests.solver.test_weighted import even_group
 
 
 @pytest.mark.parametrize("seed", range(4))

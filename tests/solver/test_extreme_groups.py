@@ -7,7 +7,7 @@ import pytest
 from kassay import Capacity, Group, MaxMoves, Member, Pinned, Topic, certify, frontier, solve
 from kassay.experiments.cli import main
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.assignment import Assignment, movement, violations
+from kassay.reference.model.assignment import movement, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
@@ -23,44 +23,31 @@ from kassay.solver.objective import (
     default_levels,
 )
 from kassay.solver.sizing import Resizing, members_needed
+from tests.notation import changed, even_group
+from tests.notation import group as small_group
 
 HUGE = 2**53 + 1
 
 
-def group(weights, *, capacity=None, owned=()):
-    topic = Topic(name="t", partitions=3, weights=weights)
-    return Group(
-        topics=(topic,),
-        members=(
-            Member(id="a", subscription=("t",), capacity=capacity, owned=owned),
-            Member(id="b", subscription=("t",), capacity=capacity),
-        ),
-    )
-
-
-OWNED = tuple(("t", number) for number in range(3))
-NOTHING = Group(topics=(), members=())
-NO_MEMBERS = Group(topics=(Topic(name="t", partitions=3),), members=())
-NO_TOPICS = Group(topics=(), members=(Member(id="a", subscription=("t",)),))
-ZERO = group((0, 0, 0), owned=OWNED)
-SOME_ZERO = group((0, 0, 4), owned=OWNED)
-ONE_HUGE = group((1, 1, HUGE), owned=OWNED)
-EQUAL = group(None, owned=OWNED)
-CAPPED = group((5, 5, 5), capacity=4)
+NOTHING, NO_MEMBERS, NO_TOPICS = small_group(""), small_group("t:3"), small_group("", a="t")
+ZERO = even_group((0, 0, 0), 2, [0, 0, 0])
+SOME_ZERO = even_group((0, 0, 4), 2, [0, 0, 0])
+ONE_HUGE = even_group((1, 1, HUGE), 2, [0, 0, 0])
+EQUAL = small_group("t:3", a="t | t-0..2", b="t")
+CAPPED = changed(even_group((5, 5, 5), 2), c0={"capacity": 4}, c1={"capacity": 4})
 
 # Name, group, (imbalance, movement) of the optimum.
 ANSWERS = [
     ("nothing", NOTHING, (0, 0)),
     ("no members", NO_MEMBERS, (0, 0)),
     ("no topics", NO_TOPICS, (0, 0)),
+    ("no partitions", small_group("t:0", a="t"), (0, 0)),
     ("zero weights", ZERO, (0, 0)),
     ("some zero weights", SOME_ZERO, (4, 0)),
     ("one huge weight", ONE_HUGE, (HUGE, 1)),
     ("equal weights", EQUAL, (5, 1)),
 ]
 GROUPS = [pytest.param(group, id=name) for name, group, _ in ANSWERS]
-
-
 OPTIMA = [pytest.param(group, best, id=name) for name, group, best in ANSWERS]
 
 
@@ -73,6 +60,7 @@ def test_the_optimum_is_found_and_certified(group, optimum):
     certificate = certify(group, solution)
     assert certificate.is_optimal
     assert list(certificate_errors(group, solution.assignment, certificate)) == []
+    assert isinstance(explain(group, solution.assignment), tuple)
 
 
 @pytest.mark.parametrize(("group", "optimum"), OPTIMA)
@@ -112,10 +100,6 @@ def test_the_frontier_has_a_point_and_ends_at_no_moves(group):
     found = frontier(group)
     assert found.complete
     assert found.points[0].movement.value == 0
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_a_frontier_without_time_has_a_point(group):
     assert frontier(group, limits=SearchLimits(time=0)).points
 
 
@@ -135,17 +119,6 @@ def test_members_needed_are_a_number_or_a_reason(group, needed):
     sizing = members_needed(Resizing.of(group), makespan=1)
     assert (None if sizing.needed is None else sizing.needed.value) == needed
     assert bool(sizing.reason) == (needed is None)
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_an_explanation_is_always_defined(group):
-    assert isinstance(explain(group, solve(group).assignment), tuple)
-
-
-def test_an_empty_assignment_of_an_empty_group_is_certified():
-    certificate = certify(NOTHING, Assignment({}))
-    assert certificate.is_optimal
-    assert list(certificate_errors(NOTHING, Assignment({}), certificate)) == []
 
 
 COMMANDS = [
@@ -175,10 +148,7 @@ def test_commands_report_a_result_for_every_group(command, tmp_path, capsys):
 
 @pytest.mark.parametrize("limits", [1.0, SearchLimits(work=1)])
 def test_leximax_accepts_a_limit_on_moves(limits):
-    topic = Topic("t", 40, weights=tuple(range(1, 41)))
-    owned = [("t", number) for number in range(40)]
-    members = (Member("a", ("t",), owned=owned), Member("b", ("t",)), Member("c", ("t",)))
-    group = Group((topic,), members)
+    group = even_group(range(1, 41), 3, [0] * 40)
     found = solve(group, levels=["leximax"], constraints=[MaxMoves(4)], limits=limits)
     assert found.assignment is not None
     assert movement(group, found.assignment) <= 4
@@ -188,16 +158,11 @@ LARGE_MULTIPLE = (9973, 9967, 9949, 9941, 9931, 9929, 9923)
 """Speeds of members whose least common multiple exceeds 64 bits."""
 
 
-def with_large_multiple(partitions, weight):
-    members = (Member(f"m{at}", ("t",), speed=speed) for at, speed in enumerate(LARGE_MULTIPLE))
-    topic = Topic("t", partitions, weights=(weight,) * partitions)
-    return Group((topic,), tuple(members))
-
-
 @pytest.mark.parametrize("measure", list(Measure))
 @pytest.mark.parametrize(("partitions", "weight"), [(9, 0), (30, 0), (40, 5)])
 def test_a_large_common_multiple_of_the_speeds_has_a_bound(partitions, weight, measure):
-    group = with_large_multiple(partitions, weight)
+    speeds = {f"c{at}": {"speed": speed} for at, speed in enumerate(LARGE_MULTIPLE)}
+    group = changed(even_group([weight] * partitions, len(speeds)), **speeds)
     levels = (Imbalance(measure), Movement(), TopicSpread())
     for chosen in (levels[:2], levels):
         solution = solve(group, levels=chosen, limits=0.2)
@@ -219,14 +184,14 @@ def test_a_large_common_multiple_of_the_speeds_has_a_bound(partitions, weight, m
 )
 def test_the_numbers_of_constraints_are_integers(rule, message):
     with pytest.raises(InputError, match=message):
-        solve(group(None), constraints=[rule])
+        solve(EQUAL, constraints=[rule])
 
 
 def test_levels_and_methods_have_known_names_and_whole_numbers():
     with pytest.raises(UsageError, match=r"measure must be one of .*, got 'bad'"):
         Imbalance("bad")
     with pytest.raises(UsageError, match="method must be one of auto, flow, cp-sat, got 'foo'"):
-        solve(group(None), method="foo")
+        solve(EQUAL, method="foo")
     with pytest.raises(UsageError, match=r"the cost of a move must be an integer, got 1\.9"):
         Movement({("t", 0): 1.9})
     with pytest.raises(UsageError, match=r"absolute tolerance must be an integer, got 0\.5"):
@@ -234,7 +199,7 @@ def test_levels_and_methods_have_known_names_and_whole_numbers():
 
 
 def test_a_value_with_many_digits_has_a_text():
-    many = Group((Topic("t", 6000),), tuple(Member(f"m{at}", ("t",)) for at in range(1200)))
+    many = even_group([1] * 6000, 1200)
     solution = solve(many, levels=["leximax"], limits=5)
     assert str(solution.levels[0]).startswith("leximax about 2**")
     claim = LevelClaim(Imbalance("leximax"), 1, 0, Origin.COUNTING)

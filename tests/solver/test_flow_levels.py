@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kassay import Group, Measure, Member, Topic, certify, imbalance, movement, solve, violations
+from kassay import Measure, certify, imbalance, movement, solve, violations
 from kassay.solver import engine
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
@@ -29,6 +29,7 @@ from tests.log_normal_groups import log_normal_group
 from tests.solver.random_cases import (
     all_partitions,
     allows,
+    half_subscriptions,
     is_feasible,
     random_constraint,
     random_group,
@@ -36,25 +37,6 @@ from tests.solver.random_cases import (
     value_of,
 )
 from tests.tiers import short_and_long
-
-
-def half_subscriptions(topics, partitions, members, seed=0):
-    """Members subscribe to a random half of the topics; partitions have random owners."""
-    rng = random.Random(seed)
-    names = [f"t{index}" for index in range(topics)]
-    chosen = [rng.sample(names, topics // 2) for _ in range(members)]
-    subscribers = {n: [m for m in range(members) if n in chosen[m]] for n in names}
-    owned = [[] for _ in range(members)]
-    for name in names:
-        for number in range(partitions):
-            owned[rng.choice(subscribers[name])].append((name, number))
-    return Group(
-        topics=tuple(Topic(name=name, partitions=partitions) for name in names),
-        members=tuple(
-            Member(id=f"m{at}", subscription=tuple(chosen[at]), owned=owned[at], generation=1)
-            for at in range(members)
-        ),
-    )
 
 
 def solve_without_enumeration(group, levels, constraints):

@@ -23,7 +23,7 @@ from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.search.load_searches import balance_loads
-from tests.solver.test_weighted import even_group
+from tests.notation import even_group
 from tests.tiers import short_and_long
 
 INSTANCES = Path(__file__).parents[3] / "shared" / "fixtures" / "weighted"

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay import Group, Member, Movement, Topic
+from kassay import Group, Movement
 from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.solver.counting_bounds import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.search.knapsack_subproblems import INFEASIBLE, SCALE, MemberExchange
 from kassay.solver.search.movement_bound import ColumnGeneration
 from tests import brute_force
+from tests.notation import even_group
 from tests.solver.random_cases import weighted_problems
 from tests.solver.test_few_moves import crowded
 from tests.strategies import groups
@@ -156,23 +157,14 @@ def test_the_search_stops_when_the_target_is_met():
 
 def test_an_unowned_partition_that_fills_a_member_costs_a_move():
     """Two members own 3 each and may have 6: an unowned 6 fits only if a 3 moves."""
-    group = Group(
-        topics=(Topic(name="t", partitions=3, weights=(3, 3, 6)),),
-        members=tuple(
-            Member(id=name, subscription=("t",), owned=[("t", number)], generation=1)
-            for number, name in enumerate("ab")
-        ),
-    )
-    problem = build_problem(group)
+    problem = build_problem(even_group((3, 3, 6), 2, [0, 1]))
     search = ColumnGeneration(MemberExchange(problem, [6, 6], np.ones(3, dtype=np.int64), 6))
     search.raise_bound(10**9, always)
     assert SCALE * 99 // 100 <= search.best.bound <= SCALE
 
 
 def test_unowned_partitions_alone_need_no_moves():
-    topic = Topic(name="t", partitions=4, weights=(3, 4, 5, 6))
-    members = tuple(Member(id=name, subscription=("t",)) for name in "ab")
-    problem = build_problem(Group(topics=(topic,), members=members))
+    problem = build_problem(even_group((3, 4, 5, 6), 2))
     search = ColumnGeneration(MemberExchange(problem, [9, 9], np.ones(4, dtype=np.int64), 9))
     search.raise_bound(10**9, always)
     assert search.best.bound == 0

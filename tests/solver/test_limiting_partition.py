@@ -4,19 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from kassay import Group, Member, Topic, solve
+from kassay import solve
 from kassay.reference.documents.json_codec import load_group
 from kassay.solver.sizing import limiting_partition
+from tests.notation import changed, even_group, group
 
 HEAVY = load_group(Path(__file__).parents[1] / "data" / "group_with_one_heavy_partition.json")
-
-
-def group(weights: tuple[int, ...] | None, partitions: int, speeds: tuple[int, int] = (1, 1)):
-    members = tuple(
-        Member(id=id, subscription=("t",), speed=speed)
-        for id, speed in zip(("a", "b"), speeds, strict=True)
-    )
-    return Group(topics=(Topic(name="t", partitions=partitions, weights=weights),), members=members)
 
 
 def test_the_reason_names_the_partition_and_its_share():
@@ -29,27 +22,23 @@ def test_the_reason_names_the_partition_and_its_share():
 
 
 def test_the_weight_of_the_partition_is_the_lowest_maximum_load():
-    one = group((9, 2, 2, 1), 4)
+    one = even_group((9, 2, 2, 1), 2)
     assert limiting_partition(one).weight == solve(one).imbalance.value == 9
 
 
 def test_the_reason_counts_all_partitions_of_the_same_weight():
-    found = limiting_partition(group((9, 9, 0), 3))
-    assert found is None  # the mean load is 9
-    members = tuple(Member(id=id, subscription=("t",)) for id in "abc")
-    topic = Topic(name="t", partitions=3, weights=(9, 9, 2))
-    found = limiting_partition(Group(topics=(topic,), members=members))
-    assert "1 more carries as much" in str(found)
+    assert limiting_partition(even_group((9, 9, 0), 2)) is None  # the mean load is 9
+    assert "1 more carries as much" in str(limiting_partition(even_group((9, 9, 2), 3)))
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        group(None, 3),
-        group((4, 4, 4, 4), 4),
-        group((5, 4, 3, 2), 4),
-        group((9, 1), 2, speeds=(1, 3)),
-        Group(topics=(), members=()),
+        group("t:3", a="t", b="t"),
+        even_group((4, 4, 4, 4), 2),
+        even_group((5, 4, 3, 2), 2),
+        changed(even_group((9, 1), 2), c1={"speed": 3}),
+        group(""),
     ],
 )
 def test_no_partition_is_named_if_another_reason_determines_the_maximum(other):

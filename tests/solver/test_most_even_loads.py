@@ -1,6 +1,7 @@
 """Bounds on the imbalance of weighted groups with different subscriptions, by counting."""
 
 import random
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -12,6 +13,7 @@ from kassay.solver.evaluation import imbalance_of
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import Problem, build_problem
 from tests import brute_force
+from tests.notation import group as small_group
 from tests.solver.random_cases import random_group, value_of
 
 
@@ -19,20 +21,13 @@ def busy_topic(partitions: int) -> Group:
     """Return a group in which two of six members can receive the partitions of a busy topic."""
     rng = random.Random(5)
     sizes = {"busy": 10_000, "quiet": 100}
-    return Group(
-        topics=tuple(
-            Topic(
-                name=name,
-                partitions=partitions,
-                weights=tuple(rng.randint(1, most) for _ in range(partitions)),
-            )
-            for name, most in sizes.items()
-        ),
-        members=tuple(
-            Member(id=f"m{at}", subscription=("busy",) if at == 0 else ("busy", "quiet")[at > 1 :])
-            for at in range(6)
-        ),
+    topics = (
+        Topic(name, partitions, weights=[rng.randint(1, most) for _ in range(partitions)])
+        for name, most in sizes.items()
     )
+    quiet = dict.fromkeys(("m2", "m3", "m4", "m5"), "quiet")
+    group = small_group("", m0="busy", m1="busy quiet", **quiet)
+    return replace(group, topics=tuple(topics))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -61,17 +56,11 @@ def closed_weight(problem: Problem, members: tuple[int, ...]) -> int:
 def test_the_greatest_loads_add_up_to_the_closed_weight_of_every_set_of_members(seed):
     rng = random.Random(seed)
     names = [f"t{at}" for at in range(8)]
-    group = Group(
-        topics=tuple(
-            Topic(name=name, partitions=2, weights=(rng.randint(1, 900), rng.randint(1, 90)))
-            for name in names
-        ),
-        members=tuple(
-            Member(id=f"m{at}", subscription=tuple(rng.sample(names, rng.randint(1, 3))))
-            for at in range(7)
-        ),
+    topics = tuple(
+        Topic(one, 2, weights=(rng.randint(1, 900), rng.randint(1, 90))) for one in names
     )
-    problem = build_problem(group)
+    members = (Member(f"m{at}", rng.sample(names, rng.randint(1, 3))) for at in range(7))
+    problem = build_problem(Group(topics, tuple(members)))
     loads = sorted(most_even_loads(problem), reverse=True)
     assert sum(loads) == problem.total
     for size in range(1, problem.member_count + 1):
@@ -81,15 +70,9 @@ def test_the_greatest_loads_add_up_to_the_closed_weight_of_every_set_of_members(
 
 def chained_topics() -> Group:
     """Return a group in which no topic, but three topics together, have few consumers."""
-    weights = (7, 5, 3, 2)
-    names = {f"t{at}": (at % 3, (at + 1) % 3) for at in range(3)} | {"quiet": (2, 3, 4)}
-    return Group(
-        topics=tuple(Topic(name=name, partitions=4, weights=weights) for name in names),
-        members=tuple(
-            Member(id=f"m{at}", subscription=tuple(name for name in names if at in names[name]))
-            for at in range(5)
-        ),
-    )
+    topics = "t0:7,5,3,2 t1:7,5,3,2 t2:7,5,3,2 quiet:7,5,3,2"
+    members = {"m0": "t0 t2", "m1": "t0 t1", "m2": "t1 t2 quiet", "m3": "quiet", "m4": "quiet"}
+    return small_group(topics, **members)
 
 
 @pytest.mark.parametrize("group", [busy_topic(40), chained_topics()], ids=["busy", "chained"])
@@ -113,20 +96,11 @@ def test_the_imbalance_of_a_large_group_with_a_busy_topic_is_proven_by_counting(
 def test_different_subscriptions_are_balanced_nearly_to_the_bound(measure, share):
     rng = random.Random(0)
     names = [f"t{at}" for at in range(10)]
-    group = Group(
-        topics=tuple(
-            Topic(
-                name=name,
-                partitions=10,
-                weights=tuple(int(rng.lognormvariate(6, 1)) + 1 for _ in range(10)),
-            )
-            for name in names
-        ),
-        members=tuple(
-            Member(id=f"m{at}", subscription=tuple(sorted(rng.sample(names, 5))))
-            for at in range(10)
-        ),
+    topics = tuple(
+        Topic(name, 10, weights=[int(rng.lognormvariate(6, 1)) + 1 for _ in range(10)])
+        for name in names
     )
+    members = tuple(Member(f"m{at}", sorted(rng.sample(names, 5))) for at in range(10))
     limits = SearchLimits(work=20)
-    solution = solve(group, levels=[Imbalance(measure)], limits=limits)
+    solution = solve(Group(topics, members), levels=[Imbalance(measure)], limits=limits)
     assert solution.imbalance.gap <= solution.imbalance.bound // share

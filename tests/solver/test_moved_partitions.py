@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kassay import Group, Member, Topic
+from kassay import Group
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.cpsat import level_search
@@ -20,6 +20,7 @@ from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import Scale, build_problem
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
+from tests.notation import even_group
 from tests.solver.random_cases import levels_cases, weighted_problems
 from tests.tiers import short_and_long
 
@@ -48,9 +49,7 @@ def test_each_level_under_any_constraints_agrees_with_brute_force(seed):
 
 
 def test_a_hint_that_violates_a_constraint_does_not_bound_the_values():
-    owned = [("t", number) for number in range(4)]
-    group = Group((Topic("t", 4),), (Member("c0", ("t",), owned=owned), Member("c1", ("t",))))
-    model = MovedPartitionsModel(build_problem(group), (MaxMoves(0),))
+    model = MovedPartitionsModel(build_problem(even_group([1] * 4, 2, [0] * 4)), (MaxMoves(0),))
     balanced = np.array([0, 0, 1, 1], dtype=np.int32)
     found = model.minimise(Imbalance("sum_of_squares"), [], budget=_budget(), hint=balanced)
     assert (found.infeasible, found.bound) == (False, 16)
@@ -66,13 +65,7 @@ def _heavy_group(seed: int, bits: int) -> Group:
         rng.choice((rng.randint(0, most), most - rng.randint(0, 3), rng.randint(0, 2_000)))
         for _ in range(size)
     )
-    owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
-    for number in range(size):
-        owned[rng.randrange(members)].append(("t", number))
-    return Group(
-        (Topic("t", size, weights=weights),),
-        tuple(Member(f"c{at}", ("t",), owned=own) for at, own in enumerate(owned)),
-    )
+    return even_group(weights, members, [rng.randrange(members) for _ in range(size)])
 
 
 @pytest.mark.parametrize("is_scaled", [True, False])

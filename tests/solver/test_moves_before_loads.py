@@ -6,9 +6,8 @@ from threading import Event
 
 import pytest
 
-from kassay import Capacity, Group, Member, Pinned, Topic, solve
+from kassay import Capacity, Group, Pinned, Topic, solve
 from kassay.reference.model.group import Client
-from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.constraints import Forbidden, MaxPartitions
@@ -39,6 +38,7 @@ from kassay.solver.search.movement_bound import price_by_weight
 from kassay.solver.search.movement_search import FewestMovesProof, FewestMovesProofs
 from kassay.solver.solve import minimise_level
 from tests import brute_force
+from tests.notation import changed, even_group
 from tests.solver.random_cases import (
     all_partitions,
     limited_problems,
@@ -51,17 +51,8 @@ _GREEDY = (Capacity, MaxPartitions, Pinned, Forbidden)
 
 
 def _weighted_group(rng: random.Random, partitions: int, members: int) -> Group:
-    owned: list[list[tuple[str, int]]] = [[] for _ in range(members)]
-    for number in range(partitions):
-        owned[rng.randrange(members)].append(("t", number))
-    weights = tuple(rng.randint(1, 12) for _ in range(partitions))
-    return Group(
-        topics=(Topic(name="t", partitions=partitions, weights=weights),),
-        members=tuple(
-            Member(id=f"c{at}", subscription=("t",), owned=tps, generation=1)
-            for at, tps in enumerate(owned)
-        ),
-    )
+    owners = [rng.randrange(members) for _ in range(partitions)]
+    return even_group([rng.randint(1, 12) for _ in range(partitions)], members, owners)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -330,19 +321,12 @@ def test_bound_of_a_level_after_the_moves_holds_within_the_tolerance_of_the_mini
     units = [(3, 2) * 10 + (3,), (2,) * 25, (3,) * 16, (2,) * 23 + (1,)]
     weights = [1_000 * unit for owned in units for unit in owned] + [1]
     owners = [member for member, owned in enumerate(units) for _ in owned] + [1]
-    topic = Topic("t", len(weights), weights=tuple(weights), racks=(("a",),) * len(weights))
-    members = tuple(
-        Member(
-            f"member-{member}",
-            subscription=("t",),
-            owned=Partitions.of([("t", at) for at, owner in enumerate(owners) if owner == member]),
-            generation=1,
-            rack="z" if member == 3 else "a",
-        )
-        for member in range(4)
-    )
+    group = even_group(weights, 4, owners)
+    topic = replace(group.topics[0], racks=(("a",),) * len(weights))
+    racks = {one.id: {"rack": rack} for one, rack in zip(group.members, "aaaz", strict=True)}
+    group = changed(replace(group, topics=(topic,)), **racks)
     levels = (Imbalance("makespan", tolerance=WEIGHTED_TOLERANCE), Movement(), CrossRack())
-    solution = solve(Group((topic,), members), levels=levels, limits=SearchLimits(work=2))
+    solution = solve(group, levels=levels, limits=SearchLimits(work=2))
     assert solution.level("makespan").bound < 50_000
     assert (solution.level("movement").value, solution.level("movement").bound) == (1, 1)
     assert solution.level("cross_rack").bound <= 24

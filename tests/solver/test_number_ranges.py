@@ -18,13 +18,13 @@ from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, MembersUsed, Movement, MovementCost
 from kassay.solver.problem import Arithmetic, build_problem, scale_to_fit
+from tests.notation import changed, even_group
 from tests.solver.adversarial_cases import (
     METHODS,
     AdversarialCase,
     adversarial_case,
     adversarial_error,
 )
-from tests.solver.test_weighted import even_group
 from tests.tiers import short_and_long
 
 LIMITS = SearchLimits(work=1)
@@ -69,17 +69,9 @@ def test_cpsat_proves_no_deviation_above_the_minimum(shift):
 
 def big_group(members: int = 4, partitions: int = 24, *, speeds: bool = False) -> Group:
     rng = random.Random(7)
-    weights = tuple(rng.randint(1, 2**62) for _ in range(partitions))
-    crew = []
-    for at in range(members):
-        owned = [("t", number) for number in range(partitions) if number % members == at]
-        speed = at + 1 if speeds else 1
-        crew.append(
-            Member(id=f"c{at}", subscription=("t",), owned=owned, generation=1, speed=speed)
-        )
-    return Group(
-        topics=(Topic(name="t", partitions=partitions, weights=weights),), members=tuple(crew)
-    )
+    weights = [rng.randint(1, 2**62) for _ in range(partitions)]
+    group = even_group(weights, members, [number % members for number in range(partitions)])
+    return changed(group, **{f"c{at}": {"speed": at + 1} for at in range(members * speeds)})
 
 
 def assert_valid(solution):
@@ -197,11 +189,8 @@ def test_the_numbers_of_each_model_are_in_the_range_of_cpsat(measure, bits):
     rng = random.Random(bits)
     for members in (1, 2, 5, 9):
         weights = tuple(rng.randint(0, 2**bits) for _ in range(12))
-        crew = tuple(
-            Member(id=f"c{at}", subscription=("t",), speed=rng.choice((1, 3, 997)))
-            for at in range(members)
-        )
-        group = Group(topics=(Topic(name="t", partitions=12, weights=weights),), members=crew)
+        speeds = {f"c{at}": {"speed": rng.choice((1, 3, 997))} for at in range(members)}
+        group = changed(even_group(weights, members), **speeds)
         problem, level = build_problem(group), Imbalance(measure)
         placement = problem.to_placement(solve(group, limits=SearchLimits(time=0)).assignment)
         worst = level_value(problem, level, placement)

@@ -6,8 +6,6 @@ The environment variable ``LARGE_TIME_LIMITS`` sets the limits of large groups, 
 
 import os
 import random
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -16,12 +14,12 @@ import pytest
 
 from benchmarks.timed_groups import mixed_group
 from benchmarks.weighted_groups import log_normal, weighted_group
-from kassay import Group, Imbalance, MaxMoves, Member, Movement, Pinned, Topic, solve, violations
+from kassay import Group, Imbalance, MaxMoves, Movement, Pinned, solve, violations
 from kassay.reference.model.errors import UsageError
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.search.knapsack_subproblems import MemberExchange
-from tests.solver.test_weighted import even_group
+from tests.notation import even_group
 from tests.tiers import short_and_long
 
 # Processor time, as other processes may delay the solver.
@@ -112,22 +110,6 @@ def test_the_greedy_rule_for_constraints_needs_time_or_the_lack_of_a_placement(m
     assert len(calls) == 1
 
 
-SMALL_GROUP = """
-import sys
-
-import kassay
-
-topic = kassay.Topic(name="t", partitions=3, weights=(5, 9, 4))
-members = tuple(kassay.Member(id=name, subscription=("t",)) for name in "ab")
-assert kassay.solve(kassay.Group(topics=(topic,), members=members)).is_optimal
-assert not {"ortools", "scipy", "pandas", "networkx"} & set(sys.modules)
-"""
-
-
-def test_a_small_weighted_group_needs_no_large_library():
-    subprocess.run([sys.executable, "-c", SMALL_GROUP], check=True)
-
-
 def test_a_budget_ends_when_its_work_is_spent():
     budget = SearchBudget.start(SearchLimits(work=2))
     may_continue = budget.counted(0.5)
@@ -157,9 +139,7 @@ def test_a_reached_safety_limit_is_reported():
 
 def test_only_owned_partitions_have_rows_in_the_knapsacks():
     weights = tuple(random.Random(0).randint(1_000, 100_000) for _ in range(160))
-    owned = [("t", number) for number in range(160)]
-    members = tuple(Member(f"m{at}", ("t",), owned=[] if at else owned) for at in range(20))
-    group = Group((Topic("t", 160, weights=weights),), members)
+    group = even_group(weights, 20, [0] * 160)
     ones = np.ones(160, dtype=np.int64)
     exchange = MemberExchange(build_problem(group), [10**6] * 20, ones, grid=2000)
     knapsacks = exchange.solve(ones)

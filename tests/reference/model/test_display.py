@@ -1,5 +1,6 @@
 from kassay import Assignment, Group, Member, Topic, solve
 from kassay.reference.model.display import MAX_ROWS, bar, names, table
+from tests.notation import changed, group
 
 
 def _group(count: int = 2) -> Group:
@@ -11,8 +12,8 @@ def _group(count: int = 2) -> Group:
 
 
 def test_names_in_html_tables_are_escaped():
-    group = _group()
-    for shown in (group, solve(group), solve(group).assignment):
+    solution = solve(_group())
+    for shown in (_group(), solution, solution.assignment):
         page = shown._repr_html_()
         assert "&lt;m0&gt;" in page
         assert "<m0>" not in page
@@ -41,10 +42,6 @@ def test_an_assignment_without_members_is_an_empty_table():
 
 
 def test_an_infeasible_solution_is_shown_without_an_assignment():
-    group = Group(
-        topics=(Topic(name="t", partitions=2),),
-        members=(Member(id="a", subscription=("t",), capacity=1),),
-    )
-    page = solve(group)._repr_html_()
+    page = solve(changed(group("t:2", a="t"), a={"capacity": 1}))._repr_html_()
     assert "infeasible" in page
     assert "assignment" not in page

@@ -3,14 +3,12 @@ import uuid
 import pytest
 
 from kassay import Group, InputError, Member, Topic
+from tests.notation import group as small_group
 
 
-def test_the_topic_id_is_derived_from_the_name_as_in_java():
+def test_the_topic_id_is_given_or_derived_from_the_name_as_in_java():
     # Output of UUID.nameUUIDFromBytes for the UTF-8 bytes of the name.
     assert str(Topic(name="orders", partitions=1).uuid) == "12c500ed-0b78-3910-9fb4-6af0f246be87"
-
-
-def test_an_explicit_topic_id_is_kept():
     topic_id = uuid.UUID(int=5)
     assert Topic(name="t", partitions=1, id=topic_id).uuid == topic_id
 
@@ -43,15 +41,6 @@ def test_values_out_of_range_are_errors_that_name_the_field(build, message):
         build()
 
 
-def test_repeated_member_ids_and_topics_are_rejected():
-    member = Member(id="a", subscription=())
-    topic = Topic(name="t", partitions=1)
-    with pytest.raises(InputError, match="member id 'a' is listed twice"):
-        Group(topics=(), members=(member, member))
-    with pytest.raises(InputError, match="topic 't' is listed twice"):
-        Group(topics=(topic, topic), members=())
-
-
 def test_the_first_of_several_repeated_names_is_reported():
     members = tuple(Member(id=id, subscription=()) for id in ("c", "b", "a", "a", "b"))
     topics = tuple(Topic(name=name, partitions=1) for name in ("z", "y", "y", "z"))
@@ -64,39 +53,20 @@ def test_the_first_of_several_repeated_names_is_reported():
 
 
 def test_topics_without_partitions_have_no_subscribers():
-    group = Group(
-        topics=(Topic(name="t", partitions=1), Topic(name="empty", partitions=0)),
-        members=(
-            Member(id="a", subscription=("t", "gone", "empty")),
-            Member(id="b", subscription=("t",)),
-        ),
-    )
-    assert group.subscribers() == {"t": (0, 1), "empty": ()}
+    group = small_group("t:1 u:1 empty:0", a="t u gone empty", b="t", c="t u", d="u")
+    assert group.subscribers() == {"t": (0, 1, 2), "u": (0, 2, 3), "empty": ()}
 
 
 @pytest.mark.parametrize(
     ("weights", "weighted"),
-    [((None,), False), (((3, 3),), False), (((1, 2),), True), (((2, 2), None), True)],
+    [(["2"], False), (["3,3"], False), (["1,2"], True), (["2,2", "2"], True)],
 )
 def test_a_group_is_weighted_if_two_partition_weights_differ(weights, weighted):
-    topics = tuple(Topic(name=f"t{i}", partitions=2, weights=w) for i, w in enumerate(weights))
-    members = (Member(id="a", subscription=("t0", "t1")),)
-    assert Group(topics=topics, members=members).is_weighted is weighted
+    topics = " ".join(f"t{at}:{sizes}" for at, sizes in enumerate(weights))
+    assert small_group(topics, a="t0 t1").is_weighted is weighted
 
 
 def test_weights_of_partitions_without_subscribers_do_not_count():
-    topics = (
-        Topic(name="t", partitions=2, weights=(3, 3)),
-        Topic(name="idle", partitions=1, weights=(9,)),
-    )
-    group = Group(topics=topics, members=(Member(id="a", subscription=("t",)),))
+    group = small_group("t:3,3 idle:9,9", a="t")
     assert (group.common_weight, group.is_weighted) == (3, False)
-    assert Group(topics=topics, members=()).common_weight == 1
-
-
-def test_subscribers_are_ascending_when_subscriptions_differ():
-    subscriptions = (("t", "u"), ("t",), ("t", "u"), ("u",))
-    members = tuple(Member(id=str(n), subscription=s) for n, s in enumerate(subscriptions))
-    topics = (Topic(name="t", partitions=1), Topic(name="u", partitions=1))
-    group = Group(topics=topics, members=members)
-    assert group.subscribers() == {"t": (0, 1, 2), "u": (0, 2, 3)}
+    assert small_group("t:3,3 idle:9,9").common_weight == 1

@@ -16,6 +16,7 @@ from kassay.reference.model.metrics import (
     spread,
     sum_of_squares,
 )
+from tests.notation import group
 from tests.strategies import groups, valid_assignments
 
 vectors = st.lists(st.integers(0, 50), min_size=1, max_size=6)
@@ -52,33 +53,19 @@ def test_every_measure_is_zero_without_members():
     assert [measure(()) for measure in MEASURES.values()] == [0, 0, 0, 0, 0]
 
 
-def group_of_two(weights=None, owned=()) -> Group:
-    return Group(
-        topics=(Topic(name="t", partitions=3, weights=weights),),
-        members=(
-            Member(id="a", subscription=("t",), owned=owned),
-            Member(id="b", subscription=("t",)),
-            Member(id="idle", subscription=("gone",)),
-        ),
-    )
+def group_of_two(sizes="3", owned="") -> Group:
+    return group(f"t:{sizes}", a=f"t | {owned}", b="t", idle="gone")
 
 
 def test_idle_members_have_no_load():
-    group = group_of_two()
-    assert participants(group) == ("a", "b")
-    assert loads(group, Assignment({"a": [("t", 0)], "idle": []})) == {"a": 1, "b": 0}
-
-
-def test_a_member_with_only_empty_topics_is_idle():
-    group = Group(
-        topics=(Topic(name="empty", partitions=0),),
-        members=(Member(id="a", subscription=("empty",)),),
-    )
-    assert participants(group) == ()
+    two = group_of_two()
+    assert participants(two) == ("a", "b")
+    assert loads(two, Assignment({"a": [("t", 0)], "idle": []})) == {"a": 1, "b": 0}
+    assert participants(group("empty:0", a="empty")) == ()
 
 
 def test_loads_and_imbalance_use_the_weights():
-    group = group_of_two(weights=(5, 1, 1))
+    group = group_of_two("5,1,1")
     assignment = Assignment({"a": [("t", 0)], "b": [("t", 1), ("t", 2)]})
     assert loads(group, assignment) == {"a": 5, "b": 2}
     assert imbalance(group, assignment) == 29
@@ -87,16 +74,13 @@ def test_loads_and_imbalance_use_the_weights():
 
 
 def test_movement_counts_only_partitions_with_an_owner():
-    group = group_of_two(weights=(5, 1, 1), owned=[("t", 0), ("t", 1)])
+    group = group_of_two("5,1,1", "t-0..1")
     assignment = Assignment({"a": [("t", 1)], "b": [("t", 0), ("t", 2)]})
     count = movement_count(group, assignment)
     assert movement(group, assignment) == 1
     assert (count.kept, count.moved, count.placed, count.unassigned) == (1, 1, 1, 0)
     assert count.moved_weight == 5
-
-
-def test_an_unassigned_partition_is_not_moved():
-    group = group_of_two(owned=[("t", 0), ("t", 1)])
+    group = group_of_two(owned="t-0..1")
     count = movement_count(group, Assignment({"a": [("t", 1)], "b": [("t", 2)]}))
     assert (count.moved, count.unassigned) == (0, 1)
 
@@ -125,31 +109,22 @@ def test_sum_of_squares_and_spread_of_a_known_vector():
     assert spread([9, 10, 11]) == 2
 
 
-def test_partitions_that_do_not_exist_have_weight_one() -> None:
-    topics = (Topic(name="t", partitions=3, weights=(5, 1, 1)), Topic(name="u", partitions=1))
-    group = Group(topics=topics, members=(Member(id="a", subscription=("t", "u")),))
-    assert loads(group, Assignment({"a": [("t", 0), ("t", 3), ("u", 0), ("gone", 0)]})) == {"a": 8}
+@pytest.mark.parametrize(
+    ("assigned", "load"),
+    [
+        ([("t", 0), ("t", 3), ("u", 0), ("gone", 0)], 8),
+        ([("gone", 0), ("t", 0)], 6),
+        ([("gone", 0), ("gone", 1)], 2),
+    ],
+)
+def test_partitions_that_do_not_exist_have_weight_one(assigned, load) -> None:
+    assert loads(group("t:5,1,1 u:1", a="t u"), Assignment({"a": assigned})) == {"a": load}
 
 
 def test_moves_of_topics_with_and_without_weights_count_together() -> None:
-    topics = (Topic(name="t", partitions=2, weights=(5, 7)), Topic(name="u", partitions=1))
-    owned = [("t", 0), ("t", 1), ("u", 0)]
-    group = Group(
-        topics=topics,
-        members=(
-            Member(id="a", subscription=("t", "u"), owned=owned),
-            Member(id="b", subscription=("t", "u")),
-        ),
-    )
-    count = movement_count(group, Assignment({"a": [("t", 1)], "b": [("t", 0), ("u", 0)]}))
+    two = group("t:5,7 u:1", a="t u | t-0..1 u-0", b="t u")
+    count = movement_count(two, Assignment({"a": [("t", 1)], "b": [("t", 0), ("u", 0)]}))
     assert (count.moved, count.moved_weight) == (2, 6)
-
-
-def test_partitions_of_unknown_topics_have_weight_one() -> None:
-    topics = (Topic(name="t", partitions=1, weights=(5,)),)
-    group = Group(topics=topics, members=(Member(id="a", subscription=("t",)),))
-    assert loads(group, Assignment({"a": [("gone", 0), ("t", 0)]})) == {"a": 6}
-    assert loads(group, Assignment({"a": [("gone", 0), ("gone", 1)]})) == {"a": 2}
 
 
 RACKED = Group(

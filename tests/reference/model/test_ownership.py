@@ -1,83 +1,49 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 
-from kassay import Assignment, Group, Member, Topic
+from kassay import Assignment
 from kassay.reference.model.assignment import NO_OWNER, current_partitions, ownership, rejoin
+from tests.notation import changed, group
 from tests.strategies import groups
 
 
-def group_of(*members: Member, partitions: int = 3) -> Group:
-    return Group(topics=(Topic(name="t", partitions=partitions),), members=members)
-
-
-def claimant(name: str, *numbers: int, generation: int = 5, topics=("t",)) -> Member:
-    owned = [("t", number) for number in numbers]
-    return Member(id=name, subscription=topics, owned=owned, generation=generation)
-
-
-def test_an_undisputed_claim_is_valid():
-    result = ownership(group_of(claimant("a", 2), claimant("b", 0)))
-    assert result.owners["t"].tolist() == [1, NO_OWNER, 0]
+@pytest.mark.parametrize(
+    ("members", "owners", "contested", "stale"),
+    [
+        ({"a": "t | t-2 @5", "b": "t | t-0 @5"}, [1, -1, 0], "", ""),
+        ({"a": "t | t-0 @4", "b": "t | t-0 @5"}, [1, -1, -1], "", "a"),
+        ({"a": "t | t-0 @5", "b": "t | t-0 @4"}, [0, -1, -1], "", "b"),
+        ({"a": "t | t-0 @5", "b": "t | t-0 t-1 @5"}, [-1, 1, -1], "ab", ""),
+        ({"a": "t | t-0 @5", "b": "t | t-0 @5", "c": "t | t-0 @6"}, [2, -1, -1], "", "ab"),
+        ({"c": "t | t-0 @4", "a": "t | t-0 @5", "b": "t | t-0 @5"}, [-1, -1, -1], "ab", "c"),
+        ({"a": "t | t-0 t-0 @5"}, [0, -1, -1], "", ""),
+        ({"a": "t | t-0 @-1"}, [0, -1, -1], "", ""),
+        ({"a": "u | t-0 @5", "b": "t @5"}, [-1, -1, -1], "", "a"),
+        ({"a": "t | t-0 @5", "b": "u | t-0 @6"}, [-1, -1, -1], "", "ab"),
+        ({"a": "t | t-0 t-1 t-9 @5", "b": "t | t-1 t-2 @6"}, [0, 1, 1], "", "aa"),
+    ],
+)
+def test_the_claim_of_the_highest_generation_is_valid(members, owners, contested, stale):
+    claimed = group("t:3", **members)
+    result = ownership(claimed)
     assert NO_OWNER == -1
-    assert result.owned_count == 2
-    assert result.stale == result.contested == ()
+    assert result.owners["t"].tolist() == owners
+    assert result.owned_count == len([owner for owner in owners if owner >= 0])
+    assert "".join(claim.member for claim in result.contested) == contested
+    assert "".join(sorted(claim.member for claim in result.stale)) == stale
+    valid = [("t", number) for number, owner in enumerate(owners) if owner == 0]
+    assert current_partitions(claimed)[claimed.members[0].id] == valid
 
 
-def test_the_higher_generation_wins_in_any_order():
-    older, newer = claimant("a", 0, generation=4), claimant("b", 0, generation=5)
-    assert ownership(group_of(older, newer)).owners["t"][0] == 1
-    assert ownership(group_of(newer, older)).owners["t"][0] == 0
-
-
-def test_claims_of_equal_generation_are_contested():
-    result = ownership(group_of(claimant("a", 0), claimant("b", 0, 1)))
-    assert result.owners["t"].tolist() == [NO_OWNER, 1, NO_OWNER]
-    assert [(c.member, c.partition) for c in result.contested] == [("a", 0), ("b", 0)]
-
-
-def test_a_claim_of_a_higher_generation_wins_over_contested_claims():
-    result = ownership(group_of(claimant("a", 0), claimant("b", 0), claimant("c", 0, generation=6)))
-    assert result.owners["t"][0] == 2
-    assert result.contested == ()
-    assert [c.member for c in result.stale] == ["a", "b"]
-
-
-def test_contested_claims_invalidate_an_older_claim():
-    result = ownership(group_of(claimant("c", 0, generation=4), claimant("a", 0), claimant("b", 0)))
-    assert result.owners["t"][0] == NO_OWNER
-    assert [c.member for c in result.stale] == ["c"]
-
-
-def test_a_repeated_claim_of_one_member_counts_once():
-    result = ownership(group_of(claimant("a", 0, 0)))
-    assert result.owners["t"][0] == 0
-    assert result.contested == ()
-
-
-def test_an_undisputed_claim_without_generation_is_valid():
-    assert ownership(group_of(claimant("a", 0, generation=-1))).owners["t"][0] == 0
-
-
-def test_a_topic_that_is_not_subscribed_to_is_not_owned():
-    result = ownership(group_of(claimant("a", 0, topics=("u",)), claimant("b", topics=("t",))))
-    assert result.owners["t"][0] == NO_OWNER
-    assert [c.reason for c in result.stale] == ["the member does not subscribe to the topic"]
-
-
-def test_an_invalid_claim_of_a_higher_generation_invalidates_a_lower_one():
-    result = ownership(group_of(claimant("a", 0), claimant("b", 0, generation=6, topics=("u",))))
-    assert result.owners["t"][0] == NO_OWNER
-
-
-def test_claims_to_missing_topics_and_partitions_are_reported_as_stale():
-    member = Member(id="a", subscription=("t", "u"), owned=[("u", 0), ("t", 3), ("t", 1)])
-    result = ownership(group_of(member))
-    assert result.owners["t"].tolist() == [NO_OWNER, 0, NO_OWNER]
+def test_invalid_claims_have_a_reason():
+    result = ownership(group("t:3", a="t u | u-0 t-3 t-1", b="v | t-0"))
     assert result.stale == (
         ("a", "u", 0, "the topic does not exist"),
         ("a", "t", 3, "the partition does not exist"),
+        ("b", "t", 0, "the member does not subscribe to the topic"),
     )
 
 
@@ -104,24 +70,12 @@ def test_owners_are_subscribers(group):
 
 
 def test_rejoining_members_own_their_assignment_in_one_generation():
-    group = group_of(
-        Member(
-            id="a",
-            subscription=("t",),
-            owned=[("t", 0)],
-            generation=7,
-            sub_generation=6,
-            user_data="v0",
-            rack="r",
-            capacity=2,
-        ),
-        claimant("b", 1, generation=3),
-        Member(id="c", subscription=("t",)),
-    )
+    before = {"sub_generation": 6, "user_data": "v0", "rack": "r", "capacity": 2}
+    start = changed(group("t:3", a="t | t-0 @7", b="t | t-1 @3", c="t"), a=before)
     assignment = Assignment({"a": [("t", 2), ("t", 0)], "c": [("t", 1)]})
-    a, b, c = rejoin(group, assignment).members
+    a, b, c = rejoin(start, assignment).members
     assert a == replace(
-        group.members[0],
+        start.members[0],
         owned=[("t", 2), ("t", 0)],
         generation=8,
         sub_generation=None,
@@ -129,9 +83,4 @@ def test_rejoining_members_own_their_assignment_in_one_generation():
     )
     assert (b.owned, b.generation) == ([], 8)
     assert (c.owned, c.generation) == ([("t", 1)], 8)
-    assert [m.generation for m in rejoin(group, assignment, generation=0).members] == [0, 0, 0]
-
-
-def test_current_partitions_are_the_valid_claims():
-    group = group_of(claimant("a", 0, 1, 9), claimant("b", 1, 2, generation=6))
-    assert current_partitions(group) == {"a": [("t", 0)], "b": [("t", 1), ("t", 2)]}
+    assert [m.generation for m in rejoin(start, assignment, generation=0).members] == [0, 0, 0]

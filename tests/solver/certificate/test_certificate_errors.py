@@ -8,16 +8,11 @@ from kassay import Assignment, Group, Measure, Member, Topic, certify, solve
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.objective import CrossRack, Imbalance, MembersUsed, Movement, TopicSpread
-from tests.reference.assignors.notation import group as small_group
+from tests.notation import group as small_group
+from tests.notation import joined
 from tests.solver.certified_group import GROUP, LOPSIDED, PROOF, complaints
 
-UNLIKE = Group(
-    topics=(Topic(name="t", partitions=3),),
-    members=(
-        Member(id="a", subscription=("t",), owned=[("t", 0)]),
-        Member(id="b", subscription=("t",), owned=[("t", 1), ("t", 2)]),
-    ),
-)
+UNLIKE = small_group("t:3", a="t | t-0", b="t | t-1..2")
 
 
 def test_a_certificate_with_prices_is_returned_unchanged():
@@ -59,15 +54,13 @@ def test_an_unnecessary_move_between_members_of_different_loads_is_found():
 
 @pytest.mark.parametrize("names", ["", "a"])
 def test_a_group_without_subscriptions_is_proven(names):
-    group = Group(
-        topics=(Topic(name="t", partitions=3),),
-        members=tuple(Member(id=name, subscription=()) for name in names),
+    group, none = (
+        small_group("t:3", **dict.fromkeys(names, "")),
+        Assignment(dict.fromkeys(names, ())),
     )
-    certificate = certify(group, Assignment({name: [] for name in names}))
+    certificate = certify(group, none)
     assert certificate.is_optimal
-    assert (
-        list(certificate_errors(group, Assignment({name: [] for name in names}), certificate)) == []
-    )
+    assert list(certificate_errors(group, none, certificate)) == []
 
 
 def test_a_trusted_bound_below_the_value_is_not_refuted_by_an_improvement():
@@ -120,8 +113,7 @@ def test_bounds_after_a_movement_are_counted_too():
 
 
 def test_a_chain_that_violates_several_subscriptions_gives_one_error():
-    idle = [Member(id=name, subscription=()) for name in ("x", "y")]
-    group = replace(GROUP, members=(*GROUP.members, *idle))
+    group = joined(GROUP, x="", y="")
     base = certify(group, LOPSIDED)
     steps = tuple(
         replace(base.chain[0], partition=partition, taker=taker)
@@ -132,7 +124,7 @@ def test_a_chain_that_violates_several_subscriptions_gives_one_error():
 
 
 def test_a_topic_price_above_the_last_partition_of_an_owner_is_an_error():
-    group = replace(UNLIKE, members=(*UNLIKE.members, Member(id="c", subscription=("t",))))
+    group = joined(UNLIKE, c="t")
     spread = Assignment({"a": [("t", 0)], "b": [("t", 1)], "c": [("t", 2)]})
     certificate = certify(group, spread)
     assert certificate.is_optimal

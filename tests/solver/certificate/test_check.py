@@ -14,6 +14,7 @@ from kassay.solver.network.improving_chains import improving_chain
 from kassay.solver.objective import CrossRack, Imbalance, Movement, Tolerance
 from tests import brute_force
 from tests.solver.certified_group import BEST, GROUP, LOPSIDED, PROOF, complaints, quality
+from tests.stored_cases import stored_cases
 from tests.strategies import groups, valid_assignments
 
 
@@ -97,33 +98,7 @@ def test_the_example_is_proven_by_these_prices():
     }
 
 
-@pytest.mark.parametrize(
-    ("squares", "moves", "expected"),
-    [
-        (
-            4,
-            1,
-            [
-                "sum_of_squares is 5, not 4",
-                "the bound 4 on sum_of_squares is not the value 5 that prices prove",
-            ],
-        ),
-        (
-            6,
-            1,
-            ["sum_of_squares is 5, not 6", "the bound 6 on sum_of_squares is above the value 5"],
-        ),
-        (
-            5,
-            0,
-            [
-                "movement is 1, not 0",
-                "the bound 0 on movement is not the value 1 that prices prove",
-            ],
-        ),
-        (5, 2, ["movement is 1, not 2", "the bound 2 on movement is above the value 1"]),
-    ],
-)
+@pytest.mark.parametrize(("squares", "moves", "expected"), stored_cases("changed_claims"))
 def test_changed_values_are_errors(squares, moves, expected):
     assert complaints(replace(PROOF, claims=claims(squares, moves))) == expected
 

@@ -13,9 +13,8 @@ from kassay.solver.certificate.certificate import Conflict, LevelClaim, Origin
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.certificate.refutation import PartitionPrices
 from tests.solver.certified_group import GROUP, LOPSIDED, PROOF
+from tests.stored_cases import stored_cases
 from tests.strategies import groups
-
-CLAIM = {"level": "makespan", "value": 3, "bound": 3, "origin": "cp-sat"}
 
 
 def travelled(certificate):
@@ -69,42 +68,7 @@ def test_all_levels_and_constraints_are_equal_after_json():
     assert travelled(certificate) == certificate
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"colour": "red"}, "colour"),
-        ({"version": 1}, "version must be 4, got 1"),
-        ({"version": 3}, "solve the group again to get a certificate of this version"),
-        ({"members": {"a": [3, 1]}}, "unknown key 'members'"),
-        ({"node_prices": [1.5]}, "certificate.node_prices"),
-        ({"claims": None}, r"certificate.claims: expected a list"),
-        ({"claims": [CLAIM | {"origin": None}]}, r"claims\[0\].origin: expected a string"),
-        ({"claims": [CLAIM | {"colour": "red"}]}, r"claims\[0\]: .*colour"),
-        ({"claims": [CLAIM | {"level": "speed"}]}, r"claims\[0\].level: unknown level 'speed'"),
-        ({"claims": [CLAIM | {"origin": "hope"}]}, r"claims\[0\].origin: unknown origin 'hope'"),
-        ({"claims": [CLAIM | {"value": 1.0}]}, r"claims\[0\].value: expected an integer"),
-        ({"claims": [CLAIM | {"cost": "count"}]}, r"claims\[0\]: unknown key 'cost'"),
-        ({"claims": [CLAIM | {"best": 3}]}, r"claims\[0\].best: assignment: expected an object"),
-        ({"claims": [CLAIM | {"prices": {}}]}, r"prices: missing key 'topics'"),
-        ({"conflict": {"origin": "cases"}}, r"conflict: missing key 'constraints'"),
-        ({"claims": [CLAIM | {"bound": None}]}, r"claims\[0\].bound: expected an integer"),
-        (
-            {"claims": [CLAIM | {"tolerance": [0]}]},
-            r"claims\[0\].tolerance: expected three integers",
-        ),
-        (
-            {"claims": [CLAIM | {"tolerance": [0, 1, 0]}]},
-            r"claims\[0\].tolerance: expected three integers",
-        ),
-        ({"claims": [CLAIM | {"tolerance": [-1, 0, 1]}]}, "tolerance must be at least 0"),
-        ({"claims": [CLAIM | {"level": "movement", "cost": "gold"}]}, "gold"),
-        ({"claims": [CLAIM | {"level": "movement", "cost": [[1]]}]}, "expected .partition, cost"),
-        ({"chain": [{"partition": ["t"], "from": "a", "to": "b"}]}, "expected .topic, partition"),
-        ({"chain": [{"partition": ["t", 0], "from": "a", "via": "b"}]}, "via"),
-        ({"constraints": [{"constraint": "speed"}]}, "unknown constraint 'speed'"),
-        ({"constraints": [{"constraint": "max_moves", "member": "a"}]}, "member"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), stored_cases("invalid_certificates"))
 def test_a_certificate_in_a_wrong_format_is_rejected_with_its_location(change, message):
     document = certificate_document(PROOF) | change
     with pytest.raises(InputError, match=message):

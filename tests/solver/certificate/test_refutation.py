@@ -31,6 +31,8 @@ from kassay.solver.objective import (
 from kassay.solver.problem import build_problem
 from tests import brute_force
 from tests.forgeries.requests import random_request
+from tests.notation import changed, even_group, with_topics
+from tests.notation import group as small_group
 from tests.solver.random_cases import allows, value_of
 
 
@@ -85,13 +87,7 @@ def test_refutations_are_right_and_cases_decide_small_groups():
     assert found > 30
 
 
-GROUP = Group(
-    topics=(Topic(name="t", partitions=4, weights=(6, 5, 4, 3)), Topic(name="u", partitions=2)),
-    members=(
-        Member(id="a", subscription=("t", "u"), owned=[("t", n) for n in range(4)], rack="r"),
-        Member(id="b", subscription=("t",)),
-    ),
-)
+GROUP = changed(small_group("t:6,5,4,3 u:2", a="t u | t-0..3", b="t"), a={"rack": "r"})
 PROBLEM = build_problem(GROUP)
 
 
@@ -143,7 +139,7 @@ def test_the_multiplied_limit_of_moves_counts(moves, multiplier, refuted):
 def test_the_multiplied_sum_of_squares_counts():
     limits = ((Imbalance(Measure.SUM_OF_SQUARES), 199),)
     assert prices_refute(PROBLEM, (), limits, PartitionPrices())
-    equal = Group(topics=(Topic(name="t", partitions=3),), members=GROUP.members)
+    equal = with_topics(GROUP, "t:3")
     limits = ((Imbalance(Measure.SUM_OF_SQUARES), 8),)
     rules = (MaxPartitions(3, "a"), Forbidden("b", "t"))
     problem, prices = build_problem(equal), PartitionPrices({"t": (5,) * 3}, levels=(1,))
@@ -153,11 +149,7 @@ def test_the_multiplied_sum_of_squares_counts():
 
 
 def test_a_group_with_many_assignments_is_not_decided_by_cases():
-    topic = Topic(name="t", partitions=40, weights=tuple(range(1, 41)))
-    group = Group(
-        topics=(topic,), members=tuple(Member(id=f"c{n}", subscription=("t",)) for n in range(5))
-    )
-    problem = build_problem(group)
+    problem = build_problem(even_group(range(1, 41), 5))
     assert not cases_refute(problem, (), ((Imbalance(Measure.SPREAD), 0), (TopicSpread(), 320)))
     assert cases_refute(problem, (), ((Imbalance(Measure.MAKESPAN), 163),))
 
@@ -199,39 +191,30 @@ def test_bounds_of_flows_with_limits_are_proven_by_prices():
 
 def test_a_conflict_must_be_part_of_the_constraints():
     stated = Certificate((), constraints=(MaxMoves(3),))
+    other = Conflict((MaxPartitions(1),), Origin.CASES)
     for conflict, expected in (
         (None, ["the certificate has no conflict"]),
-        (
-            Conflict((MaxPartitions(1),), Origin.CASES),
-            ["the constraints do not include that every member has at most 1 partition"],
-        ),
-        (
-            Conflict((MaxMoves(3),), Origin.CASES),
-            ["the conflict is not proven: there are too many cases, or a case meets all limits"],
-        ),
-        (
-            Conflict((MaxMoves(3),), Origin.PARTITION_PRICES),
-            ["the conflict is not proven: the certificate contains no partition prices"],
-        ),
-        (
-            Conflict((MaxMoves(3),), Origin.PARTITION_PRICES, PartitionPrices()),
-            ["the conflict is not proven: the partition prices do not exceed the limits"],
-        ),
-        (
-            Conflict((MaxMoves(3),), Origin.COUNTING),
-            ["the conflict is not proven: a conflict cannot have the origin counting"],
-        ),
-        (
-            Conflict((MaxMoves(3),), Origin.NODE_PRICES),
-            ["the conflict is not proven: a conflict cannot have the origin node_prices"],
-        ),
-        (Conflict((MaxMoves(3),), Origin.CP_SAT), []),
+        (other, ["the constraints do not include that every member has at most 1 partition"]),
     ):
         assert list(conflict_errors(GROUP, replace(stated, conflict=conflict))) == expected
+    for arguments, reason in (
+        ((Origin.CASES,), "there are too many cases, or a case meets all limits"),
+        ((Origin.PARTITION_PRICES,), "the certificate contains no partition prices"),
+        (
+            (Origin.PARTITION_PRICES, PartitionPrices()),
+            "the partition prices do not exceed the limits",
+        ),
+        ((Origin.COUNTING,), "a conflict cannot have the origin counting"),
+        ((Origin.NODE_PRICES,), "a conflict cannot have the origin node_prices"),
+    ):
+        unproven = replace(stated, conflict=Conflict((MaxMoves(3),), *arguments))
+        assert list(conflict_errors(GROUP, unproven)) == [f"the conflict is not proven: {reason}"]
+    trusted = replace(stated, conflict=Conflict((MaxMoves(3),), Origin.CP_SAT))
+    assert list(conflict_errors(GROUP, trusted)) == []
 
 
 def test_capacities_of_the_group_are_part_of_a_conflict():
-    small = replace(GROUP, members=tuple(replace(m, capacity=9) for m in GROUP.members))
+    small = changed(GROUP, a={"capacity": 9}, b={"capacity": 9})
     certificate = proven(small)
     assert certificate.proof is Proof.CERTIFICATE
     assert set(certificate.conflict.constraints) == set(group_constraints(small))
@@ -259,7 +242,7 @@ def test_many_partitions_are_not_checked_by_cases():
 
 
 def test_a_multiplier_beyond_64_bits_is_checked():
-    group = Group((Topic("t", 4, weights=(0, 3, 3, 3)),), tuple(Member(m, ("t",)) for m in "ab"))
+    group = small_group("t:0,3,3,3", a="t", b="t")
     assignment = Assignment({"a": [("t", at) for at in range(4)], "b": []})
     prices = PartitionPrices({"t": (1, 0, 0, 0)}, 0, (2**70,))
     claim = LevelClaim(Imbalance(), 81, 60, Origin.PARTITION_PRICES, prices=prices)

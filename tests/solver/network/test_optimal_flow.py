@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -11,6 +12,7 @@ from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem
 from tests import brute_force
 from tests.exhaustive import PARTITIONS, difference, small_groups
+from tests.notation import group as small_group
 from tests.random_groups import random_group
 from tests.strategies import groups
 from tests.tiers import short_and_long
@@ -59,13 +61,8 @@ def test_one_optimum_minimises_every_measure_at_once(group):
 
 @given(groups(), st.integers(2, 9))
 def test_a_common_weight_scales_only_the_imbalance(group, weight):
-    weighted = Group(
-        topics=tuple(
-            Topic(name=t.name, partitions=t.partitions, weights=(weight,) * t.partitions)
-            for t in group.topics
-        ),
-        members=group.members,
-    )
+    topics = (replace(one, weights=(weight,) * one.partitions) for one in group.topics)
+    weighted = replace(group, topics=tuple(topics))
     plain, scaled = solve(group), solve(weighted, levels=[Imbalance(), Movement()])
     assert scaled.method == "flow"
     assert scaled.imbalance.value == weight**2 * plain.imbalance.value
@@ -74,16 +71,7 @@ def test_a_common_weight_scales_only_the_imbalance(group, weight):
 
 def test_level_sets_split_the_members_by_load():
     # a can only have t0, so it carries all five; b and c share the rest.
-    group = Group(
-        topics=(Topic(name="t0", partitions=5), Topic(name="t1", partitions=3)),
-        members=(
-            Member(id="a", subscription=("t0",)),
-            Member(id="b", subscription=("t1",)),
-            Member(id="c", subscription=("t1",)),
-            Member(id="d", subscription=("t1",)),
-        ),
-    )
-    network = build_network(build_problem(group))
+    network = build_network(build_problem(small_group("t0:5 t1:3", a="t0", b="t1", c="t1", d="t1")))
     levels = level_sets(network, optimal_counts(network))
     assert levels == ((0,), (1, 2, 3))
 
@@ -98,37 +86,13 @@ def test_groups_with_many_level_sets_are_solved():
 
 
 def test_an_owner_keeps_its_partitions_with_the_lowest_numbers():
-    members = (
-        Member(id="a", subscription=("t",), owned=[("t", n) for n in (5, 3, 1, 0)]),
-        Member(id="b", subscription=("t",)),
-    )
-    group = Group(topics=(Topic(name="t", partitions=6),), members=members)
-    assignment = solve(group).assignment
+    assignment = solve(small_group("t:6", a="t | t-5 t-3 t-1 t-0", b="t")).assignment
     assert assignment["a"] == [("t", 0), ("t", 1), ("t", 3)]
     assert assignment["b"] == [("t", 2), ("t", 4), ("t", 5)]
 
 
-@pytest.mark.parametrize(
-    "group",
-    [
-        Group(topics=(), members=()),
-        Group(topics=(Topic(name="t", partitions=3),), members=()),
-        Group(topics=(), members=(Member(id="a", subscription=("t",)),)),
-        Group(
-            topics=(Topic(name="t", partitions=0),), members=(Member(id="a", subscription=("t",)),)
-        ),
-    ],
-    ids=["nothing", "no members", "no topics", "no partitions"],
-)
-def test_a_group_without_partitions_is_optimal(group):
-    solution = solve(group)
-    assert (solution.status, solution.imbalance.value, solution.movement.value) == ("optimal", 0, 0)
-    assert sum(solution.assignment.counts().values()) == 0
-
-
 def test_measures_that_are_not_strictly_convex_need_their_own_flow():
-    members = (Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",)))
-    group = Group(topics=(Topic(name="t", partitions=3),), members=members)
+    group = small_group("t:3", a="t", b="t")
     assert solve(group, levels=[Imbalance(Measure.MAKESPAN), Movement()]).method == "enumeration"
     assert solve(group, levels=[Imbalance(Measure.MAKESPAN)]).method == "flow"
     with pytest.raises(ValueError, match="'flow' requires equal weights"):

@@ -1,7 +1,6 @@
 """Trajectories with the fewest moves, against exhaustive search and an integer program."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -16,6 +15,7 @@ from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.solve import solve
 from kassay.solver.trajectory import trajectory_search
 from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
+from tests.notation import changed, even_group
 from tests.solver.trajectory.reference_optima import (
     churning_stream,
     fewest_moves,
@@ -98,13 +98,8 @@ def test_a_tolerance_never_increases_the_moves() -> None:
 
 def test_capacities_limit_the_loads() -> None:
     def group(*capacities: int) -> Group:
-        return Group(
-            topics=(Topic(name="t", partitions=6),),
-            members=tuple(
-                Member(id=f"m{at}", subscription=("t",), capacity=capacity)
-                for at, capacity in enumerate(capacities)
-            ),
-        )
+        limits = {f"c{at}": {"capacity": one} for at, one in enumerate(capacities)}
+        return changed(even_group([1] * 6, len(capacities)), **limits)
 
     groups = [group(2, 6), group(5, 5), group(1, 5)]
     found = checked(groups, optimal_trajectory(groups))
@@ -131,15 +126,12 @@ def test_empty_groups_have_no_moves() -> None:
 
 
 def test_unsupported_input_is_a_usage_error() -> None:
-    weighted = Group(
-        topics=(Topic(name="t", partitions=2, weights=(1, 2)),),
-        members=(Member(id="m", subscription=("t",)),),
-    )
+    weighted = even_group((1, 2), 1)
     with pytest.raises(UsageError, match="pass at least one group"):
         optimal_trajectory([])
     with pytest.raises(UsageError, match="requires makespan, got sum_of_squares"):
         optimal_trajectory([Group((), ()), weighted], levels=(Imbalance(), Movement()))
-    large = replace(weighted, topics=(Topic(name="t", partitions=2, weights=(1, 2**44)),))
+    large = even_group((1, 2**44), 1)
     with pytest.raises(UsageError, match=r"groups\[0\]: the total load must be below 175921860444"):
         optimal_trajectory([large])
     shared = Group((Topic("t", 1, copies=((2, 2),)),), (Member("a", ("t",)), Member("b", ("t",))))

@@ -15,6 +15,7 @@ from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.trajectory import linear_program
 from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
+from tests.notation import changed, even_group
 from tests.solver.trajectory.reference_optima import fewest_moves, weighted_stream
 from tests.tiers import short_and_long
 
@@ -41,13 +42,15 @@ def test_weights_and_speeds_match_exhaustive_search(first: int, end: int, excess
 def test_no_program_of_a_stream_with_different_speeds_is_solved_by_highs(monkeypatch) -> None:
     monkeypatch.setattr(linear_program, "milp", None)
 
-    def group(*speeds: int) -> Group:
-        members = [Member(f"m{at}", ("t",), speed=speed) for at, speed in enumerate(speeds)]
-        return Group((Topic("t", 5),), tuple(members))
-
     for seed in range(10):
         rng = random.Random(seed)
-        groups = [group(*(rng.randint(1, 3) for _ in range(3))) for _ in range(3)]
+        groups = [
+            changed(
+                even_group([1] * 5, 3),
+                **{f"c{at}": {"speed": rng.randint(1, 3)} for at in range(3)},
+            )
+            for _ in range(3)
+        ]
         assert checked(groups, optimal_trajectory(groups)).is_optimal
 
 
@@ -59,16 +62,8 @@ def test_an_unproven_limit_of_the_load_is_no_optimum() -> None:
 
 
 def test_a_capacity_is_a_load_if_weights_differ() -> None:
-    def group(*capacities: int | None) -> Group:
-        return Group(
-            topics=(Topic(name="t", partitions=3, weights=(5, 3, 3)),),
-            members=tuple(
-                Member(id=f"m{at}", subscription=("t",), capacity=capacity)
-                for at, capacity in enumerate(capacities)
-            ),
-        )
-
-    groups = [group(None, None), group(4, None)]
+    group = even_group((5, 3, 3), 2)
+    groups = [group, changed(group, c0={"capacity": 4})]
     found = checked(groups, optimal_trajectory(groups))
     assert [one.value for one in found.load_limits] == [6, 8]
     assert (found.moves, found.proof) == (1, Proof.CERTIFICATE)
@@ -77,9 +72,7 @@ def test_a_capacity_is_a_load_if_weights_differ() -> None:
 @pytest.mark.parametrize("weight", [1, 10])
 @pytest.mark.parametrize("excess", [0, 1, 2])
 def test_a_tolerance_has_the_unit_of_equal_weights(weight, excess):
-    owned = [("t", number) for number in range(4)]
-    members = (Member("a", ("t",), owned=owned), Member("b", ("t",)))
-    group = Group((Topic("t", 4, weights=(weight,) * 4),), members)
+    group = even_group([weight] * 4, 2, [0] * 4)
     for tolerance in (
         Tolerance(absolute=excess * weight),
         Tolerance(absolute=excess * weight + weight - 1),
