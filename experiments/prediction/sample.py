@@ -3,7 +3,7 @@
 import base64
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -49,7 +49,6 @@ _START = 30_000
 """Time of the first event in ms: the members have sent heartbeats by then."""
 SETTLE_MS = 75_000
 """Time in ms that a group needs to settle in addition to the session timeout."""
-MemberIds = Callable[[str], str]
 _LIBRDKAFKA = "librdkafka"
 
 
@@ -107,15 +106,10 @@ def simulate_sample(
     *,
     busy: float = 0.5,
     seed: int = 0,
-    new_id: MemberIds | None = None,
 ) -> Sample:
-    """Simulate one course of events.
-
-    ``busy`` is 0 for idle and 1 for busy consumers. ``new_id`` creates the id of a joining member
-    from its name; by default, ids are random.
-    """
+    """Simulate one course of events. ``busy`` is 0 for idle and 1 for busy consumers."""
     draw = random.Random(seed)  # noqa: S311 - not for security
-    return _Course(group, configuration, events, draw).run(busy, new_id)
+    return _Course(group, configuration, events, draw).run(busy)
 
 
 class _Course:
@@ -175,7 +169,7 @@ class _Course:
             leaves=configuration.leaves_on_close,
         )
 
-    def _simulation(self, busy: float, new_id: MemberIds | None) -> Simulation:
+    def _simulation(self, busy: float) -> Simulation:
         configuration = self.configuration
         timing = configuration.timing
         # Most machines are idle most of the time.
@@ -198,6 +192,8 @@ class _Course:
                 heartbeat=round(1000 * configuration.heartbeat_interval),
                 max_poll=round(1000 * configuration.max_poll_interval),
                 latency=between(timing.latency, cube),
+                # With equal times, cooperative groups need fewer rebalances than real ones.
+                jitter=4 * between(timing.latency, cube),
                 drift=between(timing.drift, square),
                 poll=between(timing.poll, cube),
                 reconcile=between(timing.poll, cube),
@@ -211,9 +207,7 @@ class _Course:
                 assignment_interval=configuration.batching_ms,
             ),
         )
-        options = SimulationOptions(
-            new_id=new_id or self._classic_id, new_consumer_id=new_id or self._consumer_id
-        )
+        options = SimulationOptions(new_id=self._classic_id, new_consumer_id=self._consumer_id)
         return Simulation(script, configuration.policy, options, initial_group=self.initial)
 
     def _classic_id(self, name: str) -> str:
@@ -425,9 +419,9 @@ class _Course:
             last = max(last, at + one.duration)
         return last + self.settle
 
-    def run(self, busy: float, new_id: MemberIds | None) -> Sample:
+    def run(self, busy: float) -> Sample:
         """Run the simulation, and return the sample."""
-        simulation = self._simulation(busy, new_id)
+        simulation = self._simulation(busy)
         ownership = simulation.environment.ownership
         simulation.clock.run(self.starts[0] - 1)
         ownership.close(simulation.clock.now)

@@ -26,7 +26,8 @@ class Timing:
     Parameters
     ----------
     latency
-        Time from a request to its response.
+        Minimum time from a request to its response. Single responses take up to five times as
+        long, so that a member can miss an assignment of a cooperative group.
     poll
         Maximum time until a consumer calls ``poll``, with which it joins a rebalance and revokes
         partitions. State the time of processing of the records of one poll here.

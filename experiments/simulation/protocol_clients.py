@@ -65,6 +65,8 @@ class ClassicProtocolClient(Consumer):
         self._assignors = plan.assignors or (environment.policy.name,)
         protocols = {environment.policy_of(name).protocol for name in self._assignors}
         self._is_eager = RebalanceProtocol.EAGER in protocols
+        # Of the libraries, librdkafka sends user data. It refuses assignors of both protocols.
+        self._is_refused = plan.sends_user_data and len(protocols) > 1
         self._selected: str | None = None
 
     def _reset(self) -> None:
@@ -107,6 +109,9 @@ class ClassicProtocolClient(Consumer):
 
     def _join_group(self) -> None:
         """Revoke partitions as the rebalance protocol requires, then send a JoinGroup request."""
+        if self._is_refused:
+            self._fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            return
         if self.is_suspended:
             self._rejoin_needed = True
             return

@@ -139,6 +139,22 @@ def test_the_broker_refuses_data_of_the_assignor_of_librdkafka():
         assert (found.events[0].members.mean, found.stopped_members) == (5, {})
 
 
+def test_librdkafka_refuses_a_list_with_assignors_of_two_protocols():
+    eager, cooperative = (
+        group_of(name, library="librdkafka") for name in ("range", "cooperative-sticky")
+    )
+    refused = {"stops with INCONSISTENT_GROUP_PROTOCOL": FEW}
+    assert change(eager, "cooperative-sticky").stopped_members == refused
+    assert change(cooperative, "range").stopped_members == refused
+    assert not change(eager, "roundrobin").stopped_members
+    assert not change(group_of("range"), "cooperative-sticky").stopped_members
+
+
+def test_members_of_cooperative_groups_can_miss_an_assignment():
+    values = set(predict(group_of("cooperative-sticky"), samples=20).total.rebalances.values)
+    assert len(values) > 1
+
+
 def test_static_classic_members_keep_their_assignment_in_the_consumer_protocol():
     found = change(group_of("range", static=True), "uniform", samples=3)
     assert found.total.rebalances.high == found.total.moves.high == 0
