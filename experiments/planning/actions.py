@@ -17,7 +17,7 @@ from kassay.experiments.planning.identify_assignor import (
     runs_in_client,
 )
 from kassay.experiments.planning.plan_verdict import count_of
-from kassay.experiments.prediction.predict import predict, sample_count
+from kassay.experiments.prediction.predict import Distribution, predict, sample_count
 from kassay.experiments.prediction.sample import consumer_names
 from kassay.experiments.prediction.scenario import (
     Configuration,
@@ -173,11 +173,12 @@ def _minimum_movement(
 
 
 _SAMPLES_OF_CHANGES = 3
-"""Samples of a change of the assignor: its loads and moves hardly differ between samples."""
+"""Minimum samples of a change of the assignor. A third of those of a forecast are used, because
+only changes between assignors of the broker have different moves."""
 _RESTART_SAMPLES = 3
 """Number of simulations per member. They differ in the new member id, which breaks ties."""
-_RESTARTED_MEMBERS = 3
-"""Number of members with the highest loads whose restart is simulated."""
+_RESTARTED_MEMBERS = 4
+"""Minimum number of members whose restart is simulated."""
 _MAX_RESTART_PARTITIONS = 5_000
 """Number of partitions above which no restart is simulated: each simulation takes seconds then."""
 _MAX_RESTART_MEMBERS = 500
@@ -187,8 +188,8 @@ _UNEVEN = 6
 """More partitions are recommended if the maximum load exceeds the mean by more than 1/6."""
 
 
-_Result = tuple[AssignmentMetrics, int | None, int | None]
-"""Loads after an action, and its moves, None if they are not known."""
+_Result = tuple[AssignmentMetrics, Distribution | None, int | None]
+"""Loads after an action, its moves and its rebalances, None if they are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,19 +318,24 @@ def _assignor_changes(
         text = f"{_switch(group, name)}{of_library}"
         if is_own:
             text = f"trigger a rebalance: {name}{of_library} then balances the group"
-        is_java = not library and own.implementation is Implementation.OTHER
-        origin = f"computed with the {name} of Java, " if is_java and runs_in_client(name) else ""
+        origin = "" if library else _origin(own, name)
         restarts = "" if library or is_own else _restarts_of_change(own, name)
         if own.name is None:
             restarts += "; values of one rebalance, as the current assignor is not known"
         yield RecommendedAction(
             text=f"{text} ({origin}{_action_result(group, *result[:2])}{restarts})",
             metrics=result[0],
-            moves=result[1],
+            moves=None if result[1] is None else round(result[1].mean),
             configuration=name,
             changes_assignor=not is_own,
             rebalances=result[2],
         )
+
+
+def _origin(own: IdentifiedAssignor, name: str) -> str:
+    """Describe the assignor that computed an action, if it is not that of the client library."""
+    is_java = own.implementation is Implementation.OTHER and runs_in_client(name)
+    return f"computed with the {name} of Java, " if is_java else ""
 
 
 def _is_offered(own: IdentifiedAssignor, library: str, name: str, *, has_client: bool) -> bool:
@@ -357,21 +363,26 @@ def _result_of(
     if outcome.metrics is None or not outcome.is_permitted:
         return None
     if name == own and is_library_assignor(outcome.assignor):
-        return outcome.metrics, outcome.movement, outcome.rebalances
+        return outcome.metrics, _moves_of(outcome), outcome.rebalances
     if own not in POLICIES or name not in POLICIES:
-        return outcome.metrics, outcome.movement, None
+        return outcome.metrics, _moves_of(outcome), None
     current = Configuration.of(group, own)
     events: list[Event] = [RollingRestart(to=step) for step in current.steps_to(name)]
     if name == own:
         events = [Rebalance()]
-    if sample_count(group, current, events) <= _SAMPLES_OF_CHANGES:
+    count = sample_count(group, current, events)
+    if count <= _SAMPLES_OF_CHANGES:
         return outcome.metrics, None, None
-    found = predict(group, current, events, samples=_SAMPLES_OF_CHANGES)
+    found = predict(group, current, events, samples=max(_SAMPLES_OF_CHANGES, count // 3))
     assignment = _by_member_id(group, found.final)
     if found.stopped_members or not is_permitted(group, assignment, rules):
         return None
-    moves, rebalances = (round(one.mean) for one in (found.total.moves, found.total.rebalances))
-    return assignment_metrics(group, assignment), moves, rebalances
+    cost = found.total
+    return assignment_metrics(group, assignment), cost.moves, round(cost.rebalances.mean)
+
+
+def _moves_of(outcome: AssignorOutcome) -> Distribution | None:
+    return None if outcome.movement is None else Distribution.of([outcome.movement])
 
 
 def _by_member_id(group: Group, assignment: Assignment) -> Assignment:
@@ -404,10 +415,14 @@ def _switch(group: Group, name: str) -> str:
     return f"switch the assignor to {shown}{'' if is_client else ' of the consumer protocol'}"
 
 
-def _action_result(group: Group, metrics: AssignmentMetrics, moves: int | None) -> str:
+def _action_result(group: Group, metrics: AssignmentMetrics, moves: Distribution | None) -> str:
     """Describe the moves of an action, and the maximum load after it."""
     load = f"maximum load {member_units(group).shown(metrics.makespan):,}"
-    return load if moves is None else f"{count_of(moves, 'move')}, {load}"
+    if moves is None:
+        return load
+    mean, low, high = map(round, (moves.mean, moves.low, moves.high))
+    between = "" if low == high else f", from {low} to {high}"
+    return f"{count_of(mean, 'move')}{between}, {load}"
 
 
 def _further_partitions(
@@ -445,8 +460,8 @@ def member_restarts(
 ) -> Iterator[RecommendedAction]:
     """Yield the restart of each of a few members, with its simulated result.
 
-    The members are those with the highest loads, and the one with the lowest load, which loses the
-    fewest partitions. The result is the worst of several simulations.
+    The members are the one with the lowest load, which loses the fewest partitions, and those with
+    the highest loads; of a small group, all. The loads are the worst of several simulations.
 
     Parameters
     ----------
@@ -462,7 +477,8 @@ def member_restarts(
     configuration = Configuration.of(group, own.port)
     names = consumer_names(group)
     by_load = sorted(current.loads, key=lambda member: (-current.loads[member], member))
-    for member in dict.fromkeys([*by_load[:_RESTARTED_MEMBERS], *by_load[-1:]]):
+    count = sample_count(group, configuration, [Restart(members=())]) // _RESTART_SAMPLES
+    for member in [*by_load[-1:], *by_load[:-1]][: max(_RESTARTED_MEMBERS, count)]:
         found = predict(
             group, configuration, Restart(members=(names[member],)), samples=_RESTART_SAMPLES
         )
@@ -473,13 +489,14 @@ def member_restarts(
             (assignment_metrics(group, one) for one in assignments),
             key=lambda one: (one.makespan, one.measures[Measure.SUM_OF_SQUARES]),
         )
-        moves, rebalances = round(found.total.moves.high), round(found.total.rebalances.high)
-        result = _action_result(group, metrics, moves)
+        rebalances = round(found.total.rebalances.mean)
+        result = _action_result(group, metrics, found.total.moves)
         yield RecommendedAction(
             text=f"restart {member}: {kafka_name(str(own.port))} divides the partitions again when "
-            f"it leaves and returns ({result}, {count_of(rebalances, 'rebalance')})",
+            f"it leaves and returns ({_origin(own, str(own.port))}{result}, "
+            f"{count_of(rebalances, 'rebalance')})",
             metrics=metrics,
-            moves=moves,
+            moves=round(found.total.moves.mean),
             configuration=own.port,
             rebalances=rebalances,
         )
@@ -492,7 +509,7 @@ def _is_restart_simulated(
     outcomes: Sequence[AssignorOutcome],
 ) -> bool:
     """Return whether the restart of a member can change the loads, and kassay can simulate it."""
-    if own.port not in POLICIES or own.implementation is Implementation.OTHER:
+    if own.port not in POLICIES:
         return False
     if group.partition_count > _MAX_RESTART_PARTITIONS or len(group.members) > _MAX_RESTART_MEMBERS:
         return False

@@ -251,9 +251,9 @@ def forecast_changes(
     ----------
     assignors
         Assignors to change to. The default are sticky, cooperative-sticky and uniform, which is
-        the consumer protocol, as far as the client libraries of the members offer them. A group
-        of the consumer protocol stays in it by default. With ``sizes``, the default is the
-        current assignor.
+        the consumer protocol, as far as the client libraries of the members offer them, and
+        roundrobin for groups with weights. A group of the consumer protocol stays in it by
+        default. With ``sizes``, the default is the current assignor.
     sizes
         Other numbers of members and partitions.
     batch_sizes
@@ -320,6 +320,10 @@ def _changes(
     identified = identify_assignor(group)
     if assignors is None:
         names_by_default = ("uniform",) if current.is_consumer_protocol else DEFAULT_CHANGES
+        if group.is_weighted:
+            # Assignors ignore weights: each can reach the lowest maximum load.
+            other = "server-range" if current.is_consumer_protocol else "roundrobin"
+            names_by_default = (*names_by_default, other)
         assignors = [name for name in names_by_default if identified.offers(name)]
     for name in assignors:
         change = _change_to(group, current, name)

@@ -400,7 +400,7 @@ def plan(
             makespan=makespan,
             outcomes=outcomes,
             restarts=member_restarts(group, current=current, outcomes=outcomes, rules=rules)
-            if cause is not None
+            if planned.measures != current.measures
             else (),
             levels=levels,
             rules=rules,

@@ -113,6 +113,9 @@ def test_upgrades_that_the_broker_refuses_or_delays_are_no_actions():
         changed = replace(group, members=members, status=status)
         shown = texts(changed)
         assert any("consumer protocol" in text for text in shown) == is_upgraded
+        # The restart of a member is an action in each of the libraries.
+        assert any(text.startswith("restart ") for text in shown) == (members is not static)
+    assert any("of Java, " in text for text in texts(replace(group, members=librdkafka)))
 
 
 def test_more_partitions_give_every_member_the_stated_number():
