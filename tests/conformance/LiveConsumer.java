@@ -35,6 +35,7 @@ public final class LiveConsumer {
     private final LinkedBlockingQueue<FutureTask<Integer>> requests = new LinkedBlockingQueue<>();
     private final Thread thread;
     private final StringBuilder assignedGenerations = new StringBuilder();
+    private final StringBuffer ownership = new StringBuffer();
     private KafkaConsumer<byte[], byte[]> consumer;
 
     private volatile String membership = "-1";
@@ -59,6 +60,16 @@ public final class LiveConsumer {
      */
     public String membership() {
         return membership;
+    }
+
+    /** One line per assignment (+) and revocation (-): sign, time in ms, and partitions. */
+    public String ownership() {
+        return ownership.toString();
+    }
+
+    /** Asks for a rebalance, which only the leader of a classic group starts. */
+    public void enforceRebalance(long millis) throws Exception {
+        request(millis, () -> consumer.enforceRebalance());
     }
 
     /** Failure that stopped the thread, or null. */
@@ -134,10 +145,13 @@ public final class LiveConsumer {
                 @Override
                 public void onPartitionsAssigned(Collection<TopicPartition> added) {
                     assignedGenerations.append(' ').append(consumer.groupMetadata().generationId());
+                    record('+', added);
                 }
 
                 @Override
-                public void onPartitionsRevoked(Collection<TopicPartition> revoked) {}
+                public void onPartitionsRevoked(Collection<TopicPartition> revoked) {
+                    record('-', revoked);
+                }
             };
         if (topics.startsWith(PATTERN)) {
             String pattern = topics.substring(PATTERN.length());
@@ -145,6 +159,12 @@ public final class LiveConsumer {
         } else {
             consumer.subscribe(lines(topics), listener);
         }
+    }
+
+    private void record(char sign, Collection<TopicPartition> partitions) {
+        ownership.append(sign).append(' ').append(System.currentTimeMillis());
+        partitions.forEach(tp -> ownership.append(' ').append(tp.topic() + ":" + tp.partition()));
+        ownership.append('\n');
     }
 
     private void run(String topics) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from threading import Thread
 
 from tests.conformance import jars
 from tests.conformance.consumers import Profile, RunningConsumer
@@ -80,13 +82,30 @@ class ClientProcess:
     """A consumer in a separate process, which reads its subscriptions from standard input."""
 
     def __init__(
-        self, library: str, bootstrap: str, group: str, assignor: str, topics: Sequence[str]
+        self,
+        library: str,
+        bootstrap: str,
+        group: str,
+        assignor: str,
+        topics: Sequence[str],
+        *,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         command, environment = _command(library)
-        arguments = [bootstrap, group, assignor, ",".join(topics)]
         self._process = subprocess.Popen(
-            [*command, *arguments], stdin=subprocess.PIPE, text=True, env=os.environ | environment
+            [*command, bootstrap, group, assignor, ",".join(topics)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment | {"CONSUMER": json.dumps(settings or {})},
         )
+        self.ownership: list[str] = []
+        """Output of the Python consumers: their assignments and revocations."""
+        Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        if self._process.stdout is not None:
+            self.ownership.extend(self._process.stdout)
 
     def subscribe(self, *topics: str) -> None:
         """Change the subscription."""

@@ -33,8 +33,9 @@ _WAIT_MILLIS = 60_000
 class Profile:
     """Configuration of a consumer.
 
-    The assignor, a key of `CLIENT_ASSIGNORS` or `BROKER_ASSIGNORS`, determines the protocol.
-    The session timeout applies under the classic protocol.
+    The assignor, a key of `CLIENT_ASSIGNORS` or `BROKER_ASSIGNORS`, determines the protocol. A
+    classic consumer can list several assignors, separated by commas. The session timeout and the
+    heartbeat interval apply under the classic protocol.
     """
 
     client: str
@@ -43,6 +44,7 @@ class Profile:
     instance: str | None = None
     rack: str | None = None
     session_millis: int = 45_000
+    heartbeat_millis: int = 200
 
     @property
     def protocol(self) -> str:
@@ -67,10 +69,11 @@ class Profile:
         if self.assignor in BROKER_ASSIGNORS:
             properties["group.remote.assignor"] = BROKER_ASSIGNORS[self.assignor]
         else:
+            listed = (CLIENT_ASSIGNORS[name] for name in self.assignor.split(","))
             properties |= {
-                "partition.assignment.strategy": CLIENT_ASSIGNORS[self.assignor],
+                "partition.assignment.strategy": ",".join(listed),
                 "session.timeout.ms": str(self.session_millis),
-                "heartbeat.interval.ms": "200",
+                "heartbeat.interval.ms": str(self.heartbeat_millis),
             }
         if self.instance is not None:
             properties["group.instance.id"] = self.instance
@@ -112,6 +115,15 @@ class RunningConsumer:
             generation=generation,
             assigned_generations=frozenset(assigned_generations),
         )
+
+    @property
+    def ownership(self) -> list[str]:
+        """Assignments (+) and revocations (-): sign, time in ms, and partitions of each."""
+        return str(self._consumer.ownership()).splitlines()
+
+    def enforce_rebalance(self) -> None:
+        """Ask for a rebalance, which only the leader of a classic group starts."""
+        self._consumer.enforceRebalance(_WAIT_MILLIS)
 
     def subscribe(self, *topics: str) -> int:
         """Change the subscription; return the generation before the change."""

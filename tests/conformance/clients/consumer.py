@@ -1,17 +1,22 @@
 """Consumer of a Python library, which polls until its standard input ends.
 
 An input line ``TOPIC,TOPIC`` changes the subscription. The assignor ``optimal`` is that of
-`kassay.clients`.
+`kassay.clients`. Output lines have the sign of an assignment (+), a revocation (-) or the
+revocation of all (.), the time in ms, and partitions. The environment variable CONSUMER is a JSON
+object with the client id, the instance id, the heartbeat interval in ms, and the start time.
 
 Usage: python consumer.py LIBRARY BOOTSTRAP GROUP ASSIGNOR TOPIC,TOPIC
 """
 
 import asyncio
 import importlib
+import json
+import os
 import queue
 import re
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -20,9 +25,15 @@ from kassay.experiments.implementations.drivers.python.driver import assignor_cl
 
 _POLL_SECONDS = 0.1
 _LONG_POLL_MILLIS = 3000
-_HEARTBEAT_MILLIS = 300
+_CONSUMER = json.loads(os.environ.get("CONSUMER", "{}"))
+_HEARTBEAT_MILLIS = _CONSUMER.get("heartbeat_millis", 300)
 _SESSION_MILLIS = 30_000
 _REJOIN_MILLIS = 15_000
+
+
+def _record(sign: str, partitions: Sequence[Any] = ()) -> None:
+    names = (f"{one.topic}:{one.partition}" for one in partitions)
+    print(sign, round(1000 * time.time()), *names, flush=True)  # noqa: T201
 
 
 def _changes() -> Iterator[Sequence[str]]:
@@ -42,6 +53,7 @@ def _changes() -> Iterator[Sequence[str]]:
             yield ()
             continue
         if line is None:
+            _record(".")
             return
         yield line.strip().split(",")
 
@@ -50,13 +62,13 @@ def _settings(package: str, bootstrap: str, group: str, assignor: str) -> dict[s
     """Return the settings that kafka-python and aiokafka share."""
     if assignor == "optimal":
         name = "aiokafka" if package == "aiokafka" else "kafka_python"
-        chosen = importlib.import_module(f"kassay.clients.{name}").OptimalAssignor
+        chosen = [importlib.import_module(f"kassay.clients.{name}").OptimalAssignor]
     else:
-        chosen = assignor_class(package, assignor)
+        chosen = [assignor_class(package, name) for name in assignor.split(",")]
     settings = {
         "bootstrap_servers": bootstrap.split(","),
         "group_id": group,
-        "partition_assignment_strategy": [chosen],
+        "partition_assignment_strategy": chosen,
         "auto_offset_reset": "earliest",
         "heartbeat_interval_ms": _HEARTBEAT_MILLIS,
         "session_timeout_ms": _SESSION_MILLIS,
@@ -65,6 +77,9 @@ def _settings(package: str, bootstrap: str, group: str, assignor: str) -> dict[s
         # The coordinator removes a member that does not rejoin within this time.
         "max_poll_interval_ms": _REJOIN_MILLIS,
     }
+    if "client" in _CONSUMER:
+        settings["client_id"] = _CONSUMER["client"]
+        settings["group_instance_id"] = _CONSUMER.get("instance")
     return settings | ({"client_id": f"{package}-optimal"} if assignor == "optimal" else {})
 
 
@@ -73,6 +88,10 @@ def librdkafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str])
     from confluent_kafka import Consumer
 
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    if "client" in _CONSUMER:
+        settings["client.id"] = _CONSUMER["client"]
+    if _CONSUMER.get("instance"):
+        settings["group.instance.id"] = _CONSUMER["instance"]
     if assignor == "uniform":
         settings |= {"group.protocol": "consumer", "group.remote.assignor": assignor}
     else:
@@ -82,10 +101,14 @@ def librdkafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str])
             "session.timeout.ms": str(_SESSION_MILLIS),
         }
     consumer = Consumer(settings)
-    consumer.subscribe(list(topics))
+    listeners = {
+        "on_assign": lambda _, partitions: _record("+", partitions),
+        "on_revoke": lambda _, partitions: _record("-", partitions),
+    }
+    consumer.subscribe(list(topics), **listeners)
     for change in _changes():
         if change:
-            consumer.subscribe(list(change))
+            consumer.subscribe(list(change), **listeners)
         consumer.poll(_POLL_SECONDS)
     consumer.close()
 
@@ -115,14 +138,22 @@ def kafka_python(bootstrap: str, group: str, assignor: str, topics: Sequence[str
 
 def aiokafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str]) -> None:
     """Consume with aiokafka."""
-    from aiokafka import AIOKafkaConsumer
+    from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+
+    class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Sequence[Any]) -> None:
+            _record("+", assigned)
+
+        def on_partitions_revoked(self, revoked: Sequence[Any]) -> None:
+            _record(".")
 
     async def consume() -> None:
-        consumer = AIOKafkaConsumer(*topics, **_settings("aiokafka", bootstrap, group, assignor))
+        consumer = AIOKafkaConsumer(**_settings("aiokafka", bootstrap, group, assignor))
+        consumer.subscribe(list(topics), listener=Listener())
         await consumer.start()
         for change in _changes():
             if change:
-                consumer.subscribe(list(change))
+                consumer.subscribe(list(change), listener=Listener())
             await consumer.getmany(timeout_ms=int(_POLL_SECONDS * 1000))
         await consumer.stop()
 
@@ -131,5 +162,6 @@ def aiokafka(bootstrap: str, group: str, assignor: str, topics: Sequence[str]) -
 
 if __name__ == "__main__":
     library, *arguments, topic_names = sys.argv[1:]
+    time.sleep(max(0.0, _CONSUMER.get("start_at", 0.0) - time.time()))
     run = {"librdkafka": librdkafka, "kafka-python": kafka_python, "aiokafka": aiokafka}[library]
     run(*arguments, topic_names.split(","))
