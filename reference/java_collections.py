@@ -253,10 +253,7 @@ def computed_order(names: Iterable[str]) -> list[str]:
 
 
 def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
-    """Return the key that a Java ``HashMap`` iterates first, or None if there are no keys.
-
-    ``largest_size`` is the maximum size that the map ever had: its table never shrinks.
-    """
+    """Return the first key of a Java ``HashMap`` that once had ``largest_size`` keys, or None."""
     capacity = _DEFAULT_CAPACITY
     while largest_size > capacity * 3 // 4:
         capacity *= 2

@@ -42,10 +42,7 @@ _MAX_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """Point of the frontier: moves, imbalance, and an assignment with these values.
-
-    Each bound applies to assignments with at most the other value.
-    """
+    """Moves, imbalance and assignment; each bound applies within the other value."""
 
     movement: LevelValue
     imbalance: LevelValue

@@ -179,10 +179,7 @@ class SubsetFilling:
         return [*packing, left]
 
     def _fullest(self, weights: Sequence[int], noise: float) -> tuple[list[int], list[int]]:
-        """Split weights: a subset with the greatest load within the capacity, and the rest.
-
-        The subset contains the heaviest weight.
-        """
+        """Split off a subset with the heaviest weight and the greatest load within the capacity."""
         own, rest = list(weights[:1]), weights[1:]
         unit = max(1, self.capacity // _MAX_UNITS)
         room = max(self.capacity - sum(own), 0) // unit
@@ -206,10 +203,7 @@ class SubsetFilling:
 
 
 def refill(packing: Packing, filling: SubsetFilling, max_failures: int) -> Packing:
-    """Fill a few random members again, while the overload does not increase.
-
-    The search ends if no member is overloaded, no work is left, or too many attempts fail.
-    """
+    """Fill a few random members again, while the overload does not increase."""
     rng, capacity = filling.rng, filling.capacity
     packing = list(packing)
     loads = list(map(sum, packing))
@@ -347,10 +341,7 @@ def _first_patterns(held: csr_matrix, wanted: Ints) -> Ints:
 
 
 class PatternCovers:
-    """Covers of all weights by patterns within a capacity, one pattern per member.
-
-    A pattern is left out if its free capacity exceeds the free capacity of all members together.
-    """
+    """Covers of all weights by patterns within a capacity, one pattern per member."""
 
     def __init__(
         self, classes: Mapping[int, int], members: int, capacity: int, patterns: Sequence[Pattern]

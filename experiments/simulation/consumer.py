@@ -123,10 +123,7 @@ class Consumer(ABC):
         return timer
 
     def suspend(self, duration: int, *, frozen: bool) -> None:
-        """Suspend the consumer: stop polling (stall), or stop the whole process (freeze).
-
-        The suspension ends after ``duration`` milliseconds.
-        """
+        """Stop polling (stall), or stop the whole process (freeze), for a time in milliseconds."""
         if self.is_up:
             self._pause()
             self.is_suspended = True

@@ -222,10 +222,7 @@ class Broker:
 
 
 class PartitionOffsets:
-    """Produced and read offsets of every partition at any simulated time.
-
-    ``committed`` returns the offset of a partition that the coordinator has stored.
-    """
+    """Produced, read and committed offsets of every partition at any simulated time."""
 
     def __init__(self, committed: Callable[[TopicPartition], int]) -> None:
         self.reread_messages = 0
@@ -300,10 +297,7 @@ class SimulationOptions:
 
 
 class Environment:
-    """Shared state of one simulation: clock, topics, broker, offsets and result.
-
-    It runs the assignors, and records each group with its assignment.
-    """
+    """Clock, topics, broker, offsets and result of a simulation, and runs of its assignors."""
 
     def __init__(self, script: Script, policy: Policy, options: SimulationOptions) -> None:
         self.policy = policy
@@ -403,10 +397,7 @@ class Environment:
         return member_id
 
     def latency(self) -> int:
-        """Return a simulated network latency: milliseconds from a request to its response.
-
-        The latency is that of the settings plus a random part of the jitter.
-        """
+        """Return the time from a request to its response in milliseconds, with random jitter."""
         settings = self.settings
         return settings.latency + (self.random_delay(settings.jitter) if settings.jitter else 0)
 
@@ -450,10 +441,7 @@ class Environment:
     def assign(
         self, group: Group, generation: int, policy: Policy
     ) -> Assignment | LivelockError | UpstreamError:
-        """Run a policy's assignor on a group, and record the rebalance.
-
-        Return the assignment or the failure.
-        """
+        """Run a policy's assignor on a group, record the rebalance, and return the result."""
         clients = tuple(self.client_ids[member.id] for member in group.members)
         self.ownership.set_members(clients)
         self.result.members.append((self.clock.now, clients))

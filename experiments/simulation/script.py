@@ -42,10 +42,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """Topic that a simulation script defines.
-
-    ``rate`` is in messages per second and partition.
-    """
+    """Topic that a simulation script defines. ``rate`` is in messages per second and partition."""
 
     name: str
     partitions: int
@@ -73,10 +70,7 @@ class MemberPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptEvent:
-    """A timed event of a simulation script.
-
-    ``action`` determines which other fields are used.
-    """
+    """A timed event of a simulation script. ``action`` determines which other fields are used."""
 
     at: int
     action: Action
@@ -91,10 +85,7 @@ class ScriptEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Client settings of a simulation, with Kafka's default values.
-
-    Some settings exist only in the simulation.
-    """
+    """Client settings with Kafka's default values; some exist only in the simulation."""
 
     session: int = 45_000  # session.timeout.ms
     heartbeat: int = 3_000  # heartbeat.interval.ms
@@ -114,10 +105,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Simulation script: topics, members, timed events, policies and settings.
-
-    ``policies`` are names from `policies.POLICIES`.
-    """
+    """Simulation script; ``policies`` are names from `policies.POLICIES`."""
 
     name: str
     topics: tuple[TopicPlan, ...]
@@ -195,10 +183,7 @@ def parse_script(text: str, name: str) -> Script:
 def parse_planned_events(
     text: str, name: str, *, topics: Sequence[TopicPlan], members: Sequence[MemberPlan]
 ) -> Script:
-    """Parse a file of planned events of an existing group: events, new topics and settings.
-
-    ``name`` is the file name in error messages.
-    """
+    """Parse events, new topics and settings of an existing group from a file called ``name``."""
     root = read_nodes(text, name)
     items = root.only("topics", "events", "settings")
     _require(root, items, "events")
@@ -244,10 +229,7 @@ def _members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> Iterable[Memb
 
 
 def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[MemberPlan, ...]:
-    """Parse an entry of the member list, which may create several numbered members.
-
-    ``count`` creates members that are numbered from 0.
-    """
+    """Parse an entry of the member list; ``count`` creates members that are numbered from 0."""
     keys = ("id", "count", "topics", "static", "rack", "rate", "every", "library")
     items = node.only(*keys, "assignment_time", "start_at")
     _require(node, items, "id", "topics")

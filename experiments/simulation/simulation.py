@@ -18,10 +18,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialMember:
-    """Member of a group that is stable at the start of a simulation.
-
-    ``client`` is the id of its plan in the script.
-    """
+    """Member of an initial group; ``client`` is the id of its plan in the script."""
 
     client: str
     id: str

@@ -101,10 +101,7 @@ class OwnershipIntervals:
             topic.change_unowned(topic.grow(partitions, NO_OWNER, now), now)
 
     def acquire(self, member: str, partitions: Partitions, now: int) -> None:
-        """Record that a member starts to consume partitions.
-
-        Raise `OverlapError` if a partition already has a consumer.
-        """
+        """Record that a member starts to consume; raise OverlapError if another member does."""
         new_owner, absent = self._number(member), self._absent
         self._now = now
         if not self._consumed and self._stopped_at is not None:
@@ -176,10 +173,7 @@ class OwnershipIntervals:
 
     @property
     def stopped_ms(self) -> int:
-        """Return the time during which no partition has a consumer, in milliseconds.
-
-        The time before the first consumer is not counted.
-        """
+        """Return the time in ms in which no partition has a consumer, from the first one on."""
         if self._consumed or self._stopped_at is None:
             return self._stopped_ms
         return self._stopped_ms + self._now - self._stopped_at
@@ -235,10 +229,7 @@ class SimulatedRebalance:
 
 @dataclass(frozen=True, slots=True)
 class TimelineNote:
-    """A note on the timeline about a member, a topic, the group or the broker.
-
-    ``source`` names the subject of the note.
-    """
+    """A note on the timeline about its source: a member, a topic, the group or the broker."""
 
     at: int
     source: str
@@ -347,10 +338,7 @@ class SimulationCost:
 
 
 def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> SimulationCost:
-    """Compute the cost of a simulation, and compare each rebalance with the optimum.
-
-    Only rebalances from ``measured_from`` (ms) on count.
-    """
+    """Compute the cost from ``measured_from`` (ms) on; compare each rebalance with the optimum."""
     sequences = [s for s in result.sequences() if s[0].at >= measured_from]
     needed = unnecessary = gap = 0
     proven = True

@@ -70,10 +70,7 @@ class GroupSpec:
         return sorted(self.members, key=key)
 
     def named(self, target: Mapping[str, Owned | Target]) -> Assignment:
-        """Convert an assignment with topic ids to one with topic names.
-
-        A member without an entry gets no partitions.
-        """
+        """Convert topic ids to topic names. A member without an entry gets no partitions."""
         return Assignment(
             {
                 member: self._partitions(target[member]) if member in target else NO_PARTITIONS
@@ -357,10 +354,7 @@ class UniformHeterogeneousAssignmentBuilder:
                     last_rebalanced = index
 
     def _balance_topic(self, topic: TopicId) -> int:
-        """Move partitions of a topic from most to least loaded members.
-
-        Return the number of moves.
-        """
+        """Move partitions from most to least loaded members; return the number of moves."""
         owners = self.owners[topic]
         balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
         if balancer.imbalance <= 1:

@@ -259,10 +259,7 @@ def assign_eagerly(document: KindDocument) -> dict[str, object]:
 
 
 def assign_incrementally(document: KindDocument) -> dict[str, object]:
-    """Return all rebalances, the state and the downtime of each step.
-
-    Raise UpstreamError if a step has no worker.
-    """
+    """Return all rebalances, the state and the downtime of each step."""
     maximum: Any = document.content.get("scheduled_rebalance_max_delay_ms", DEFAULT_MAX_DELAY)
     steps: Any = document.content["steps"]
     return {"steps": _Cluster(maximum).run(steps)}

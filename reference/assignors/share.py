@@ -29,10 +29,7 @@ _Partition = tuple[int, int]
 
 
 def assign_share_group(document: KindDocument) -> dict[str, object]:
-    """Return the answer for a checked document of a share group: sorted partitions per member.
-
-    Raise UpstreamError if the Java class throws an exception.
-    """
+    """Return the answer for a checked document of a share group: sorted partitions per member."""
     content: Any = document.content
     by_id = {member["id"]: member for member in content["members"]}
     members = [by_id[id] for id in string_order(by_id)]

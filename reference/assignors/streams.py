@@ -50,10 +50,7 @@ class ClientState:
 
 
 class ConstrainedPrioritySet:
-    """Processes by load. Ties are broken by process id, as signed UUIDs.
-
-    ``weight`` returns the load. ``constraint`` returns whether a process may take a task.
-    """
+    """Processes that may take a task, by load, then by process id as signed UUIDs."""
 
     def __init__(
         self,
@@ -138,10 +135,7 @@ def _exclude_used_tags(
     members: Mapping[Tag, list[ClientState]],
     excluded: dict[Tag, list[ClientState]],
 ) -> None:
-    """Exclude the processes with the tags of the last used one.
-
-    A tag with no more values than used processes no longer excludes any.
-    """
+    """Exclude processes with tags of the last used one, unless all values of a tag are used."""
     for key, value in used[-1].tags.items():
         if key not in keys:
             continue
@@ -362,10 +356,7 @@ def _assign(
     configs: AssignmentConfigs,
     targets: Targets,
 ) -> bool:
-    """Assign sorted tasks to processes that are sorted by id.
-
-    Returns whether a follow-up rebalance is needed, because a task waits for its state.
-    """
+    """Assign sorted tasks to sorted processes; return whether a follow-up rebalance is needed."""
     if not clients and (stateful or stateless):
         raise UpstreamError(
             "NoSuchElementException" if stateful else "NullPointerException", "null"

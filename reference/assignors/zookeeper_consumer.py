@@ -32,10 +32,7 @@ ThreadAssignment = dict[TopicPartition, Thread]
 
 
 def consumers_for_topic(group: Group) -> dict[str, list[Thread]]:
-    """Return the sorted consumer threads of each subscribed topic.
-
-    Threads are sorted as text: 10 before 2.
-    """
+    """Return the threads of each subscribed topic, sorted as text: 10 before 2."""
     threads: dict[str, list[Thread]] = {}
     for member in group.members:
         streams = dict(member.streams)

@@ -95,10 +95,7 @@ class ClassicCoordinator:
             self._prepare_rebalance()
 
     def adopt(self, record: GroupMetadata, *, has_user_data: bool = False) -> None:
-        """Take over the members and assignments of a stable group.
-
-        ``has_user_data`` states whether its assignments contain data of the assignor.
-        """
+        """Take over a stable group; ``has_user_data`` as in `SyncRequest`."""
         self._restore(record)
         self.group.has_user_data = has_user_data
         self.log.append("group", record)

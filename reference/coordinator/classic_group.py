@@ -59,10 +59,7 @@ class IllegalTransitionError(InternalError):
 
 
 class ClassicMember:
-    """Member of a classic group. All times are in milliseconds.
-
-    ``join_reply`` and ``sync_reply`` are set while the member waits for a response.
-    """
+    """Member of a classic group, with the functions that answer its pending requests."""
 
     def __init__(self, member_id: str, request: JoinRequest) -> None:
         self.id = member_id
@@ -212,10 +209,7 @@ class ClassicGroup:
             reply(response)
 
     def validate_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Check the member id and instance id of a request, and return an error code.
-
-        The code is `ErrorCode.NONE` if the ids belong to a member.
-        """
+        """Return `ErrorCode.NONE` if the ids of a request belong to a member, or an error code."""
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:

@@ -353,10 +353,7 @@ def _epoch_is_valid(member: ConsumerMember, request: Heartbeat) -> bool:
 
 
 class ClassicMembers:
-    """Handler of classic requests to a coordinator of the consumer protocol.
-
-    ``new_id`` creates a member id from a client id.
-    """
+    """Handler of classic requests to a coordinator of the consumer protocol."""
 
     def __init__(self, coordinator: ConsumerCoordinator, new_id: Callable[[str], str]) -> None:
         self._coordinator = coordinator

@@ -111,10 +111,7 @@ def _revoke(member: ConsumerMember, kept: PartitionSet, revoking: PartitionSet) 
 
 
 def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:
-    """Return whether the member may still own one of the partitions that it must revoke.
-
-    The result is True if the heartbeat does not contain the owned partitions.
-    """
+    """Return whether the member owns partitions to revoke, or does not report what it owns."""
     return owned is None or not owned.isdisjoint(revoking)
 
 
@@ -184,10 +181,7 @@ class ConsumerGroup:
         return bool(members) and all(one.joined is not None for one in members)
 
     def preferred_assignor(self) -> str:
-        """Return the assignor that most members request, or the default of the broker.
-
-        Of several, it is the first in the order of a Java map.
-        """
+        """Return the most requested assignor, the first in a Java map, or the default."""
         votes = Counter(one.assignor for one in self.members.values() if one.assignor is not None)
         most = max(votes.values(), default=0)
         names = [name for name, count in votes.items() if count == most]

@@ -11,10 +11,7 @@ _NEVER = 1 << 62
 
 
 class Clock:
-    """Virtual clock with an event queue. Time jumps to the next scheduled action.
-
-    Actions that are due at the same time run in the order in which they were added.
-    """
+    """Virtual clock. Actions that are due at the same time run in the order of their addition."""
 
     __slots__ = ("_actions", "_times", "now")
 
@@ -95,10 +92,7 @@ def cancel_timer(timers: dict[str, Timer], name: str) -> None:
 
 
 class Log:
-    """Compacted log: the newest value of each key, which a coordinator loads after a failover.
-
-    ``writes`` is the number of values that were written.
-    """
+    """Compacted log: the newest value of each key, for a failover. ``writes`` counts all values."""
 
     def __init__(self) -> None:
         self._values: dict[Hashable, object] = {}

@@ -16,10 +16,7 @@ MAX_INTEGER = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigNode:
-    """A value of a configuration file: a scalar, a dict of nodes or a list of nodes.
-
-    ``where`` is file and line, ``path`` the path from the root, as ``events[2].at``.
-    """
+    """A value of a configuration file, its file and line, and its path, as ``events[2].at``."""
 
     value: object
     where: str
@@ -46,10 +43,7 @@ class ConfigNode:
         return self._expect(bool, "true or false")
 
     def integer(self, minimum: int = 0, maximum: int = MAX_INTEGER) -> int:
-        """Return the value if it is an integer from ``minimum`` to ``maximum``.
-
-        Otherwise raise InputError.
-        """
+        """Return the value if it is an integer within the limits. Otherwise raise InputError."""
         value = self._expect(int, "an integer")
         if value < minimum:
             self.fail(f"must be at least {minimum}, got {value}")

@@ -80,10 +80,7 @@ def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.Buffe
 
 @contextmanager
 def open_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
-    """Open a file or standard input (path `STDIN`) as text, and decompress gzip.
-
-    ``errors`` is the treatment of bytes that are not text, as in `open`.
-    """
+    """Open a file or standard input (path `STDIN`) as text; ``errors`` is as in `open`."""
     with open_binary(path) as data:
         text = io.TextIOWrapper(data, encoding=_encoding(data.peek(4)), errors=errors)
         yield text
@@ -97,10 +94,7 @@ def read_text(path: Path) -> str:
 
 
 def decode_text(data: bytes, *, name: str) -> str:
-    """Decode bytes as UTF-8, or as UTF-16 if a UTF-16 byte order mark comes first.
-
-    An error names the line with invalid bytes.
-    """
+    """Decode UTF-8, or UTF-16 after its byte order mark. An error names the line."""
     encoding = _encoding(data)
     try:
         return data.decode(encoding)
@@ -148,10 +142,7 @@ def error_at(name: str, line: int, message: str, text: str = "") -> InputError:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """Text of one input file: a capture, or the lines of group documents.
-
-    ``group`` is the id of groups in tables without a group column.
-    """
+    """Text of an input file; ``group`` is the id of groups in tables without a group column."""
 
     name: str
     group: str | None = None
@@ -164,10 +155,7 @@ class SourceText:
 
 
 def source_texts(path: Path, *, stdin: TextIO | None, group: str | None) -> Iterator[SourceText]:
-    """Yield the texts to import from a file, a directory tree or standard input.
-
-    The lines of group documents are read while the caller iterates over them.
-    """
+    """Yield the texts of a file, a directory tree or standard input; documents are read lazily."""
     if path.is_dir():
         yield from _directory_texts(path, group)
         return
@@ -254,10 +242,7 @@ def _first_line(data: io.BufferedReader) -> bytes:
 
 
 def _document_lines(text: str) -> list[str] | None:
-    """Return the lines of a text if it contains group documents, otherwise None.
-
-    A damaged text with members is a group document, whose parser reports the damage.
-    """
+    """Return the lines of a text with group documents, also damaged ones, otherwise None."""
     value = _first_value(text)
     first = _FIRST_KEY.match(text)
     is_kassay = first is not None and first[1] in _DOCUMENT_KEYS
@@ -293,10 +278,7 @@ _SHOWN_LENGTH = 60  # characters of an invalid value in a message
 
 @dataclass(frozen=True, slots=True)
 class LocatedDocument:
-    """One JSON document of a file, or the error if the document is invalid.
-
-    ``where`` has file name and line, as ``groups.jsonl:3``.
-    """
+    """One JSON document of a file, or its error, with file and line, as ``groups.jsonl:3``."""
 
     where: str
     value: object = None
@@ -433,10 +415,7 @@ def as_array(value: object, where: str, *, expected: str = "a list") -> Sequence
 
 
 def as_integer(value: object, where: str) -> int:
-    """Return the value if it is an integer. Otherwise raise InputError.
-
-    Booleans and 1.0 are not integers.
-    """
+    """Return the value if it is an integer, not a boolean or 1.0. Otherwise raise InputError."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise _unexpected(value, where, "an integer")

@@ -23,13 +23,7 @@ _NAME_LENGTH = 100
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the content of a UTF-8 text file, and create missing parent directories.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written. The error names the file, and the old file is unchanged.
-    """
+    """Replace a UTF-8 text file, or raise OSError that names it; create missing directories."""
     with replacing_file(path) as stream:
         stream.write(text.encode())
 

@@ -160,10 +160,7 @@ def rejoin(
 
 
 def _claims(group: Group, rows: PartitionColumns, reason: str) -> Iterator[Claim]:
-    """Convert the rows of invalid claims to `Claim` objects.
-
-    Only the members' lists contain the names of unknown topics.
-    """
+    """Yield invalid claims; only the members' lists contain the names of unknown topics."""
     if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
         known = {topic.name for topic in group.topics}
         for index in dict.fromkeys(rows.member.tolist()):
@@ -300,10 +297,7 @@ class LivelockError(KassayError):
 def cached_per_group(
     function: Callable[[Group, Assignment], Value],
 ) -> Callable[[Group, Assignment], Value]:
-    """Decorate a pure function of a group and an assignment to cache its result.
-
-    The assignment keeps the result for the last group only.
-    """
+    """Decorate a pure function; the assignment keeps its result for the last group."""
 
     @wraps(function)
     def wrapper(group: Group, assignment: Assignment) -> Value:

@@ -239,10 +239,7 @@ _SHOWN_NOTES = 3
 
 
 def shown_notes(group: Group) -> list[str]:
-    """Return the notes for a summary: at most three that change a number of a result.
-
-    Conditions are not among them, because they are part of the results.
-    """
+    """Return at most three notes that change a number of a result and are no conditions."""
     notes = [note for note in group.notes if not note.startswith((*_WITHOUT_EFFECT, ASSUMED))]
     more = len(notes) - _SHOWN_NOTES
     return notes[:_SHOWN_NOTES] + ([f"{more} more notes (kassay import)"] if more > 0 else [])

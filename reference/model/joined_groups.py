@@ -51,10 +51,7 @@ def join_groups(groups: Sequence[Group]) -> Group:
 
 
 def split_group(group: Group) -> list[Group]:
-    """Return the groups of a joined group, or the group itself if it is not joined.
-
-    A group is joined if the members with each prefix use only topics with this prefix.
-    """
+    """Return the groups of a group that is joined: members use only topics with their prefix."""
     ids = list(dict.fromkeys(_prefix(member.id) for member in group.members))
     if len(ids) < 2 or "" in ids:
         return [group]

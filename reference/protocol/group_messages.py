@@ -111,10 +111,7 @@ class JoinResponse(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """SyncGroup request. Only the leader's request contains assignments.
-
-    ``has_user_data`` states whether the assignments contain data of the assignor.
-    """
+    """SyncGroup request. Only the leader's contains assignments, and states if they have data."""
 
     member_id: str
     generation: int
@@ -133,10 +130,7 @@ class SyncResponse(NamedTuple):
 
 
 class MemberIdentity(NamedTuple):
-    """Identity of a member that leaves: member id and, for a static member, instance id.
-
-    An administrator can identify a static member by its instance id.
-    """
+    """Member id, or only the instance id if an administrator removes a static member."""
 
     member_id: str
     instance_id: str | None = None

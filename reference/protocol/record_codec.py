@@ -164,10 +164,7 @@ def decode_consumer(member: Fields, *, protocol: str | None) -> None:
 
 
 def _user_data(data: bytes | None, protocol: str | None) -> Fields | None:
-    """Decode the user data of a sticky assignor. Return None for other data.
-
-    ``previous_assignment`` is None if the user data do not contain an assignment.
-    """
+    """Decode the user data of a sticky assignor. Return None for other data."""
     if not data or "sticky" not in (protocol or ""):
         return None
     try:
@@ -233,10 +230,7 @@ def _versioned(schema: Schema, version: int) -> Decode:
 def _structure(
     fields: tuple[Field, ...], version: int, *, compact: bool, required: int | None = None
 ) -> Decode:
-    """Return the decoder of a structure with the given fields.
-
-    Only the first ``required`` fields must be present.
-    """
+    """Return the decoder of a structure whose first ``required`` fields must be present."""
     present = [f for f in fields if f.tag is None and f.since <= version <= f.until]
     decoders = [(f.name, _field(f, version, compact=compact)) for f in present]
     tagged = {

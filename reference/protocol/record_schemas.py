@@ -56,10 +56,7 @@ class Schema:
 
 
 class RecordType(IntEnum):
-    """Record types of classic and KIP-848 groups: the first two bytes of a key.
-
-    Share and streams groups have further types, which are not decoded.
-    """
+    """Types of records of classic and KIP-848 groups: the first two bytes of a key."""
 
     OFFSET_COMMIT_V0 = 0
     OFFSET_COMMIT = 1

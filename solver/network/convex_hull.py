@@ -60,10 +60,7 @@ def _flow_point(network: SubscriptionNetwork, counts: Ints) -> FlowPoint:
 
 
 def fewest_moves_point(network: SubscriptionNetwork, balanced: Ints) -> FlowPoint:
-    """Find the flow with the fewest moves and, among those, the minimum sum of squares.
-
-    ``balanced`` are counts per arc with even loads.
-    """
+    """Find the flow with the fewest moves, then the minimum sum of squares, from even counts."""
     arcs = level_network(network.problem, SQUARES_AND_MOVES, network)
     kept = np.zeros_like(arcs.high)
     kept[arcs.members] = np.minimum(network.loads(network.owned), network.max_counts)
@@ -77,10 +74,7 @@ def fewest_moves_point(network: SubscriptionNetwork, balanced: Ints) -> FlowPoin
 
 @dataclass(frozen=True, slots=True)
 class ConvexHull:
-    """Lower convex hull of the points (moves, sum of squared loads).
-
-    Minimum cost flows with a price per move find its corners when they are needed.
-    """
+    """Lower convex hull of (moves, sum of squared loads), whose corners are found when needed."""
 
     arcs: LevelNetwork
     ends: tuple[FlowPoint, FlowPoint]  # fewest moves, minimum sum of squares
@@ -88,10 +82,7 @@ class ConvexHull:
 
     @classmethod
     def of(cls, network: SubscriptionNetwork, balanced: Ints | None = None) -> "ConvexHull":
-        """Find both ends of the hull.
-
-        ``balanced`` contains optimal counts per arc, if they are known.
-        """
+        """Find both ends of the hull, from optimal counts per arc if they are known."""
         counts = optimal_counts(network) if balanced is None else balanced
         arcs = level_network(network.problem, SQUARES_AND_MOVES, network)
         return cls(arcs, (fewest_moves_point(network, counts), _flow_point(network, counts)))
@@ -99,10 +90,7 @@ class ConvexHull:
     def within_moves(
         self, limit: int, may_continue: MayContinue = lambda: True
     ) -> BoundedPoint | None:
-        """Minimise the sum of squared loads with a limit on moves.
-
-        Return None if the limit is too low.
-        """
+        """Minimise squared loads with a limit on moves; return None if the limit is too low."""
         found = self._within(self.ends, limit, may_continue, limited=_moves, minimised=_squares)
         if found is None:
             return None
@@ -113,10 +101,7 @@ class ConvexHull:
     def within_squares(
         self, limit: int, may_continue: MayContinue = lambda: True
     ) -> BoundedPoint | None:
-        """Minimise moves with a limit on the sum of squared loads.
-
-        Return None if the limit is too low.
-        """
+        """Minimise moves with a limit on squared loads; return None if the limit is too low."""
         return self._within(
             self.ends[::-1], limit, may_continue, limited=_squares, minimised=_moves
         )
@@ -130,10 +115,7 @@ class ConvexHull:
         limited: Callable[[FlowPoint | _Circuit], int],
         minimised: Callable[[FlowPoint | _Circuit], int],
     ) -> BoundedPoint | None:
-        """Find the hull edge that crosses a limit, and a point on the edge within the limit.
-
-        The first end of the hull has the minimum of the limited value.
-        """
+        """Find the edge of the hull that crosses a limit above its first end, and a point on it."""
         inside, outside = ends
         if limited(inside) > limit:
             return None

@@ -82,10 +82,7 @@ def _improving_steps(network: SubscriptionNetwork, counts: Ints) -> tuple[_Step,
 
 
 def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...]) -> Assignment:
-    """Apply transfers to an assignment in order, and return the new assignment.
-
-    Raise UsageError if a giver does not have its partition.
-    """
+    """Apply transfers in order. Raise UsageError if a giver does not have its partition."""
     lists = {m.id: list(assignment[m.id]) if m.id in assignment else [] for m in group.members}
     for transfer in chain:
         if transfer.partition not in lists.get(transfer.giver, ()):

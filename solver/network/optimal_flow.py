@@ -104,10 +104,7 @@ def _pieces(
 
 @dataclass(slots=True)
 class ConvexFlow:
-    """Flows of a level network within limits per arc: minimum convex costs, and all optima.
-
-    ``low`` and ``high`` are the limits of the arcs.
-    """
+    """Flows within limits per arc: minimum convex costs, and all optima."""
 
     arcs: LevelNetwork
     low: Ints = field(init=False)
@@ -261,10 +258,7 @@ def _even_flow(arcs: LevelNetwork, expected: Ints) -> Ints | None:
 
 
 def _flow_by_cycles(arcs: LevelNetwork) -> Ints | None:
-    """Improve the flow of the owners by few cycles of the residual network.
-
-    Return None if the owners have no flow, or if more cycles are necessary.
-    """
+    """Improve the flow of the owners by few residual cycles; return None if they do not suffice."""
     network = arcs.network
     is_sparse = len(network.tail) <= _MAX_ARCS_PER_NODE * (network.topics + network.members)
     flow = arcs.flow_of(network.owned)
@@ -364,10 +358,7 @@ def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> In
 def _even_counts(
     network: SubscriptionNetwork, supply: Ints, demand: Ints, open_: NDArray[np.bool_] | bool = True
 ) -> Ints | None:
-    """Return even counts per arc with given totals per topic and per member, on open arcs.
-
-    Fitted fractional counts are rounded by a flow. Return None if the totals permit no counts.
-    """
+    """Round even fractional counts with given totals by a flow; None if the totals permit none."""
     arcs = np.flatnonzero((supply[network.tail] > 0) & (demand[network.head] > 0) & open_)
     tail, head = network.tail[arcs], network.head[arcs]
     least = np.floor(_fitted(tail, head, supply, demand) + 1e-9).astype(np.int64)
@@ -405,10 +396,7 @@ def _fitted(tail: Ints, head: Ints, supply: Ints, demand: Ints) -> NDArray[np.fl
 def _bipartite_flow(
     tail: Ints, head: Ints, capacity: Ints, supply: Ints, demand: Ints
 ) -> Ints | None:
-    """Return a flow per arc that sends all supply of the topics, within the demand of the members.
-
-    Return None if there is none.
-    """
+    """Return a flow of all supply of the topics within the demand of the members, or None."""
     from ortools.graph.python import max_flow  # noqa: PLC0415
 
     topics, members = np.flatnonzero(supply), np.flatnonzero(demand)

@@ -123,10 +123,7 @@ class SubscriptionNetwork:
         return np.searchsorted(self._keys, topic * self.members + member)
 
     def counts(self, placement: Placement) -> Ints:
-        """Return the number of partitions per arc (topic, member) in a placement.
-
-        Partitions without an assignee are not counted.
-        """
+        """Return the number of assigned partitions per arc (topic, member) in a placement."""
         placed = placement != NO_OWNER
         arcs = self.arc_of(self.topic[placed], placement[placed].astype(np.int64))
         return np.bincount(arcs, minlength=len(self.tail)).astype(np.int64)
@@ -171,10 +168,7 @@ class SubscriptionNetwork:
         return placement
 
     def _deal_copies(self, counts: Ints) -> Placement:
-        """Deal the copies of each topic of the network to its partitions in turn.
-
-        A member gets at most as many copies as there are partitions, so all of them differ.
-        """
+        """Deal the copies of a topic in turn; no member gets more than the number of partitions."""
         problem = self.problem
         placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
         for topic in range(self.topics):
@@ -188,10 +182,7 @@ class SubscriptionNetwork:
 
 
 def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> SubscriptionNetwork:
-    """Build the flow network of a problem, with constraints that a network can express.
-
-    Partitions with equal weights are required if there are capacities.
-    """
+    """Build the flow network with all constraints it can express. Capacities need equal weights."""
     group, copies = problem.group, problem.copies
     if copies is None:
         placed = np.flatnonzero(problem.consumer_set_of_topic >= 0)

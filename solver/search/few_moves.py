@@ -100,10 +100,7 @@ class ExchangeBeam:
         self.least_cost = int(costs.min()) if len(costs) else 0
 
     def search(self, width: int, budget: int, may_continue: Callable[[], bool]) -> Placement | None:
-        """Find a placement with a cost of moves of at most ``budget``; return None on failure.
-
-        Only moves among these members count.
-        """
+        """Find a placement whose moves among these members cost at most ``budget``, or None."""
         loose = tuple(self.loose.tolist())
         total = sum(self.fixed_load.values()) + self._load(loose)
         total += sum(map(self._load, self.own.values()))
@@ -144,10 +141,7 @@ class ExchangeBeam:
         return [p for p in self.own[member] if p not in left]
 
     def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
-        """Yield the states after the next member exchanges partitions.
-
-        Members without a possible exchange are postponed.
-        """
+        """Yield states after the next member that has an exchange; others are postponed."""
         for member in state.open[:_MAX_POSTPONED]:
             found = False
             for child in self._children(state, member):
@@ -309,10 +303,7 @@ def _small_subsets(weights: Ints, max_size: int) -> _Subsets:
 def _matches(
     ascending: Ints, low: Ints, high: Ints, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Pair values of ``ascending`` with ranges that contain them, as pairs of indices.
-
-    If there are too many pairs, they are drawn at random.
-    """
+    """Pair values of ``ascending`` with ranges that contain them, as indices; draw some of many."""
     start = np.searchsorted(ascending, low, side="left")
     ends = np.cumsum(np.searchsorted(ascending, high, side="right") - start)
     total = int(ends[-1])
@@ -375,10 +366,7 @@ class NeighbourhoodSearch:
     def improve(
         self, placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement:
-        """Improve a placement until its movement cost reaches a bound or the work is done.
-
-        A method with fewer improvements per turn has fewer turns.
-        """
+        """Improve a placement until its cost reaches a bound; better methods get more turns."""
         best, cost = placement, self.cost(placement)
         slack = self.max_load * self.problem.member_count - self.problem.total
         is_tight = slack < _TIGHT * self.problem.total / len(placement) * self.problem.member_count
@@ -469,10 +457,7 @@ class NeighbourhoodSearch:
         chosen[int(self.problem.owner[partition])] = chosen[int(placement[partition])] = None
 
     def _reassigned(self, placement: Placement) -> Placement | None:
-        """Reassign the partitions of some members with CP-SAT, at minimum cost of moves.
-
-        Return None if they are too many or too few, or if the search fails.
-        """
+        """Reassign partitions of some members by CP-SAT; None if they are too many or too few."""
         members = self._choose_members(placement)
         if np.count_nonzero(np.isin(placement, members)) > _MAX_PARTITIONS or len(members) < 2:
             return None

@@ -57,10 +57,7 @@ def has_few_choices(problem: Problem) -> bool:
 
 @dataclass
 class FewestMovesProof:
-    """Search for the fewest moves within limits on the levels before.
-
-    It adds placements to the pool.
-    """
+    """Search for the fewest moves within limits on the levels before; the pool gets placements."""
 
     pool: IncumbentPool
     level: Movement
@@ -301,10 +298,7 @@ class FewestMovesProofs:
         self.has_found = self.has_found or search.has_searched
 
     def search_few_choices(self, level: Movement, bound: int, budget: SearchBudget) -> ProvenBound:
-        """Search with CP-SAT before all other searches if it is likely to prove the minimum.
-
-        Later searches of a small group, or within constraints, rarely end earlier.
-        """
+        """Search with CP-SAT first: later searches of small groups rarely end earlier."""
         search = self.within(level, self.pool.limits(), bound)
         self.searches.append(search)
         search.run(budget.part(search.first_share))
@@ -404,10 +398,7 @@ class MovementSearch:
     progress: list[ProgressPoint]
 
     def run(self, bound: int) -> int:
-        """Search for placements with fewer moves within the maximum loads, and return a bound.
-
-        ``bound`` is a known lower bound on the moves.
-        """
+        """Search for fewer moves, from a known lower bound, and return a bound on them."""
         permitted = max_loads(self.pool, self.pool.limits())
         if permitted is None:
             return 0
@@ -442,10 +433,7 @@ class MovementSearch:
         return proven
 
     def _initial_placement(self, search: "NeighbourhoodSearch") -> Placement:
-        """Return the first placement, which the search continues from.
-
-        It is found without search, and added to the pool in case that no work is left.
-        """
+        """Return a first placement, found without search and added to the pool at once."""
         soon = self.budget.part(_INITIAL_SHARE).for_first_result(_WORK_FOR_FEW_MOVES / 2)
         start = search.initial_solution(keep_owned(self.pool.problem), soon.counted(_MOVE_STEP))
         is_valid = start is not None and self.pool.add(start)

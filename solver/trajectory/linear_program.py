@@ -246,10 +246,7 @@ def _scale(stream: Stream) -> int:
 
 
 def exact_duals(program: LinearProgram, budget: SearchBudget) -> tuple[Floats, Floats] | None:
-    """Solve a linear program by the simplex method; return its variables and dual values.
-
-    The result is None if the expected work is not left, or the limits are reached.
-    """
+    """Return variables and dual values by the simplex method, or None if a limit is reached."""
     work = _WORK_OF_SIMPLEX * len(program.cost)
     if budget.left < work:
         return None

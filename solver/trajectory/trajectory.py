@@ -173,11 +173,7 @@ def optimal_trajectory(
 def default_trajectory_levels(
     groups: Sequence[Group], *, measure: Measure | None = None, tolerance: Tolerance = EXACT
 ) -> tuple[Level, ...]:
-    """Return the default levels of a sequence of groups.
-
-    The default measure is the makespan if there is a tolerance, or if weights or speeds differ in
-    a group.
-    """
+    """Return the default levels: makespan with a tolerance or different weights or speeds."""
     if measure is None:
         measure = Measure.MAKESPAN if is_weighted(groups) or tolerance else Measure.SUM_OF_SQUARES
     return (Imbalance(measure, tolerance), Movement())
@@ -205,10 +201,7 @@ class _Step:
 
 
 def _steps(groups: Sequence[Group], level: Imbalance, budget: SearchBudget) -> list[_Step]:
-    """Find the permitted loads of each group.
-
-    Raise InputError if no assignment of a group meets the capacities of its members.
-    """
+    """Find the permitted loads of each group. Raise InputError if capacities permit none."""
     if not is_weighted(groups):
         return [_equal_step(number, group, level) for number, group in enumerate(groups)]
     return [

@@ -127,10 +127,7 @@ class TrajectorySearch:
 def _improved_counts(
     stream: Stream, counts: Sequence[Ints], *, bound: int, budget: SearchBudget
 ) -> list[Ints]:
-    """Optimise overlapping windows of the counts, and then windows of twice the length.
-
-    The search ends if a window contains all rebalances, or the bound or the limit is reached.
-    """
+    """Optimise overlapping windows, then longer ones, until the bound or a limit is reached."""
     best, moves, size = list(counts), total_moves(stream, counts), _WINDOW_SIZE
     while sum(moves) > bound:
         windows = list(_windows(stream, size))

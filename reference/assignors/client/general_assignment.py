@@ -21,10 +21,7 @@ Pair = tuple[int, int]
 
 
 class PartitionMovements:
-    """Recorded moves, with an index by partition and an index by topic and consumers.
-
-    ``hash_code`` returns Java's hash code of a partition.
-    """
+    """Recorded moves, with an index by partition and an index by topic and consumers."""
 
     def __init__(self, topic_of: list[int], hash_code: Callable[[int], int]) -> None:
         self._topic_of = topic_of
@@ -175,10 +172,7 @@ class Reassignment:
         return least if load > self.load[least] + 1 else None
 
     def is_balanced(self, partition: int) -> bool:
-        """Return whether no partition can move to a consumer with at least two fewer partitions.
-
-        The search for a movable partition starts with ``partition``.
-        """
+        """Return whether no move helps; the search for one starts with ``partition``."""
         if self._is_balanced is None:
             self._is_balanced = self._find_balanced(partition)
         return self._is_balanced
@@ -246,10 +240,7 @@ class Reassignment:
 
 
 class ReassignmentWithDuplicates(Reassignment):
-    """Reassignment phase for groups in which a partition can have two owners.
-
-    Loads do not determine the possible moves then, so this class searches as upstream does.
-    """
+    """Reassignment phase if partitions can have two owners: loads do not determine its moves."""
 
     def is_balanced(self, partition: int) -> bool:  # noqa: ARG002
         """Return whether no partition can move, by the search of Kafka's ``isBalanced``."""

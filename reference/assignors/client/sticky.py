@@ -32,10 +32,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 
 class ConstrainedAssignmentBuilder:
-    """State of one run of the sticky algorithm for equal subscriptions.
-
-    The assignment is in the order of Kafka's map.
-    """
+    """State of the algorithm for equal subscriptions; consumers are in the order of Kafka's map."""
 
     def __init__(
         self,
