@@ -42,7 +42,6 @@ from kassay.reference.protocol.group_messages import (
     JoinReply,
     JoinRequest,
     JoinResponse,
-    MemberIdentity,
     MemberMetadata,
     Offsets,
     StickyUserData,
@@ -52,42 +51,27 @@ from kassay.reference.protocol.group_messages import (
 )
 
 Coordinator = ClassicCoordinator | ConsumerCoordinator
-Upgrade = Callable[[ClassicCoordinator, Log], ConsumerCoordinator]
-"""Function that converts a classic group to a group of the consumer protocol."""
-Downgrade = Callable[[ConsumerGroup, Log], ClassicCoordinator]
-"""Function that converts a group of the consumer protocol to a classic group."""
 
 
 class Broker:
     """Simulated broker that coordinates one group.
 
-    ``load`` creates the coordinator from the log, at the first start and after a crash.
-    ``upgrade`` converts a classic group when its first member of the consumer protocol joins, and
-    ``downgrade`` converts it back when the last one leaves. ``new_id`` creates member ids.
+    The group changes to the consumer protocol when its first member of this protocol joins, and
+    changes back when the last one leaves.
     """
 
-    def __init__(
-        self,
-        load: Callable[[Log], Coordinator],
-        upgrade: Upgrade,
-        downgrade: Downgrade,
-        new_id: Callable[[str], str],
-    ) -> None:
+    def __init__(self, environment: "Environment") -> None:
         self.log = Log()
-        self._load = load
-        self._upgrade = upgrade
-        self._downgrade = downgrade
-        self._new_id = new_id
+        self._environment = environment
         self._classic_members: ClassicMembers | None = None
         self.classic: ClassicCoordinator | None = None
         self.consumer: ConsumerCoordinator | None = None
         self.is_up = False
-        self.start()
 
     def start(self) -> None:
         """Start the broker: load the group from the log, and coordinate the group."""
         self.is_up = True
-        coordinator = self._load(self.log)
+        coordinator = self._environment.load_coordinator(self.log)
         if isinstance(coordinator, ClassicCoordinator):
             self.classic = coordinator
         else:
@@ -95,14 +79,14 @@ class Broker:
 
     def _start_consumer_protocol(self, coordinator: ConsumerCoordinator) -> None:
         self.consumer = coordinator
-        self._classic_members = ClassicMembers(coordinator, self._new_id)
+        self._classic_members = ClassicMembers(coordinator, self._environment.new_member_id)
 
     def downgrade(self, group: ConsumerGroup) -> None:
         """Convert a group of the consumer protocol that has only classic members."""
         old, self.consumer, self._classic_members = self.consumer, None, None
         if old is not None:
             old.unload()
-        self.classic = self._downgrade(group, self.log)
+        self.classic = self._environment.downgrade(group, self.log)
 
     @property
     def _coordinator(self) -> Coordinator | None:
@@ -197,14 +181,14 @@ class Broker:
         if self._classic_members is not None:
             self._classic_members.leave(member_id)
         elif self.classic is not None:
-            self.classic.leave(MemberIdentity(member_id, instance_id))
+            self.classic.leave(member_id, instance_id)
 
     def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
         """Handle a ConsumerGroupHeartbeat request. Convert the group if it is a classic group."""
         if self.classic is not None:
             old = self.classic
             try:
-                upgraded = self._upgrade(old, self.log)
+                upgraded = self._environment.upgrade(old, self.log)
             except UpgradeRefusedError:
                 return HeartbeatResponse(ErrorCode.GROUP_ID_NOT_FOUND)
             self.classic = None
@@ -320,12 +304,12 @@ class Environment:
         plans = [*script.members, *(event.new_member for event in script.events)]
         libraries = {one.id: one.library for one in plans if one is not None and one.library}
         self._libraries = MixedLibraries(libraries, policy) if libraries else None
-        self.broker = Broker(
-            self._load_coordinator, self._upgrade, self._downgrade, self.new_member_id
-        )
+        self.broker = Broker(self)
+        self.broker.start()
         self.offsets = PartitionOffsets(self.broker.committed)
 
-    def _load_coordinator(self, log: Log) -> Coordinator:
+    def load_coordinator(self, log: Log) -> Coordinator:
+        """Create the coordinator from the log, at the first start and after a crash."""
         if self.policy.protocol is RebalanceProtocol.CONSUMER:
             return self._new_consumer_coordinator(log)
         return self._new_classic_coordinator(log)
@@ -348,10 +332,11 @@ class Environment:
             self.topics.values(),
             log,
             config=self.broker_config,
-            downgrade=self._on_downgrade,
+            downgrade=self.broker.downgrade,
         )
 
-    def _upgrade(self, classic: ClassicCoordinator, log: Log) -> ConsumerCoordinator:
+    def upgrade(self, classic: ClassicCoordinator, log: Log) -> ConsumerCoordinator:
+        """Convert a classic group to a group of the consumer protocol."""
         group = classic.group
         try:
             members = converted_members(group)
@@ -366,10 +351,8 @@ class Environment:
             coordinator.group.epoch = max(coordinator.group.epoch, group.generation)
         return coordinator
 
-    def _on_downgrade(self, group: ConsumerGroup) -> None:
-        self.broker.downgrade(group)
-
-    def _downgrade(self, group: ConsumerGroup, log: Log) -> ClassicCoordinator:
+    def downgrade(self, group: ConsumerGroup, log: Log) -> ClassicCoordinator:
+        """Convert a group of the consumer protocol to a classic group."""
         self.add_note("group", f"changes to the classic protocol in epoch {group.epoch}")
         # The first classic rebalance after a downgrade ignores what sticky members report as
         # their last assignment: three of three groups on a broker of release 4.4.0.
@@ -426,8 +409,7 @@ class Environment:
 
     def policy_of(self, assignor: str | None) -> Policy:
         """Return the policy with the assignor that a classic group has selected."""
-        own = assignor in (None, self.policy.name)
-        return self.policy if own or assignor is None else policy_named(assignor)
+        return self.policy if assignor in (None, self.policy.name) else policy_named(assignor)
 
     def policy_of_leader(self, leader: str, generation: int, assignor: str | None) -> Policy:
         """Return the policy with which a member assigns the partitions of a generation."""

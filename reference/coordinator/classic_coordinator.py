@@ -19,14 +19,7 @@ from kassay.reference.coordinator.classic_group import (
     ClassicMember,
     GroupState,
 )
-from kassay.reference.coordinator.runtime import (
-    DEFAULTS,
-    Clock,
-    CoordinatorConfig,
-    Log,
-    Timer,
-    cancel_timer,
-)
+from kassay.reference.coordinator.runtime import DEFAULTS, Clock, CoordinatorConfig, Log, Timers
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import (
     NO_ERROR,
@@ -36,7 +29,6 @@ from kassay.reference.protocol.group_messages import (
     JoinReply,
     JoinRequest,
     JoinResponse,
-    MemberIdentity,
     MemberMetadata,
     OffsetCommit,
     Offsets,
@@ -84,7 +76,7 @@ class ClassicCoordinator:
         self._sync_timer = clock.timer(self._on_sync_timeout)
         self._delay_timer = clock.timer(self._on_initial_delay)
         self._delay = self._delay_left = 0
-        self._pending_timers: dict[str, Timer] = {}
+        self._sessions = Timers(clock)  # also of clients with a new member id
         for _, record in self.log.read():
             if isinstance(record, OffsetCommit):
                 self.offsets[record.partition] = record.offset
@@ -172,34 +164,29 @@ class ClassicCoordinator:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return NO_ERROR
 
-    def leave(self, *members: MemberIdentity) -> tuple[ErrorCode, ...]:
-        """Handle a LeaveGroup request, and return one error code per leaving member."""
-        if self.group.state is DEAD:
-            return (ErrorCode.COORDINATOR_NOT_AVAILABLE,) * len(members)
-        codes = tuple(self._leave(member) for member in members)
-        if NO_ERROR in codes:
-            if self.group.state in (STABLE, COMPLETING_REBALANCE):
-                self._prepare_rebalance_or_complete_join()
-            else:
-                self._maybe_complete_join()
-        return codes
-
-    def _leave(self, leaving: MemberIdentity) -> ErrorCode:
-        group, member_id = self.group, leaving.member_id
+    def leave(self, member_id: str, instance_id: str | None = None) -> ErrorCode:
+        """Handle a LeaveGroup request. An administrator may send only an instance id."""
+        group = self.group
+        if group.state is DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if member_id == UNKNOWN_MEMBER:
-            member_id = group.static_members.get(leaving.instance_id or "", UNKNOWN_MEMBER)
+            member_id = group.static_members.get(instance_id or "", UNKNOWN_MEMBER)
         elif member_id not in group.pending_joins:
-            code = group.validate_member(member_id, leaving.instance_id)
+            code = group.validate_member(member_id, instance_id)
             if code is not NO_ERROR:
                 return code
         if member_id == UNKNOWN_MEMBER:
             return ErrorCode.UNKNOWN_MEMBER_ID
         self._remove(member_id)
+        if group.state in (STABLE, COMPLETING_REBALANCE):
+            self._prepare_rebalance()
+        else:
+            self._maybe_complete_join()
         return NO_ERROR
 
     def _remove(self, member_id: str) -> None:
         """Remove a member or a pending member, and reject its pending JoinGroup request."""
-        self._cancel_session(member_id)
+        self._sessions.cancel(member_id)
         member = self.group.members.get(member_id)
         if member is not None:
             response = JoinResponse(ErrorCode.UNKNOWN_MEMBER_ID, UNKNOWN_MEMBER)
@@ -331,28 +318,15 @@ class ClassicCoordinator:
 
     # ---- Sessions -----------------------------------------------------------------
 
-    def _restart_session(self, member: ClassicMember, timeout: int | None = None) -> None:
-        """Restart a member's session timer."""
-        session = member.session
-        if session is None:
-            pending = self._pending_timers.pop(member.id, None)
-            session = member.session = pending or self._session_timer(member.id)
-        session.start(member.session_timeout if timeout is None else timeout)
+    def _restart_session(self, member: ClassicMember) -> None:
+        self._start_session(member.id, member.request.session_timeout)
 
-    def _session_timer(self, member_id: str) -> Timer:
-        return self._clock.timer(partial(self._on_session_timeout, member_id))
-
-    def _cancel_session(self, member_id: str) -> None:
-        """Cancel the session timer of a member or a pending member."""
-        cancel_timer(self._pending_timers, member_id)
-        member = self.group.members.get(member_id)
-        if member is not None and member.session is not None:
-            member.session.cancel()
-            member.session = None
+    def _start_session(self, member_id: str, timeout: int) -> None:
+        self._sessions.start(member_id, timeout, partial(self._on_session_timeout, member_id))
 
     def _on_session_timeout(self, member_id: str) -> None:
         group = self.group
-        self._cancel_session(member_id)
+        self._sessions.cancel(member_id)
         member = group.members.get(member_id)
         is_member = member is not None and not member.has_satisfied_heartbeat
         if not is_member and member_id not in group.pending_joins:
@@ -372,10 +346,10 @@ class ClassicCoordinator:
             MemberMetadata(
                 member.id,
                 member.instance_id,
-                member.client,
-                f"/{member.client}",
-                member.rebalance_timeout,
-                member.session_timeout,
+                member.request.client,
+                f"/{member.request.client}",
+                member.request.rebalance_timeout,
+                member.request.session_timeout,
                 member.metadata(group.protocol),
                 member.assignment,
             )
@@ -412,8 +386,7 @@ class ClassicCoordinator:
         elif request.asks_for_id:
             # The new member id expires if no member joins with it.
             group.pending_joins[new_id] = None
-            timer = self._pending_timers[new_id] = self._session_timer(new_id)
-            timer.start(request.session_timeout)
+            self._start_session(new_id, request.session_timeout)
             reply(JoinResponse(ErrorCode.MEMBER_ID_REQUIRED, new_id))
         else:
             self._add(request, reply, new_id)
@@ -435,7 +408,7 @@ class ClassicCoordinator:
         if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
             group.new_member_added = True
         group.add(member, reply)
-        self._restart_session(member, self._config.new_member_join_timeout)
+        self._start_session(member.id, self._config.new_member_join_timeout)
         self._prepare_rebalance_or_complete_join()
 
     def _join_known(self, request: JoinRequest, reply: JoinReply) -> None:
@@ -453,7 +426,7 @@ class ClassicCoordinator:
         # The leader joins a stable group again when the topics' metadata change.
         elif (
             group.state is PREPARING_REBALANCE
-            or member.offers != request.offers
+            or member.request.offers != request.offers
             or (group.state is STABLE and group.leader == member.id)
         ):
             group.update_member(member, request, reply)
@@ -469,7 +442,7 @@ class ClassicCoordinator:
         if old_id is None:
             self._add(request, reply, new_id)
             return
-        self._cancel_session(old_id)
+        self._sessions.cancel(old_id)
         member = group.replace_static_member(old_id, new_id)
         self._restart_session(member)
         group.update_member(member, request, reply)
@@ -492,8 +465,7 @@ class ClassicCoordinator:
         group = self.group
         for timer in (self._join_timer, self._delay_timer, self._sync_timer):
             timer.cancel()
-        for member_id in (*group.members, *self._pending_timers):
-            self._cancel_session(member_id)
+        self._sessions.cancel_all()
         group.transition_to(DEAD, self._clock.now)
         for member in list(group.members.values()):
             group.respond_to_join(member, JoinResponse(ErrorCode.NOT_COORDINATOR, member.id))

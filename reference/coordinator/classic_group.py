@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 
-from kassay.reference.coordinator.runtime import Timer
 from kassay.reference.java_collections import first_in_map
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
@@ -64,11 +63,7 @@ class ClassicMember:
     def __init__(self, member_id: str, request: JoinRequest) -> None:
         self.id = member_id
         self.instance_id = request.instance_id
-        self.client = request.client
-        self.offers = request.offers
-        self.session_timeout = request.session_timeout
-        self.rebalance_timeout = request.rebalance_timeout
-        self.session: Timer | None = None
+        self.request = request  # with the values of the last one
         self.assignment: Partitions = NO_PARTITIONS
         self.is_new = False
         self.join_reply: JoinReply | None = None
@@ -76,7 +71,7 @@ class ClassicMember:
 
     def metadata(self, protocol: str | None) -> ConsumerSubscription:
         """Return the subscription that the member sent for a protocol."""
-        for supported in self.offers:
+        for supported in self.request.offers:
             if supported.name == protocol:
                 return supported.metadata
         raise InternalError(f"member {self.id!r} does not support protocol {protocol!r}")
@@ -150,7 +145,7 @@ class ClassicGroup:
             self.leader = member.id
         self.members[member.id] = member
         self._most_members = max(self._most_members, len(self.members))
-        self._supporters.update(protocol.name for protocol in member.offers)
+        self._supporters.update(protocol.name for protocol in member.request.offers)
         self.set_join_reply(member, reply)
         self.pending_joins.pop(member.id, None)
 
@@ -158,7 +153,7 @@ class ClassicGroup:
         """Remove a member or a pending member, and replace the leader if necessary."""
         member = self.members.pop(member_id, None)
         if member is not None:
-            self._supporters.subtract(protocol.name for protocol in member.offers)
+            self._supporters.subtract(protocol.name for protocol in member.request.offers)
             if member.join_reply is not None:
                 self.members_awaiting_join -= 1
             if member.instance_id is not None:
@@ -186,11 +181,13 @@ class ClassicGroup:
         self, member: ClassicMember, request: JoinRequest, reply: JoinReply | None
     ) -> None:
         """Update a member with the values of its repeated JoinGroup request."""
-        self._supporters.subtract(protocol.name for protocol in member.offers)
+        self._supporters.subtract(protocol.name for protocol in member.request.offers)
         self._supporters.update(protocol.name for protocol in request.offers)
-        member.offers = request.offers
-        member.rebalance_timeout = request.rebalance_timeout
-        member.session_timeout = request.session_timeout
+        member.request = member.request._replace(
+            offers=request.offers,
+            session_timeout=request.session_timeout,
+            rebalance_timeout=request.rebalance_timeout,
+        )
         self.set_join_reply(member, reply)
 
     def set_join_reply(self, member: ClassicMember, reply: JoinReply | None) -> None:
@@ -228,7 +225,7 @@ class ClassicGroup:
     @property
     def rebalance_timeout(self) -> int:
         """Return the maximum rebalance timeout of the members in milliseconds."""
-        return max((member.rebalance_timeout for member in self.members.values()), default=0)
+        return max((one.request.rebalance_timeout for one in self.members.values()), default=0)
 
     def maybe_elect_new_joined_leader(self) -> bool:
         """Replace a leader that has not joined. Return False if no member has joined."""
@@ -259,7 +256,7 @@ class ClassicGroup:
             return candidates.pop()
         votes: Counter[str] = Counter()
         for member in self.members.values():
-            choice = next((p.name for p in member.offers if p.name in candidates), None)
+            choice = next((p.name for p in member.request.offers if p.name in candidates), None)
             if choice is None:
                 raise InternalError(f"member {member.id!r} supports none of {sorted(candidates)}")
             votes[choice] += 1

@@ -27,14 +27,7 @@ from kassay.reference.coordinator.consumer_group import (
     PartitionSet,
     reconcile,
 )
-from kassay.reference.coordinator.runtime import (
-    DEFAULTS,
-    Clock,
-    CoordinatorConfig,
-    Log,
-    Timer,
-    cancel_timer,
-)
+from kassay.reference.coordinator.runtime import DEFAULTS, Clock, CoordinatorConfig, Log, Timers
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group, Topic
@@ -111,8 +104,7 @@ class ConsumerCoordinator:
         self._assignor = assignor
         self._config = config
         self._topics_changed = True
-        self._sessions: dict[str, Timer] = {}
-        self._revocations: dict[str, Timer] = {}
+        self._sessions, self._revocations = Timers(clock), Timers(clock)
         self.group.restore()
         for member in self.group.members.values():
             self.restart_session(member.id)
@@ -272,14 +264,11 @@ class ConsumerCoordinator:
 
     def restart_session(self, member_id: str) -> None:
         """Restart the session timer of a member."""
-        timer = self._sessions.get(member_id)
-        if timer is None:
-            fence = partial(self.fence, member_id)
-            timer = self._sessions[member_id] = self._clock.timer(fence)
-        timer.start(self._config.session_timeout)
+        fence = partial(self.fence, member_id)
+        self._sessions.start(member_id, self._config.session_timeout, fence)
 
     def _restart_revocation_timer(self, member: ConsumerMember) -> None:
-        cancel_timer(self._revocations, member.id)
+        self._revocations.cancel(member.id)
         if member.state is not MemberState.UNREVOKED_PARTITIONS:
             return
 
@@ -288,8 +277,7 @@ class ConsumerCoordinator:
             if current is not None and current.epoch == member.epoch:
                 self.fence(member.id)
 
-        timer = self._revocations[member.id] = self._clock.timer(on_timeout)
-        timer.start(member.rebalance_timeout)
+        self._revocations.start(member.id, member.rebalance_timeout, on_timeout)
 
     def fence(self, member_id: str) -> None:
         """Remove a member from the group, and increase the group epoch."""
@@ -308,13 +296,13 @@ class ConsumerCoordinator:
         return True
 
     def _cancel_timers(self, member_id: str) -> None:
-        cancel_timer(self._sessions, member_id)
-        cancel_timer(self._revocations, member_id)
+        self._sessions.cancel(member_id)
+        self._revocations.cancel(member_id)
 
     def unload(self) -> None:
         """Stop coordinating the group and cancel all timers."""
-        for member_id in self.group.members:
-            self._cancel_timers(member_id)
+        self._sessions.cancel_all()
+        self._revocations.cancel_all()
 
 
 def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
@@ -457,20 +445,13 @@ def converted_members(group: ClassicGroup) -> list[ConsumerMember]:
                 id=member.id,
                 subscription=tuple(sorted(subscription.topics)),
                 instance_id=member.instance_id,
-                client=member.client,
+                client=member.request.client,
                 rack=subscription.rack,
-                rebalance_timeout=member.rebalance_timeout,
+                rebalance_timeout=member.request.rebalance_timeout,
                 epoch=group.generation,
                 previous_epoch=group.generation,
                 assigned=frozenset(member.assignment),
-                joined=JoinRequest(
-                    member.id,
-                    member.offers,
-                    member.client,
-                    member.instance_id,
-                    member.session_timeout,
-                    member.rebalance_timeout,
-                ),
+                joined=member.request._replace(member_id=member.id),
             )
         )
     return members

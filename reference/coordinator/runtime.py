@@ -84,11 +84,30 @@ class Timer:
             self._action()
 
 
-def cancel_timer(timers: dict[str, Timer], name: str) -> None:
-    """Cancel a timer and remove it from a dictionary, if the dictionary contains it."""
-    timer = timers.pop(name, None)
-    if timer is not None:
-        timer.cancel()
+class Timers:
+    """Timers by name, such as the sessions of members."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._timers: dict[str, Timer] = {}
+
+    def start(self, name: str, delay: int, action: Action) -> None:
+        """Restart a timer, or create one that runs an action on expiry."""
+        timer = self._timers.get(name)
+        if timer is None:
+            timer = self._timers[name] = self._clock.timer(action)
+        timer.start(delay)
+
+    def cancel(self, *names: str) -> None:
+        """Cancel and remove the timers with some names, if there are any."""
+        for name in names:
+            timer = self._timers.pop(name, None)
+            if timer is not None:
+                timer.cancel()
+
+    def cancel_all(self) -> None:
+        """Cancel and remove all timers."""
+        self.cancel(*list(self._timers))
 
 
 class Log:

@@ -129,13 +129,6 @@ class SyncResponse(NamedTuple):
     protocol: str | None = None
 
 
-class MemberIdentity(NamedTuple):
-    """Member id, or only the instance id if an administrator removes a static member."""
-
-    member_id: str
-    instance_id: str | None = None
-
-
 JoinReply = Callable[[JoinResponse], None]
 SyncReply = Callable[[SyncResponse], None]
 Offsets = Mapping[TopicPartition, int]

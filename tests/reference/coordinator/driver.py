@@ -13,7 +13,6 @@ from kassay.reference.protocol.group_messages import (
     ErrorCode,
     JoinRequest,
     JoinResponse,
-    MemberIdentity,
     SupportedProtocol,
     SyncRequest,
     SyncResponse,
@@ -108,7 +107,7 @@ class Driver:
         return self.coordinator.heartbeat(self.ids[client], generation, instance)
 
     def leave(self, client: str) -> ErrorCode:
-        return self.coordinator.leave(MemberIdentity(self.ids[client]))[0]
+        return self.coordinator.leave(self.ids[client])
 
     def assignments(self) -> dict[str, Partitions]:
         """Assign partition n of t to the nth member."""

@@ -7,12 +7,7 @@ import pytest
 from kassay.reference.coordinator.classic_group import GroupState
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.reference.protocol.group_messages import (
-    ErrorCode,
-    JoinRequest,
-    JoinResponse,
-    MemberIdentity,
-)
+from kassay.reference.protocol.group_messages import ErrorCode, JoinRequest, JoinResponse
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver, offers
 
 
@@ -252,7 +247,7 @@ def test_previous_id_of_a_static_member_is_fenced() -> None:
     assert driver.heartbeat("old", instance="s") is ErrorCode.FENCED_INSTANCE_ID
     assert driver.sync("old", instance_id="s").code is ErrorCode.FENCED_INSTANCE_ID
     assert driver.join("old", instance_id="s").code is ErrorCode.FENCED_INSTANCE_ID
-    assert driver.coordinator.leave(MemberIdentity(old, "s")) == (ErrorCode.FENCED_INSTANCE_ID,)
+    assert driver.coordinator.leave(old, "s") is ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_absent_static_member_is_removed_after_the_session_timeout() -> None:
@@ -265,8 +260,8 @@ def test_absent_static_member_is_removed_after_the_session_timeout() -> None:
 
 def test_static_member_can_be_removed_by_instance_id() -> None:
     driver = _stable_group_with_static_leader()
-    assert driver.coordinator.leave(MemberIdentity("", "s")) == (ErrorCode.NONE,)
-    assert driver.coordinator.leave(MemberIdentity("", "s")) == (ErrorCode.UNKNOWN_MEMBER_ID,)
+    assert driver.coordinator.leave("", "s") is ErrorCode.NONE
+    assert driver.coordinator.leave("", "s") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_static_member_that_changes_the_protocol_causes_a_rebalance() -> None:

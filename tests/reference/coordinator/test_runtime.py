@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.reference.coordinator.runtime import Clock, cancel_timer
+from kassay.reference.coordinator.runtime import Clock, Timers
 
 
 @pytest.fixture
@@ -74,12 +74,12 @@ def test_timer_can_restart_itself(clock, fired):
     assert fired == [10, 20, 30]
 
 
-def test_cancel_timer_cancels_and_removes_one_timer(clock, fired, action):
-    timers = {name: clock.timer(action(name)) for name in ("a", "b")}
-    for timer in timers.values():
-        timer.start(5)
-    cancel_timer(timers, "a")
-    cancel_timer(timers, "unknown")
+def test_a_cancelled_timer_does_not_run_until_it_is_started_again(clock, fired, action):
+    timers = Timers(clock)
+    for name in ("a", "b"):
+        timers.start(name, 5, action(name))
+    timers.cancel("a", "unknown")
     clock.run(until=10)
-    assert fired == [(5, "b")]
-    assert list(timers) == ["b"]
+    timers.start("a", 5, action("new"))
+    clock.run(until=20)
+    assert fired == [(5, "b"), (15, "new")]
