@@ -236,12 +236,19 @@ def uuid_map(*, capacity: int | None = None) -> HashMap[int, Any]:
     return HashMap(uuid_hash, capacity=capacity)
 
 
+def hash_map(
+    keys: Iterable[K], hash_code: Callable[[K], int], *, capacity: int | None = None
+) -> HashMap[K, None]:
+    """Create a `HashMap` into which ``put`` inserts keys in the given order."""
+    table: HashMap[K, None] = HashMap(hash_code, capacity=capacity)
+    for key in keys:
+        table.put(key, None)
+    return table
+
+
 def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[str]:
     """Return the iteration order of strings that ``put`` inserts in the given order."""
-    table: HashMap[str, None] = HashMap(string_hash, capacity=capacity)
-    for name in names:
-        table.put(name, None)
-    return list(table)
+    return list(hash_map(names, string_hash, capacity=capacity))
 
 
 def computed_order(names: Iterable[str]) -> list[str]:

@@ -51,7 +51,7 @@ def record_row(record: DecodedRecord, position: Row) -> dict[str, Any]:
     ``payload`` is JSON, in which fields of type bytes are null.
     """
     payload = None
-    if record.known:
+    if record.kind in RECORD_SCHEMAS:
         payload = json.dumps(
             [record.key, record.value],
             ensure_ascii=False,

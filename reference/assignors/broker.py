@@ -14,14 +14,16 @@ from itertools import chain
 
 import numpy as np
 
+from kassay.reference.assignors.client.rebalance_input import member_order
 from kassay.reference.java_collections import (
     HashMap,
     IntegerSet,
     capacity_for,
+    hash_map,
     name_uuid,
     set_capacity,
     string_order,
-    utf16_key,
+    uuid_hash,
     uuid_key,
     uuid_map,
 )
@@ -59,15 +61,6 @@ class GroupSpec:
         counts = self.owner_counts[self.topics[topic].name]
         free: list[int] = np.flatnonzero(counts == 0).tolist()
         return range(len(counts)) if len(free) == len(counts) else free
-
-    def sort_member_ids(self) -> list[str]:
-        """Sort members: static ones first by instance id, then dynamic ones by member id."""
-
-        def key(member_id: str) -> tuple[bool, bytes]:
-            instance = self.members[member_id].instance_id
-            return (instance is None, utf16_key(member_id if instance is None else instance))
-
-        return sorted(self.members, key=key)
 
     def named(self, target: Mapping[str, Owned | Target]) -> Assignment:
         """Convert topic ids to topic names. A member without an entry gets no partitions."""
@@ -140,10 +133,7 @@ def _topic_id(name: str, ids: Mapping[str, TopicId]) -> TopicId:
 
 def hash_order(topics: Iterable[TopicId], *, capacity: int | None = None) -> tuple[TopicId, ...]:
     """Return the order of topics in a hash map into which they are put in the given order."""
-    table = uuid_map(capacity=capacity)
-    for topic in topics:
-        table.put(topic, None)
-    return tuple(table)
+    return tuple(hash_map(topics, uuid_hash, capacity=capacity))
 
 
 def deep_copy_assignment(owned: Owned) -> Target:
@@ -187,9 +177,8 @@ class UniformHomogeneousAssignmentBuilder:
         self.assigned = assigned
         self.prefer_current_owner = prefer_current_owner
         first = next(iter(group_spec.members))
-        topics = uuid_map(capacity=set_capacity(len(group_spec.members[first].subscription)))
-        for topic in group_spec.subscribed[first]:
-            topics.put(topic, None)
+        capacity = set_capacity(len(group_spec.members[first].subscription))
+        topics = hash_order(group_spec.subscribed[first], capacity=capacity)
         self.subscribed_topic_ids = dict.fromkeys(topics)
         self.unfilled_members: list[tuple[str, int]] = []
         self.unassigned_partitions: deque[tuple[TopicId, Sequence[int]]] = deque()
@@ -496,7 +485,7 @@ def _assign_heterogeneous(group: Group) -> Assignment:
 def assign_range(group: Group) -> Assignment:
     """Assign each member a range of partitions per subscribed topic, static members first."""
     spec = group_spec(group)
-    members = spec.sort_member_ids()
+    members = member_order(spec.members)
     # Tie-break: homogeneous groups use the topic order of the first member.
     subscribed = {m: spec.subscribed[members[0] if spec.homogeneous else m] for m in members}
     num_members = Counter(chain.from_iterable(subscribed.values()))

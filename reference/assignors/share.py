@@ -6,7 +6,7 @@ kafka-group-coordinator 4.2 to 4.4.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from kassay.reference.documents.kind_documents import KindDocument
@@ -14,6 +14,7 @@ from kassay.reference.java_collections import (
     HashMap,
     IntegerSet,
     capacity_for,
+    hash_map,
     name_uuid,
     set_capacity,
     signed,
@@ -73,10 +74,8 @@ class _Builder:
 
     def _topic_set(self, topics: Iterable[str]) -> list[int]:
         names = string_order(dict.fromkeys(topics), capacity=set_capacity(len(set(topics))))
-        order = uuid_map(capacity=set_capacity(len(names)))
-        for name in names:
-            order.put(self.ids[name], None)
-        return list(order)
+        ids = (self.ids[name] for name in names)
+        return list(hash_map(ids, uuid_hash, capacity=set_capacity(len(names))))
 
     def _owned(self, owned: Iterable[tuple[str, int]]) -> HashMap[int, IntegerSet]:
         numbers: dict[int, list[int]] = {}
@@ -98,11 +97,7 @@ class _Builder:
 
     def assign_mixed_subscriptions(self) -> None:
         """Assign the partitions of each topic separately."""
-        every: HashMap[int, None] = uuid_map()
-        for subscription in self.subscriptions:
-            for topic in subscription:
-                every.put(topic, None)
-        for topic in every:
+        for topic in hash_map(chain.from_iterable(self.subscriptions), uuid_hash):
             subscribers = [
                 member for member, topics in enumerate(self.subscriptions) if topic in topics
             ]

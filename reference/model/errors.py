@@ -1,7 +1,5 @@
 """Errors of kassay: input, usage and run errors, and failures of Kafka's assignors."""
 
-from typing import Literal
-
 
 class KassayError(Exception):
     """Base class of kassay's errors."""
@@ -23,18 +21,6 @@ class InternalError(RunError):
     """An inconsistency that only a defect of kassay or of a library can cause."""
 
 
-JavaClass = Literal[
-    "ArithmeticException",
-    "ArrayIndexOutOfBoundsException",
-    "IllegalArgumentException",
-    "IllegalStateException",
-    "IndexOutOfBoundsException",
-    "NoSuchElementException",
-    "NullPointerException",
-    "PartitionAssignorException",
-]
-
-
 class UpstreamError(KassayError):
     """Error: Kafka's assignor throws an exception for this group.
 
@@ -42,7 +28,7 @@ class UpstreamError(KassayError):
     None for an assignor of another library.
     """
 
-    def __init__(self, java_class: JavaClass | None, detail: str) -> None:
+    def __init__(self, java_class: str | None, detail: str) -> None:
         super().__init__(java_class, detail)
         self.java_class = java_class
         self.detail = detail

@@ -6,7 +6,7 @@ from functools import partial
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import ASSUMED, Group, Member, Topic
+from kassay.reference.model.group import ASSUMED, Group, Member
 
 SEPARATOR = "/"
 """Separator of the group id and the name in a joined group; topics cannot contain it."""
@@ -30,7 +30,8 @@ def join_groups(groups: Sequence[Group]) -> Group:
     if repeated is not None:
         raise InputError(f"two of the groups to balance together have the id {repeated!r}")
     sources = {(group.weight_source, group.weight_unit) for group in groups}
-    if len(sources) > 1 or len({_has_weights(group) for group in groups}) > 1:
+    weighted = {any(topic.weights is not None for topic in group.topics) for group in groups}
+    if len(sources) > 1 or len(weighted) > 1:
         raise InputError(
             "the groups to balance together have weights from different sources or in different "
             "units: give all groups weights from the same source (--weights)"
@@ -38,7 +39,11 @@ def join_groups(groups: Sequence[Group]) -> Group:
     source, unit = sources.pop()
     return Group(
         id="+".join(ids),
-        topics=tuple(_joined_topic(group.id, topic) for group in groups for topic in group.topics),
+        topics=tuple(
+            replace(topic, name=_with_prefix(group.id, topic.name), id=None)
+            for group in groups
+            for topic in group.topics
+        ),
         members=tuple(
             _joined_member(group.id, member) for group in groups for member in group.members
         ),
@@ -104,14 +109,6 @@ def _prefix(name: str) -> str:
 
 def _without_prefix(name: str) -> str:
     return name.partition(SEPARATOR)[2]
-
-
-def _has_weights(group: Group) -> bool:
-    return any(topic.weights is not None for topic in group.topics)
-
-
-def _joined_topic(group: str | None, topic: Topic) -> Topic:
-    return replace(topic, name=_with_prefix(group, topic.name), id=None)
 
 
 def _joined_member(group: str | None, member: Member) -> Member:

@@ -118,11 +118,6 @@ class DecodedRecord:
     key: Fields
     value: Fields | None
 
-    @property
-    def known(self) -> bool:
-        """Return whether `RECORD_SCHEMAS` contains the record type."""
-        return self.kind in RECORD_SCHEMAS
-
 
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     """Decode a record of ``__consumer_offsets`` from its key and value.

@@ -11,11 +11,11 @@ from math import inf
 from random import Random
 
 import numpy as np
-from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 from ortools.linear_solver import pywraplp
 
 from kassay.solver.certificate.rebalance_sequence import Stream
 from kassay.solver.limits import SearchBudget
+from kassay.solver.network.optimal_flow import min_cost_flow
 from kassay.solver.problem import Ints
 from kassay.solver.trajectory.linear_program import (
     INTEGRALITY,
@@ -208,17 +208,14 @@ def _cheapest_flow(
     classes, members = ends
     low, high = loads
     heads, sink = len(supply) + np.arange(len(low)), len(supply) + len(low)
-    flow = SimpleMinCostFlow()
-    arcs = flow.add_arcs_with_capacity_and_unit_cost(classes, heads[members], capacity, cost)
-    flow.add_arcs_with_capacity_and_unit_cost(
-        heads, np.full_like(heads, sink), high - low, np.zeros_like(heads)
+    flow = min_cost_flow(
+        np.concatenate([classes, heads]),
+        np.concatenate([heads[members], np.full_like(heads, sink)]),
+        np.concatenate([capacity, high - low]),
+        np.concatenate([cost, np.zeros_like(heads)]),
+        supply=np.concatenate([supply, -low, [low.sum() - supply.sum()]]),
     )
-    flow.set_nodes_supplies(
-        np.arange(sink + 1), np.concatenate([supply, -low, [low.sum() - supply.sum()]])
-    )
-    if flow.solve() != SimpleMinCostFlow.OPTIMAL:
-        return None
-    return np.asarray(flow.flows(arcs), dtype=np.int64)
+    return None if flow is None else flow[: len(classes)]
 
 
 class RoundedProgram:

@@ -11,7 +11,7 @@ from heapq import heapify, heapreplace
 from typing import Any
 
 from kassay.reference.assignors.client.rebalance_input import PartitionTable, RackInfo
-from kassay.reference.java_collections import HashMap, string_hash
+from kassay.reference.java_collections import HashMap, hash_map, string_hash
 from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.metrics import balance_score
@@ -490,10 +490,7 @@ def _prev_assignment(
 def _consumer_map(
     members: Sequence[str], consumers: Iterable[int], *, capacity: int | None = None
 ) -> HashMap[int, None]:
-    table: HashMap[int, None] = HashMap(lambda c: string_hash(members[c]), capacity=capacity)
-    for consumer in consumers:
-        table.put(consumer, None)
-    return table
+    return hash_map(consumers, lambda c: string_hash(members[c]), capacity=capacity)
 
 
 class _HashOrder:

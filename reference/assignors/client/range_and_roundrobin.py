@@ -52,7 +52,7 @@ def assign_range(group: Group) -> Assignment:
 
 def _consumers_per_topic(subscriptions: Mapping[str, MemberSubscription]) -> dict[str, list[str]]:
     consumers: dict[str, list[str]] = {}
-    for member in rebalance_input.member_order(subscriptions, subscriptions):
+    for member in rebalance_input.member_order(subscriptions):
         for topic in subscriptions[member].topics:
             consumers.setdefault(topic, []).append(member)
     return consumers
@@ -157,7 +157,7 @@ def assign_roundrobin(group: Group) -> Assignment:
     assignment: dict[str, list[TopicPartition]] = {member: [] for member in members}
     subscribed = {member: frozenset(s.topics) for member, s in members.items()}
     # Tie-break: one circle for all topics, which continues after the last partition.
-    assigner = cycle(rebalance_input.member_order(members, members))
+    assigner = cycle(rebalance_input.member_order(members))
     topics = rebalance_input.partitions_per_topic(group)
     for partition in _all_partitions_sorted(topics, members):
         member = next(member for member in assigner if partition.topic in subscribed[member])

@@ -92,13 +92,11 @@ def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
     return {name: topics[name] for name in string_order(known)}
 
 
-def member_order(
-    subscriptions: Mapping[str, MemberSubscription], members: Iterable[str]
-) -> list[str]:
+def member_order(members: Mapping[str, MemberSubscription] | Mapping[str, Member]) -> list[str]:
     """Sort members: static ones first by instance id, then dynamic ones by member id."""
 
     def key(member: str) -> tuple[bool, bytes]:
-        instance = subscriptions[member].instance_id
+        instance = members[member].instance_id
         return (instance is None, utf16_key(member if instance is None else instance))
 
     # Tie-break: the sort is stable, so members with equal instance ids keep their order.

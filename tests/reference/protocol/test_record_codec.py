@@ -206,7 +206,7 @@ def test_metadata_of_groups_with_other_protocol_types_stay_encoded() -> None:
 
 
 def test_record_types_of_other_groups_are_not_errors() -> None:
-    assert not decode(integer(11, "h") + text("share"), b"anything").known
+    assert decode(integer(11, "h") + text("share"), b"anything").key == {}
     with pytest.raises(CorruptRecordError, match="the record type must be at least 0, got -1"):
         decode(integer(-1, "h"), None)
 
