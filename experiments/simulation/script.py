@@ -11,7 +11,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from kassay.experiments.implementations.library_catalogue import (
@@ -159,25 +159,17 @@ def parse_script(text: str, name: str) -> Script:
     topics = tuple(_topic(key, node) for key, node in items["topics"].items().items())
     known = {topic.name: topic for topic in topics}
     members = tuple(_members(items["members"], known))
-    settings = _settings(items.get("settings"), Settings(), _duration)
-    parsed = Script(
-        name=items["name"].text() if "name" in items else name,
-        topics=topics,
-        members=members,
-        settings=settings,
-        broker=_settings(items.get("broker"), CoordinatorConfig(), _broker_value),
-        seed=items["seed"].integer() if "seed" in items else 0,
-    )
-    if "until" in items:
-        parsed = replace(parsed, until=_duration(items["until"]))
-    if "policies" in items:
-        parsed = replace(parsed, policies=_policies(items["policies"]))
-    if "settings" in items:
-        _check_settings(items["settings"], settings)
-    if "events" in items:
-        events = tuple(_events(items["events"], members, known))
-        parsed = replace(parsed, events=events)
-    return parsed
+    parsers: dict[str, Callable[[ConfigNode], Any]] = {
+        "name": ConfigNode.text,
+        "settings": _client_settings,
+        "broker": lambda node: _settings(node, CoordinatorConfig(), _broker_value),
+        "seed": ConfigNode.integer,
+        "until": _duration,
+        "policies": _policies,
+        "events": lambda node: tuple(_events(node, members, known)),
+    }
+    given = {key: parse(items[key]) for key, parse in parsers.items() if key in items}
+    return Script(**{"name": name, "topics": topics, "members": members, **given})
 
 
 def parse_planned_events(
@@ -198,7 +190,9 @@ def parse_planned_events(
         topics=tuple(known.values()),
         members=tuple(members),
         events=events,
-        settings=_settings(items.get("settings"), Settings(), _duration),
+        settings=_settings(items["settings"], Settings(), _duration)
+        if "settings" in items
+        else Settings(),
     )
 
 
@@ -368,14 +362,13 @@ def _policy(node: ConfigNode) -> str:
     return _known(node, POLICIES, "policy")
 
 
-def _settings(node: ConfigNode | None, default: _T, parse: Callable[[ConfigNode], int]) -> _T:
-    if node is None:
-        return default
+def _settings(node: ConfigNode, default: _T, parse: Callable[[ConfigNode], int]) -> _T:
     items = node.only(*(field.name for field in fields(default)))
     return replace(default, **{key: parse(value) for key, value in items.items()})
 
 
-def _check_settings(node: ConfigNode, settings: Settings) -> None:
+def _client_settings(node: ConfigNode) -> Settings:
+    settings = _settings(node, Settings(), _duration)
     if not 0 < settings.heartbeat < min(settings.session, settings.max_poll):
         node.fail(
             f"heartbeat must be above 0 and below session and max_poll, got {settings.heartbeat} ms"
@@ -383,6 +376,7 @@ def _check_settings(node: ConfigNode, settings: Settings) -> None:
     for name in ("poll", "commit", "backoff"):
         if getattr(settings, name) == 0:
             node.fail(f"{name} must be above 0 ms, got 0 ms")
+    return settings
 
 
 def _broker_value(node: ConfigNode) -> int:

@@ -114,7 +114,10 @@ class IncrementalCooperativeAssignor:
         """
         members = {worker: members[worker] for worker in string_order(members)}
         active = _union(members.values())
-        self._check_previous_revocation(active)
+        # If a revocation had no effect, start from the entries that the workers run.
+        if _common(self._previous_revocation, active):
+            self._previous_assignment = active
+        self._previous_revocation = {}
         deleted = _sorted(_without(self._previous_assignment, configured))
         lost = _sorted(_without(self._previous_assignment, active, deleted))
         created = _sorted(_without(configured, self._previous_assignment, active))
@@ -130,15 +133,12 @@ class IncrementalCooperativeAssignor:
             raise UpstreamError("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
         for kind, entries in enumerate(_by_kind(to_assign)):
             _assign(following, kind, entries)
-        self._remember(to_revoke, following, lost)
+        self._previous_revocation = _union(to_revoke.values())
+        kept = _without(_union(following.values()), self._previous_revocation)
+        self._previous_assignment = kept | lost
+        self._previous_members = tuple(following)
         assigned = {worker: _without(own, current[worker]) for worker, own in following.items()}
         return ClusterAssignment(assigned, to_revoke)
-
-    def _check_previous_revocation(self, active: Entries) -> None:
-        """Start from the entries that the workers run if a revocation had no effect."""
-        if _common(self._previous_revocation, active):
-            self._previous_assignment = active
-        self._previous_revocation = {}
 
     def _handle_lost_assignments(self, lost: Entries, workers: Loads, now: int) -> Entries:
         """Return the lost entries that are assigned like new ones, or wait for their worker."""
@@ -193,12 +193,6 @@ class IncrementalCooperativeAssignor:
             to_revoke[worker].update(revoked)
             following[worker] = _without(following[worker], revoked)
         self._revoked_in_previous = True
-
-    def _remember(self, revoked: Loads, following: Loads, lost: Entries) -> None:
-        self._previous_revocation = _union(revoked.values())
-        kept = _without(_union(following.values()), self._previous_revocation)
-        self._previous_assignment = kept | lost
-        self._previous_members = tuple(following)
 
 
 def _backoff(attempts: int, max_delay: int) -> int:

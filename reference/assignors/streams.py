@@ -229,7 +229,7 @@ class Movements:
     ) -> list[tuple[TaskId, ClientState]]:
         """Return tasks on processes that are not caught up, fewest caught-up processes first."""
         found = [
-            (self._number_caught_up(task), task, client)
+            (sum(self._is_caught_up(one, task) for one in self.clients), task, client)
             for client in self.clients
             for task in tasks(client)
             if not self._is_caught_up(client, task)
@@ -238,9 +238,6 @@ class Movements:
         # Two standbys of one task have equal priorities.
         ordered = poll_order(found, key=lambda movement: movement[:2])
         return [(task, client) for _, task, client in ordered]
-
-    def _number_caught_up(self, task: TaskId) -> int:
-        return sum(self._is_caught_up(client, task) for client in self.clients)
 
     def _is_caught_up(self, client: ClientState, task: TaskId) -> bool:
         return is_caught_up(client, task, self.acceptable_lag)

@@ -162,7 +162,12 @@ def optimal_trajectory(
         one_after_the_other=tuple(total_moves(stream, counts)),
         certificate=certificate,
         load_limits=tuple(
-            _load_limit(step.solution, level.tolerance)
+            LevelValue(
+                "limit",
+                level.tolerance.limit(step.solution.imbalance.value),
+                level.tolerance.limit(step.solution.imbalance.bound),
+                origin=step.solution.imbalance.origin,
+            )
             for step in steps
             if step.solution is not None
         ),
@@ -232,13 +237,6 @@ def _weighted_step(number: int, group: Group, level: Imbalance, budget: SearchBu
     limit = level.tolerance.limit(solution.imbalance.value)
     within = Imbalance(Measure.MAKESPAN, Tolerance(up_to=limit))
     return _Step(group, within, solution.assignment, solution=solution)
-
-
-def _load_limit(solution: Solution, tolerance: Tolerance) -> LevelValue:
-    """Return the maximum load that a tolerance permits, and a lower bound on it."""
-    found = solution.imbalance
-    bound = tolerance.limit(found.bound)
-    return LevelValue("limit", tolerance.limit(found.value), bound, origin=found.origin)
 
 
 def _evidence(

@@ -174,7 +174,10 @@ class Reassignment:
     def is_balanced(self, partition: int) -> bool:
         """Return whether no move helps; the search for one starts with ``partition``."""
         if self._is_balanced is None:
-            self._is_balanced = self._find_balanced(partition)
+            # Most searches end at the partition that is tested next.
+            self._is_balanced = self._loads_differ_by_at_most_one() or not (
+                self._is_movable(partition) or self._has_move()
+            )
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
@@ -207,12 +210,6 @@ class Reassignment:
         if not self.load:
             raise UpstreamError("NoSuchElementException", "no consumer can participate")
         return max(self.load.values()) - min(self.load.values()) <= 1
-
-    def _find_balanced(self, partition: int) -> bool:
-        if self._loads_differ_by_at_most_one():
-            return True
-        # Most searches end at the partition that is tested next.
-        return not (self._is_movable(partition) or self._has_move())
 
     def _is_movable(self, partition: int) -> bool:
         """Return whether a subscriber has at least two fewer partitions than the owner."""
