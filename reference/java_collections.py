@@ -192,13 +192,7 @@ class HashMap(Generic[K, V]):
 
 
 class IntegerSet(HashMap[int, None]):
-    """A set of integers with the iteration order of Java's ``HashSet``.
-
-    Examples
-    --------
-    >>> list(IntegerSet([17, 3, 1]))
-    [17, 1, 3]
-    """
+    """A set of integers with the iteration order of Java's ``HashSet``."""
 
     __slots__ = ()
 
@@ -271,13 +265,7 @@ T = TypeVar("T")
 
 
 def poll_order(elements: Iterable[T], key: Callable[[T], Any]) -> list[T]:
-    """Return elements in the order of ``poll``, after ``add`` in the given order.
-
-    Examples
-    --------
-    >>> poll_order(["1a", "1b", "1c", "0"], key=lambda text: text[0])
-    ['0', '1b', '1c', '1a']
-    """
+    """Return elements in the order of ``poll``, after ``add`` in the given order."""
     heap: list[tuple[Any, T]] = []
     for element in elements:
         heap.append((key(element), element))

@@ -176,7 +176,6 @@ class _FrontierSearch:
     def run(
         self, max_points: int | None, optimum: Solution | None, known: Iterable[Assignment]
     ) -> Frontier:
-        """Find both ends of the frontier, then the points between them."""
         measure = self.level.measure
         if self.hull is not None:
             bottom, top = self.hull.ends
@@ -212,7 +211,6 @@ class _FrontierSearch:
         )
 
     def _without_moves(self) -> FrontierPoint | None:
-        """Return the point without moves, or None if it violates the constraints."""
         problem = self.problem
         owned = keep_owned(problem)
         if any(violated(problem, self._rules, owned)):
@@ -241,13 +239,11 @@ class _FrontierSearch:
         return self._solve((self.level, Movement()), _OPTIMUM_SHARE, start=start)
 
     def _start(self, bottom: FrontierPoint) -> None:
-        """Create the entry of the fewest moves."""
         self.fewest, self.points = bottom.movement, [bottom]
         self.lowest = level_bound(self.problem, self.level)
         self.bounds = [self.lowest]
 
     def _add_end(self, top: FrontierPoint) -> None:
-        """Add the point with the minimum imbalance, and its bounds."""
         bottom = self.points[0].imbalance.bound
         self._add(top)
         self.lowest = max(self.lowest, min(top.imbalance.bound, self.points[-1].imbalance.value))
@@ -258,7 +254,6 @@ class _FrontierSearch:
         self._raise_bound(fewer, top.imbalance.value + self._step)
 
     def _add_single_moves(self) -> None:
-        """Add the assignments that result from one move after the other."""
         if self.level.measure is Measure.LEXIMAX or self.problem.has_big_loads:
             return
         for search in self._single_moves():
@@ -306,21 +301,18 @@ class _FrontierSearch:
                 self._raise_bound(count, solution.imbalance.bound)
 
     def _counted_bound(self, count: int) -> int:
-        """Return a bound on the makespan without search, or 0."""
         if self.level.measure is not Measure.MAKESPAN or self.problem.has_big_loads:
             return 0
         low, high = self.bounds[count], self.points[count].imbalance.value
         return makespan_bound_within(self.problem, self.fewest.value + count, high=high, low=low)
 
     def _has_lowest(self) -> bool:
-        """Return whether the point with the most moves has the lowest possible imbalance."""
         return self.points[-1].imbalance.value < self.lowest + self._step
 
     def _is_proven(self, count: int) -> bool:
         return self.points[count].imbalance.value < self.bounds[count] + self._step
 
     def _add_assignment(self, assignment: Assignment) -> int | None:
-        """Add an assignment, and return its number of moves, or None if it is not valid."""
         placement = self.problem.to_placement(assignment)
         return None if placement is None else self._add_placement(placement)
 
@@ -367,7 +359,6 @@ class _FrontierSearch:
         )
 
     def _shown(self, max_points: int | None, further: Sequence[int]) -> list[int]:
-        """Return the entries of the points, at most ``max_points``, and further ones."""
         last = len(self.points) - 1
         if max_points is None or last < max_points:
             return list(range(last + 1))
@@ -405,7 +396,6 @@ class _FrontierSearch:
         start: Assignment | None = None,
         most: int | None = None,
     ) -> Solution:
-        """Solve the group with a share of the work left, within ``most`` moves."""
         limit = () if most is None else (MaxMoves(most),)
         return solve(
             self.problem.group,
@@ -453,7 +443,6 @@ def _frontier_point(solution: Solution) -> FrontierPoint:
 
 
 def _non_dominated(points: Sequence[FrontierPoint]) -> tuple[FrontierPoint, ...]:
-    """Sort frontier points by number of moves and remove dominated points."""
     kept: list[FrontierPoint] = []
     for point in sorted(points, key=lambda point: (point.movement.value, point.imbalance.value)):
         if not kept or point.imbalance.value < kept[-1].imbalance.value:

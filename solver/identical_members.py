@@ -333,7 +333,6 @@ def cover_fractionally(
 
 
 def _first_patterns(held: csr_matrix, wanted: Ints) -> Ints:
-    """Select some patterns of each wanted class."""
     by_class = held[:, wanted].tocsc()
     first, last = by_class.indptr[:-1], by_class.indptr[1:] - 1
     chosen = np.linspace(first, last, _FIRST_PER_CLASS).astype(np.int64)
@@ -458,14 +457,12 @@ class MakespanSearch:
         return SubsetFilling(capacity, budget, Random(int(self.rng.integers(2**62))))  # noqa: S311
 
     def _fill(self, budget: SearchBudget) -> None:
-        """Fill all members up to the bound, then some of them repeatedly."""
         filling = self._filling(self.bound, budget)
         filled = filling.fill(self.weights, self.members) or self.packing
         self.offer(filled)
         self.offer(refill(filled, filling, _SHORT_REFILL))
 
     def _raise_bound(self, budget: SearchBudget) -> None:
-        """Raise the bound while prices refute a capacity."""
 
         def not_refuted(capacity: int) -> int | None:
             covers = self._covers_within(capacity, budget)
@@ -512,7 +509,6 @@ class MakespanSearch:
         return excluded + 1
 
     def _refill(self, budget: SearchBudget) -> None:
-        """Refill members until no longer search lowers the makespan."""
         failures = _SHORT_REFILL
         while failures <= _LONG_REFILL and self._may_continue(budget):
             before = self.makespan
@@ -521,7 +517,6 @@ class MakespanSearch:
                 failures *= 2
 
     def _refill_within(self, budget: SearchBudget, failures: int, capacity: int) -> int | None:
-        """Refill members; return the makespan if it is within a capacity."""
         filling = self._filling(capacity, budget)
         self.offer(refill(self.packing, filling, failures))
         return self.makespan if self.makespan <= capacity else None

@@ -475,7 +475,6 @@ class Environment:
         )
 
     def _mark_stable(self, generation: int) -> None:
-        """Record the time at which the group becomes stable in a generation."""
         if self._last is not None and self._last.generation == generation:
             self._last.stable_at = self.clock.now
 

@@ -374,7 +374,6 @@ class ConsumerProtocolClient(Consumer):
     # ---- Heartbeats -----------------------------------------------------------------
 
     def _send_full(self) -> None:
-        """Send a ConsumerGroupHeartbeat request with all fields."""
         self._send(frozenset(self.owned), tuple(self.plan.topics), self._settings.max_poll)
 
     def _send(

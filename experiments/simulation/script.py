@@ -269,7 +269,6 @@ def _topics(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[str, ...
 
 
 def _known(node: ConfigNode, names: Mapping[str, object], kind: str) -> str:
-    """Return the string of a YAML node. Raise an error if the string is not in ``names``."""
     if node.text() not in names:
         known = format_choices(names)
         node.fail(f"unknown {kind} {node.text()!r}, expected one of {known}")
@@ -309,7 +308,6 @@ def _event(
     topics: Mapping[str, TopicPlan],
     members: dict[str, None],
 ) -> Iterable[ScriptEvent]:
-    """Yield the event of an entry, or one event per member if the entry names several."""
     event = ScriptEvent(
         at=_duration(items["at"]),
         action=action,
@@ -355,7 +353,6 @@ def _policies(node: ConfigNode) -> tuple[str, ...]:
 
 
 def _policy(node: ConfigNode) -> str:
-    """Check the name of a policy, and return its complete name."""
     name = node.text()
     if is_library_assignor(name):
         return str(parse_library_assignor(name))

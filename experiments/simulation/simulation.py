@@ -122,7 +122,6 @@ class Simulation:
         )
 
     def _continue_group(self, initial: InitialGroup) -> None:
-        """Let the coordinator and the consumers continue with the members of a stable group."""
         plans = {plan.id: plan for plan in self.script.members}
         classic, modern = [], []
         for member in initial.members:

@@ -59,7 +59,6 @@ class _Topic:
         return added
 
     def change_unowned(self, change: int, now: int) -> None:
-        """Change the number of unowned partitions by ``change``, which may be negative."""
         self.unowned += change
         self._unowned_ms -= change * now
         self._unowned_messages -= change * (self.rate * now // 1000)

@@ -120,7 +120,6 @@ def member_assignments(group: Group) -> Mapping[str, Owned]:
 
 
 def _owner_counts(group: Group) -> Mapping[str, Column]:
-    """Count the owners of each partition."""
     starts = topic_starts(group)
     claims = starts.rows((index, member.owned) for index, member in enumerate(group.members))
     existing = starts.flat(select(claims, starts.exist(claims)))
@@ -381,7 +380,6 @@ class UniformHeterogeneousAssignmentBuilder:
         self.sizes[member] += 1
 
     def _mutable_target(self, index: int) -> Target:
-        """Return a member's target partitions, copied before the first change."""
         member = self.member_ids[index]
         target = self.target_assignment[member] = mutable_copy(self.target_assignment[member])
         return target

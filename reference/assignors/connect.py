@@ -61,7 +61,6 @@ def _union(sets: Iterable[Entries]) -> Entries:
 
 
 def _by_kind(entries: Entries) -> tuple[list[Entry], list[Entry]]:
-    """Return the connectors and the tasks of a set."""
     connectors = [entry for entry in entries if entry[1] == _CONNECTOR]
     return connectors, [entry for entry in entries if entry[1] != _CONNECTOR]
 
@@ -320,7 +319,6 @@ class _Cluster:
         self._stopped["task_downtime_ms"] += milliseconds * len(tasks)
 
     def _rebalance(self, leader: IncrementalCooperativeAssignor) -> None:
-        """Rebalance until a rebalance revokes nothing."""
         for _ in range(_MAX_REBALANCES):
             if not self._rebalance_once(leader):
                 return

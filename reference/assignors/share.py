@@ -87,7 +87,6 @@ class _Builder:
         return target
 
     def assign_equal_subscriptions(self) -> None:
-        """Assign the partitions of all topics together."""
         subscribed = self.subscriptions[0]
         for kept in self.result:
             kept.intersection_update({tp for tp in kept if tp[0] in subscribed})
@@ -96,7 +95,6 @@ class _Builder:
             self._assign(range(len(self.owned)), subscribed, targets, _partition_hash)
 
     def assign_mixed_subscriptions(self) -> None:
-        """Assign the partitions of each topic separately."""
         for topic in hash_map(chain.from_iterable(self.subscriptions), uuid_hash):
             subscribers = [
                 member for member, topics in enumerate(self.subscriptions) if topic in topics

@@ -220,7 +220,6 @@ class ClassicCoordinator:
     # ---- Join phase ---------------------------------------------------------------
 
     def _prepare_rebalance_or_complete_join(self) -> None:
-        """Start a rebalance if the state allows it. Otherwise try to complete the join phase."""
         if self.group.state in VALID_PREVIOUS_STATES[PREPARING_REBALANCE]:
             self._prepare_rebalance()
         else:
@@ -302,7 +301,6 @@ class ClassicCoordinator:
                 self._restart_session(member)
 
     def _remove_pending_sync(self, member_id: str) -> None:
-        """Record that a member has sent its SyncGroup request."""
         self.group.pending_syncs.pop(member_id, None)
         if not self.group.pending_syncs:
             self._sync_timer.cancel()
@@ -340,7 +338,6 @@ class ClassicCoordinator:
     # ---- Persistence --------------------------------------------------------------
 
     def _write_group(self) -> None:
-        """Append the group's metadata record to the log."""
         group = self.group
         members = tuple(
             MemberMetadata(

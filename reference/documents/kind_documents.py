@@ -126,12 +126,6 @@ def parse_kind_document(
     ``where`` is the name of the document, the prefix of every error.
 
     Raise InputError if the document has another kind or violates the format.
-
-    Examples
-    --------
-    >>> parse_kind_document({"kind": "share", "topics": {}, "members": [{}]}, kind=Kind.SHARE)
-    Traceback (most recent call last):
-    kassay...InputError: group: members[0]: missing key 'id'
     """
     table = as_object(document, where)
     found = as_text(table.get("kind", str(Kind.CONSUMER)), f"{where}: kind")

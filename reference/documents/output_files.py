@@ -93,13 +93,7 @@ def _flush_directory(directory: Path) -> None:
 
 
 def location(output: str) -> Path | None:
-    """Return the local path of an output directory, or None for a remote URI.
-
-    Examples
-    --------
-    >>> location("file:///tmp/study"), location("s3a://bucket/study")
-    (PosixPath('/tmp/study'), None)
-    """
+    """Return the local path of an output directory, or None for a remote URI."""
     scheme, separator, path = output.partition(":")
     if not separator or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
         return Path(output)

@@ -42,19 +42,10 @@ class Claim(NamedTuple):
 class Ownership:
     """Current owners of the partitions, and the claims that are not valid.
 
-    Parameters
-    ----------
-    starts
-        Numbering of the partitions.
-    stale
-        Claims to a topic or partition that does not exist or is not subscribed to, and
-        claims of an older generation.
-    contested
-        Claims of several members to one partition in the same generation: the partition
-        has no owner.
-    column
-        Index of each partition's owner in ``group.members``, in the order of the topics;
-        `NO_OWNER` without an owner. The array is read-only.
+    ``stale`` are claims to a topic or partition that does not exist or is not subscribed to, and
+    claims of an older generation. ``contested`` are claims of several members to one partition in
+    the same generation: it has no owner. ``column`` is read-only, and has the index of each
+    partition's owner in ``group.members``, or `NO_OWNER`, in the order of the topics.
     """
 
     starts: TopicStarts

@@ -58,15 +58,6 @@ def parts_without_effect(group: Group) -> Iterator[str]:
     """Yield one sentence per kind of parts without effect: subscriptions, and claims.
 
     Kafka's assignors ignore a subscription to a topic without metadata, and invalid claims.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> member = Member("a", ("t", "u"), owned=[("t", 7)])
-    >>> for text in parts_without_effect(Group((Topic("t", 4),), (member,), id="g")):
-    ...     print(text)
-    group 'g': 'a' subscribes to topic 'u', which the group does not have
-    group 'g': dropped the claim of 'a' to t-7: the partition does not exist
     """
     topics = group.topic_table()
     unknown = {
@@ -114,13 +105,6 @@ def condition(group: Group, *, with_racks: bool = False) -> str | None:
     """Return the condition under which results for a group hold, or None without a condition.
 
     ``with_racks`` states that the results depend on the racks of members.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Topic
-    >>> member = Member(id="a", subscription=("t",), assumed=(Assumed.TOPICS,))
-    >>> condition(Group(topics=(Topic(name="t", partitions=1),), members=(member,)))
-    'every member subscribes to every topic of the group'
     """
     clauses = [one.removeprefix(ASSUMED) for one in group.notes if one.startswith(ASSUMED)]
     assumed = [member for member in group.members if Assumed.TOPICS in member.assumed]
@@ -293,16 +277,7 @@ in total, if all members have one subscription."""
 
 
 def assignor_caveat(group: Group) -> str | None:
-    """State that the assignor of a group cannot have made its assignment, or return None.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import GroupStatus, Topic
-    >>> members = [Member("a", ("t",), owned=[("t", 0), ("t", 1)]), Member("b", ("t",))]
-    >>> status = GroupStatus(state="Stable", assignor="range")
-    >>> print(assignor_caveat(Group((Topic("t", 2),), members, status=status)))
-    With equal subscriptions, range gives members 1 partition of t, but 'a' has 2 and 'b' 0: ...
-    """
+    """State that the assignor of a group cannot have made its assignment, or return None."""
     name = group.status.registered_assignor
     is_partial = any(note.startswith(ASSUMED + "the partitions") for note in group.notes)
     if name not in _BALANCED or is_rebalancing(group) or is_partial or len(group.members) < 2:

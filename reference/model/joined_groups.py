@@ -120,7 +120,6 @@ def _joined_member(group: str | None, member: Member) -> Member:
 
 
 def _rename_member(member: Member, rename: Callable[[str], str]) -> Member:
-    """Rename a member and its topics."""
     return replace(
         member,
         id=rename(member.id),

@@ -8,13 +8,7 @@ _ORDINAL = re.compile(r"(.*?)(\d+)", re.DOTALL)
 
 
 def ordinal(name: str) -> tuple[str, int] | None:
-    """Split a name into its prefix and its ordinal, or return None if it has no ordinal.
-
-    Examples
-    --------
-    >>> ordinal("pod-12")
-    ('pod-', 12)
-    """
+    """Split a name into its prefix and its ordinal, or return None if it has no ordinal."""
     match = _ORDINAL.fullmatch(name)
     return None if match is None else (match[1], int(match[2]))
 

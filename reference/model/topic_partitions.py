@@ -86,13 +86,7 @@ class Partitions(Sequence[TopicPartition]):
         return cls(tuple(code), *columns)
 
     def split(self, ends: Sequence[int]) -> list["Partitions"]:
-        """Split the list into consecutive lists, one per end index.
-
-        Examples
-        --------
-        >>> Partitions.of([("t", 0), ("t", 1), ("u", 0)]).split([1, 1, 3])
-        [Partitions([t-0]), Partitions([]), Partitions([t-1, u-0])]
-        """
+        """Split the list into consecutive lists, one per end index."""
         return [self[start:end] for start, end in pairwise([0, *ends])]
 
     def rename_topics(self, rename: Callable[[str], str]) -> "Partitions":

@@ -103,7 +103,6 @@ class _PartitionChoice:
         self.placement = placement.copy()
 
     def transfers(self, chain: tuple[_Step, ...]) -> tuple[Transfer, ...]:
-        """Choose a partition for each transfer of a chain."""
         return tuple(transfer for step in chain for transfer in self._step(step))
 
     def exchange(self) -> tuple[Transfer, ...]:

@@ -114,13 +114,7 @@ class ConvexFlow:
         self.low, self.high = np.zeros_like(self.arcs.high), self.arcs.high.copy()
 
     def cheapest(self, costs: WeightedLevels, *near: Ints) -> Ints | None:
-        """Return a flow with the minimum weighted sum of some levels, or None if there is none.
-
-        Parameters
-        ----------
-        near
-            Flows around which the optimum is expected. They need not be valid.
-        """
+        """Return the cheapest flow, expected around ``near`` (perhaps invalid) flows, or None."""
         low, high = self.low, self.high
         windows = np.zeros(len(low), dtype=np.bool_)
         for level, _ in costs:
@@ -155,7 +149,6 @@ class ConvexFlow:
         return self.low + np.bincount(arc, weights=flows, minlength=len(first)).astype(np.int64)
 
     def _supply(self) -> Ints:
-        """Return the supply of each node after the minimum flows of all arcs."""
         supply = self.arcs.supply
         np.subtract.at(supply, self.arcs.tail, self.low)
         np.add.at(supply, self.arcs.head, self.low)

@@ -34,25 +34,16 @@ from kassay.solver.problem import Ints, Placement, Problem, first_partitions
 class SubscriptionNetwork:
     """Flow network with a node per topic and per member, and an arc per subscription.
 
-    Parameters
-    ----------
-    tail, head
-        Topic and member of each arc. Topics ascend, members ascend per topic.
-    topic
-        Topic of each partition of the problem. With constraints on partitions, the partitions of
-        one topic of the group can belong to several topics of the network.
-    topic_names
-        Name per topic, of its topic in the group.
-    capacity
-        Maximum number of partitions per member; None without limits.
+    With constraints on partitions, the partitions of one topic of the group can belong to several
+    topics of the network.
     """
 
     problem: Problem
-    tail: Ints
-    head: Ints
-    topic: Ints
-    topic_names: tuple[str, ...]
-    capacity: Ints | None = None
+    tail: Ints  # topic of each arc, ascending
+    head: Ints  # member of each arc, ascending per topic
+    topic: Ints  # topic of each partition of the problem
+    topic_names: tuple[str, ...]  # name in the group, per topic
+    capacity: Ints | None = None  # maximum number of partitions per member; None without limits
 
     @cached_property
     def partitions(self) -> Ints:

@@ -132,7 +132,6 @@ class ExchangeBeam:
         return sum(self._weight[partition] for partition in partitions)
 
     def _need(self, member: int, left: frozenset[int]) -> int:
-        """Return the minimum number of partitions that a member must give away."""
         weights = [self._weight[p] for p in self._owned(member, left)]
         excess = sum(weights) + self.fixed_load[member] - self.max_load
         return min_count(weights, excess) if 0 < excess <= sum(weights) else 0
@@ -399,7 +398,6 @@ class NeighbourhoodSearch:
     def _exchanged(
         self, placement: Placement, may_continue: Callable[[], bool]
     ) -> Placement | None:
-        """Exchange partitions of some members by a beam search; return None if it fails."""
         members = self._by_load(placement, self._linked_members(placement))
         among_members = np.isin(placement, members) & np.isin(self.problem.owner, members)
         inside = np.where(among_members, placement, self.problem.owner)
@@ -417,7 +415,6 @@ class NeighbourhoodSearch:
         return sorted(members, key=lambda at: -loads[at])
 
     def _linked_members(self, placement: Placement) -> list[int]:
-        """Choose members at random, preferably members that exchange partitions."""
         owner, width = self.problem.owner, self.problem.member_count
         moved = np.flatnonzero((owner != NO_OWNER) & (owner != placement))
         count = int(self.rng.integers(2, min(width, _MAX_BEAM_MEMBERS) + 1)) if width > 2 else width

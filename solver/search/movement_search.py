@@ -102,7 +102,6 @@ class FewestMovesProof:
         return replace(self, limits=limits, preferred=None)
 
     def _cost(self) -> int | None:
-        """Return the cost of the best placement within the limits, or None."""
         best = self.pool.best(self.level, self.limits)
         return None if best is None else level_value(self.pool.problem, self.level, best)
 

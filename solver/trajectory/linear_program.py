@@ -44,26 +44,16 @@ _WORK_OF_NODES, _NODES = 3e-4, 500
 
 @dataclass(frozen=True, slots=True)
 class LinearProgram:
-    """Minimise ``cost @ x`` for ``lower <= x <= upper`` and rows with limits.
-
-    Parameters
-    ----------
-    equations
-        Number of rows that are equations; they come first. The others have an upper limit.
-    nodes
-        Per rebalance, a table of classes and members with the variable of the count, or -1.
-    load_rows
-        Per rebalance, the row of the load of each member, or -1.
-    """
+    """Minimise ``cost @ x`` for ``lower <= x <= upper`` and rows with limits."""
 
     cost: Floats
     lower: Floats
     upper: Floats
     matrix: sparse.csr_matrix
     limit: Floats
-    equations: int
-    nodes: tuple[Ints, ...]
-    load_rows: tuple[Ints, ...]
+    equations: int  # number of rows that are equations and come first; others have upper limits
+    nodes: tuple[Ints, ...]  # per rebalance, the variable of each class and member, or -1
+    load_rows: tuple[Ints, ...]  # per rebalance, the row of the load of each member, or -1
 
     @property
     def counts(self) -> int:
@@ -106,7 +96,6 @@ class _Builder:
         self.entries[kind].append((rows, columns, values))
 
     def add_fixed_counts(self, counts: Ints) -> Ints:
-        """Add variables of given counts per class and member, and return their table."""
         table = np.full(counts.shape, -1, dtype=np.int64)
         fixed = counts[counts > 0].astype(np.float64)
         table[counts > 0] = self.add_variables(fixed, fixed)
@@ -167,7 +156,6 @@ def _add_counts(builder: _Builder, stream: Stream, at: int) -> Ints:
 
 
 def _add_loads(builder: _Builder, stream: Stream, at: int, table: Ints) -> Ints:
-    """Add the limits of the loads of one rebalance."""
     row_of_member = np.full(table.shape[1], -1, dtype=np.int64)
     for one in stream.rebalances[at].ranges:
         rows = builder.add_rows(0, np.zeros(len(one.members)))
@@ -204,15 +192,9 @@ def total_moves(stream: Stream, counts: Sequence[Ints]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Integer prices that prove a bound, in units of ``1 / scale`` moves.
+    """Integer prices that prove a bound, in units of ``1 / scale`` moves."""
 
-    Parameters
-    ----------
-    loads
-        Price of one unit of load per rebalance and member.
-    """
-
-    loads: Ints
+    loads: Ints  # price of one unit of load per rebalance and member
     scale: int
 
     @classmethod

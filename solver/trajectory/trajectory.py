@@ -188,18 +188,12 @@ def default_trajectory_levels(
 class _Step:
     """Group at one rebalance, and an assignment with permitted loads.
 
-    Parameters
-    ----------
-    level
-        Permitted imbalance.
-    sets
-        Level sets of the members, by descending load; empty if weights or speeds differ.
-    solution
-        Minimum makespan; None if weights and speeds are equal.
+    ``sets`` are the level sets by descending load if weights and speeds are equal. Otherwise,
+    ``solution`` has the minimum makespan.
     """
 
     group: Group
-    level: Imbalance
+    level: Imbalance  # permitted imbalance
     best: Assignment
     sets: tuple[tuple[str, ...], ...] = ()
     solution: Solution | None = None
@@ -242,7 +236,6 @@ def _weighted_step(number: int, group: Group, level: Imbalance, budget: SearchBu
 def _evidence(
     step: _Step, prices: Mapping[str, int], assignment: Assignment, budget: SearchBudget
 ) -> RebalanceEvidence:
-    """Return the evidence of a rebalance, with the prices of the members of its group."""
     own = {name: prices[name] for name in build_problem(step.group).member_index}
     if step.solution is not None:
         free = rejoin(step.group, Assignment({}))
@@ -257,7 +250,6 @@ def _evidence(
 def _one_after_the_other(
     steps: Sequence[_Step], stream: Stream, budget: SearchBudget
 ) -> list[Ints]:
-    """Return counts with the fewest moves at each rebalance from the previous one."""
     past: Assignment | None = None
     result = []
     for at, step in enumerate(steps):
@@ -280,7 +272,6 @@ def _one_after_the_other(
 
 
 def _assignments_of(stream: Stream, counts: Sequence[Ints]) -> tuple[Assignment, ...]:
-    """Choose partitions for the counts, with the fewest moves between rebalances."""
     problems = [one.problem for one in stream.rebalances]
     placements = [np.full(one.partition_count, NO_OWNER, dtype=np.int32) for one in problems]
     own_numbers = []  # of each member of the stream, in the problem
@@ -321,7 +312,6 @@ def _next_members(current: Ints, counts: Ints, subscribed: Mask) -> Ints:
 
 
 def _counts_of(stream: Stream, at: int, placement: Placement) -> Ints:
-    """Return the counts per class and member of a placement at one rebalance."""
     counts = np.zeros(stream.start.shape, dtype=np.int64)
     number = stream.rebalances[at].members
     for row in np.flatnonzero(stream.assigned(at)).tolist():

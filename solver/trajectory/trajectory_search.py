@@ -49,13 +49,7 @@ _COST = 1_000
 
 
 class TrajectorySearch:
-    """State of a search: incumbent, prices and bound.
-
-    Parameters
-    ----------
-    counts
-        First incumbent: counts per class and member of each rebalance.
-    """
+    """State of a search: incumbent (counts per class and member of each rebalance) and bound."""
 
     def __init__(self, stream: Stream, budget: SearchBudget, counts: Sequence[Ints]) -> None:
         self.stream, self.budget = stream, budget
@@ -90,7 +84,6 @@ class TrajectorySearch:
             self.bound = max(self.bound, min(bound, self.value))
 
     def _by_rounding(self, program: LinearProgram) -> None:
-        """Solve the program, and round its solution."""
         rounded = RoundedProgram(program, self.budget.seed)
         if rounded.solve(self.budget.part(0.5)):
             self._prove(program, rounded.duals())
@@ -116,7 +109,6 @@ class TrajectorySearch:
         self._prove(program, duals)
 
     def _prove(self, program: LinearProgram, duals: Floats) -> None:
-        """Keep the prices if they prove a higher bound."""
         prices = Prices.of(self.stream, program, duals)
         bound = prices.bound(self.stream)
         if bound > self.certified:
@@ -150,7 +142,6 @@ def _improved_counts(
 
 
 def _is_permitted(stream: Stream, first: int, counts: Sequence[Ints]) -> bool:
-    """Return whether counts keep the limits of the loads, from a rebalance on."""
     return all(
         one.contains(stream.loads(at, table))
         for at, table in enumerate(counts, start=first)

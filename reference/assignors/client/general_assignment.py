@@ -406,7 +406,6 @@ class GeneralAssignmentBuilder:
         sorted_all: Sequence[int],
         has_phantoms: bool,
     ) -> bool:
-        """Run the reassignment phase, and return whether any partition moved."""
         state = (ReassignmentWithDuplicates if has_phantoms else Reassignment)(
             self.table,
             current_assignment=self.current_assignment,

@@ -21,16 +21,7 @@ _Lists = dict[str, list[TopicPartition]]
 
 
 def assign_range(group: Group) -> Assignment:
-    """Assign to every member a range of the partitions of each subscribed topic.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member
-    >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("C0", "C1", "C2"))
-    >>> assignment = assign_range(Group(topics=(Topic(name="t", partitions=5),), members=members))
-    >>> assignment["C0"], assignment["C2"]
-    (Partitions([t-0, t-1]), Partitions([t-4]))
-    """
+    """Assign to every member a range of the partitions of each subscribed topic."""
     members = rebalance_input.subscriptions(group)
     consumers_per_topic = _consumers_per_topic(members)
     # Tie-break: without racks, lists are in the order of the topics' hash map.

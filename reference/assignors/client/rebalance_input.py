@@ -209,7 +209,6 @@ class PartitionTable:
         return topic_partition_hash(*self.named(partition))
 
     def _positions_of(self, topics: tuple[str, ...]) -> NDArray[np.int64]:
-        """Return the position of each topic in the table, or -1 for unknown topics."""
         if topics not in self._positions:
             found = [self.position.get(topic, -1) for topic in topics]
             self._positions[topics] = np.array(found, dtype=np.int64)

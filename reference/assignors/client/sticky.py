@@ -294,11 +294,6 @@ def resolve_claims(
 
     Upstream compares the generation of a later claim with the generation in the
     *subscription* of the earlier claimant. ``claims`` are in the order of Kafka's map.
-
-    Examples
-    --------
-    >>> resolve_claims({0: [5, 6], 1: [6]}, {0: 3, 1: 4}, {0: 3, 1: 4}, partitions=7)
-    ({0: [5], 1: [6]}, set())
     """
     owner = [NO_GENERATION] * partitions
     owned: dict[int, list[int]] = {}
@@ -355,19 +350,6 @@ def assign_cooperative(group: Group) -> Assignment:
     """Assign like the sticky assignor, but withhold partitions until their owner revokes them.
 
     The next rebalance assigns them, after their revocation.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=3),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1), ("t", 2)]),
-    ...         Member(id="b", subscription=("t",)),
-    ...     ),
-    ... )
-    >>> dict(assign_cooperative(group))
-    {'a': Partitions([t-0, t-1]), 'b': Partitions([])}
     """
     result = assign_partitions(group, _cooperative_data)
     transferring = result.transferring
