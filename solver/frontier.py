@@ -156,11 +156,7 @@ def frontier(
 
 @dataclass
 class _FrontierSearch:
-    """Best points and bounds on the imbalance for each number of moves, from the fewest.
-
-    The imbalance and its bounds never increase with the number of moves. Index 0 is the fewest
-    moves.
-    """
+    """Best points and bounds by number of moves above the fewest; neither increases with it."""
 
     problem: Problem
     level: Imbalance

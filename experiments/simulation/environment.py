@@ -113,11 +113,7 @@ class Broker:
         protocol: str,
         has_user_data: bool = False,
     ) -> None:
-        """Take over the members of a stable group, all of the classic or the consumer protocol.
-
-        ``protocol`` is the assignor that a classic group has selected. Its first member leads.
-        ``has_user_data`` states whether its assignments contain data of the assignor.
-        """
+        """Take over a stable group of one protocol; the first member leads with ``protocol``."""
         if self.classic is not None and classic:
             leader, group_id = classic[0].member_id, self.classic.group.id
             kind, members = CONSUMERS, tuple(classic)

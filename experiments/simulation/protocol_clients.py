@@ -142,10 +142,7 @@ class ClassicProtocolClient(Consumer):
         self._broker.join(request, self._response_to(self._on_join))
 
     def _subscription(self, assignor: str) -> ConsumerSubscription:
-        """Return the subscription that the consumer sends for one of its assignors.
-
-        Only the assignor of the last assignment has user data.
-        """
+        """Return the subscription for an assignor; only the one selected last has user data."""
         data = self.user_data if assignor == self._selected else None
         owned = NO_PARTITIONS if self._is_eager else self.owned
         if self.environment.policy_of(assignor).protocol is RebalanceProtocol.COOPERATIVE:

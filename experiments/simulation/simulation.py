@@ -49,11 +49,7 @@ class SegmentCost:
 
 
 class Simulation:
-    """Simulation of a script under one policy.
-
-    With ``initial_group``, the group of the script exists at the start, and is stable. Otherwise,
-    the members join an empty group.
-    """
+    """Simulation of a script under one policy, from an empty group or a stable initial group."""
 
     def __init__(
         self,

@@ -94,11 +94,7 @@ class ClassicCoordinator:
         self._start_sessions()
 
     def downgrade(self, members: Iterable[tuple[JoinRequest, Partitions]], epoch: int) -> None:
-        """Take over the members of a group of the consumer protocol, and start a rebalance.
-
-        Each member has its last JoinGroup request and its partitions. Generations continue from
-        the epoch of the group.
-        """
+        """Take over members of the consumer protocol with their last requests, and rebalance."""
         group = self.group
         group.generation = epoch
         for request, assignment in members:

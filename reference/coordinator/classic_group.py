@@ -91,11 +91,7 @@ class ClassicMember:
 
 
 class ClassicGroup:
-    """State of one classic group, which only `ClassicCoordinator` changes.
-
-    ``on_state_change`` is called with the time in milliseconds and the new state.
-    ``has_user_data`` states whether the assignments contain data of the assignor.
-    """
+    """State of one classic group, which only `ClassicCoordinator` changes."""
 
     def __init__(
         self,

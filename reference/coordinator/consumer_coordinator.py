@@ -327,10 +327,7 @@ def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
 
 
 def _epoch_is_valid(member: ConsumerMember, request: Heartbeat) -> bool:
-    """Return whether a heartbeat has the member's current epoch or, if allowed, its previous epoch.
-
-    A member still has its previous epoch if a response was lost.
-    """
+    """Return whether the epoch is the current one, or the one before a lost response."""
     if request.epoch in (JOIN_EPOCH, member.epoch):
         return True
     return (

@@ -494,10 +494,7 @@ def parse_fields(
     *,
     separator: str = ".",
 ) -> dict[str, Any]:
-    """Parse a JSON object with known keys. The result has the optional keys of the object.
-
-    ``separator`` stands between ``where`` and a key in the positions of values.
-    """
+    """Parse an object with known keys. ``separator`` precedes the keys in positions."""
     table = as_object(value, where)
     check_keys(table, (*required, *optional), where, required=tuple(required))
     parsers = {**required, **optional}

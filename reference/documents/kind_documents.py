@@ -121,12 +121,7 @@ def read_kind_documents(
 def parse_kind_document(
     document: object, *, kind: Kind | None, where: str = "group"
 ) -> KindDocument:
-    """Check the JSON document of a group of another kind than consumer groups.
-
-    ``where`` is the name of the document, the prefix of every error.
-
-    Raise InputError if the document has another kind or violates the format.
-    """
+    """Check a document of another kind than consumer groups; errors start with ``where``."""
     table = as_object(document, where)
     found = as_text(table.get("kind", str(Kind.CONSUMER)), f"{where}: kind")
     if kind is None and found in _CHECKS:
@@ -265,10 +260,7 @@ def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
 def _subtopologies(
     table: Mapping[str, object], where: str, per_partition: Mapping[str, Parser[Any]]
 ) -> dict[str, int]:
-    """Check the subtopologies, and return their partition counts.
-
-    ``per_partition`` are the optional lists with one entry per partition.
-    """
+    """Check subtopologies, with optional lists per partition; return their partition counts."""
     counts: dict[str, int] = {}
     for name, value in as_object(table["subtopologies"], f"{where}subtopologies").items():
         at = f"{where}subtopologies[{name!r}]"

@@ -170,11 +170,7 @@ EMPTY_COLUMNS = PartitionColumns(*[np.zeros(0, dtype=np.int32)] * 3)
 
 
 class TopicStarts:
-    """Consecutive numbering of a group's partitions: the start number of each topic.
-
-    The partitions of a group are numbered consecutively from 0, in the order of the topics.
-    ``counts`` is the number of partitions per topic.
-    """
+    """Consecutive numbering of a group's partitions from 0, in the order of the topics."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         self.counts: NDArray[np.int64] = np.array(list(counts.values()), dtype=np.int64)

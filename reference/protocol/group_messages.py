@@ -13,10 +13,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, T
 
 
 class StickyUserData(NamedTuple):
-    """User data of a sticky assignor: the member's last assignment and its generation.
-
-    ``partitions`` is None for the cooperative assignor, whose subscription contains them.
-    """
+    """Last assignment (None for the cooperative assignor, which sends it) and its generation."""
 
     partitions: Partitions | None
     generation: int
@@ -148,11 +145,7 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """Metadata record of a classic group.
-
-    It is written when the assignment is complete, or when the last member has left. ``timestamp``
-    is the time of the last state change in milliseconds.
-    """
+    """Metadata record of a classic group. ``timestamp`` is that of the last change of its state."""
 
     group: str
     protocol_type: str

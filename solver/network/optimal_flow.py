@@ -329,11 +329,7 @@ def is_feasible(network: SubscriptionNetwork) -> bool:
 
 
 def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> Ints:
-    """Spread the partitions that members receive evenly over topics and members.
-
-    These partitions do not stay at their owners. The loads and the number of partitions that stay
-    do not change.
-    """
+    """Spread received partitions evenly over topics and members; loads and moves stay."""
     kept = np.minimum(counts, network.owned)
     placed = counts - kept
     if int(placed.max(initial=0)) <= 1:

@@ -169,10 +169,7 @@ class ExchangeBeam:
     def _exchanges(
         self, state: _BeamState, member: int, own: list[int], rest: Sequence[int], free: int
     ) -> Iterator[_Exchange]:
-        """Yield exchanges with the loose partitions and with the rest of the members.
-
-        The member may leave twice its share of the capacity that may remain free.
-        """
+        """Yield exchanges; the member may leave twice its share of the free capacity."""
         usable = [p for p in state.loose if self._may(p, member)]
         required = [p for p in state.loose if not any(self._may(p, other) for other in rest)]
         if not set(required) <= set(usable):

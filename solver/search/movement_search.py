@@ -144,21 +144,14 @@ class FewestMovesProof:
 
     @property
     def cpsat_first(self) -> bool:
-        """Return whether CP-SAT runs before the column generation.
-
-        In groups with hosts, different speeds or several sets of consumers, it mostly finds better
-        placements.
-        """
+        """Return whether CP-SAT, often better with hosts, speeds or many sets, runs first."""
         problem = self.pool.problem
         is_mixed = len(problem.consumer_sets) > 1 or not problem.group.has_equal_speeds
         return is_mixed or self.has_hosts
 
     @property
     def _has_only_limits(self) -> bool:
-        """Return whether loads and numbers of partitions are limited, and nothing else.
-
-        Prices ignore all other constraints and limits, and numbers of partitions.
-        """
+        """Return whether only loads and counts are limited: prices ignore all other rules."""
         return all(
             isinstance(rule, Capacity | MaxPartitions) for rule in self.pool.constraints
         ) and all(isinstance(level, Imbalance | HostImbalance) for level, _ in self.limits)
@@ -386,10 +379,7 @@ def may_exchange(pool: IncumbentPool, level: Movement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MovementSearch:
-    """Search for placements with fewer moves, and for a lower bound on the moves.
-
-    It adds placements to the pool, and records each improvement in ``progress``.
-    """
+    """Search for fewer moves and a bound; ``progress`` records each improvement."""
 
     pool: IncumbentPool
     level: Movement

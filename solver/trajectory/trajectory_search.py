@@ -191,11 +191,7 @@ def _window_end(stream: Stream, first: int, size: int) -> int:
 def _cheapest_flow(
     ends: tuple[Ints, Ints], capacity: Ints, cost: Ints, *, supply: Ints, loads: tuple[Ints, Ints]
 ) -> Ints | None:
-    """Return the cheapest counts per pair of a class and a member; None if there are none.
-
-    ``ends`` are the class and the member of each pair, ``supply`` the partitions per class, and
-    ``loads`` the minimum and the maximum load per member.
-    """
+    """Return the cheapest counts of pairs (class, member) within supplies and loads, or None."""
     classes, members = ends
     low, high = loads
     heads, sink = len(supply) + np.arange(len(low)), len(supply) + len(low)

@@ -230,8 +230,6 @@ def assign_partitions(
 ) -> Result:
     """Choose the constrained or the general sticky algorithm, and assign the partitions.
 
-    The constrained algorithm is for equal subscriptions.
-
     ``member_data`` returns the last assignment of a member; its second argument is whether
     the order of the partitions matters.
     """
@@ -347,10 +345,7 @@ def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
 
 
 def assign_cooperative(group: Group) -> Assignment:
-    """Assign like the sticky assignor, but withhold partitions until their owner revokes them.
-
-    The next rebalance assigns them, after their revocation.
-    """
+    """Assign like ``sticky``, but withhold partitions until their owner has revoked them."""
     result = assign_partitions(group, _cooperative_data)
     transferring = result.transferring
     if transferring is None:
