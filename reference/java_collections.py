@@ -94,12 +94,7 @@ _MIN_TREEIFY_CAPACITY = 64
 class HashMap(Generic[K, V]):
     """A map with the iteration order of Java's ``HashMap``.
 
-    Parameters
-    ----------
-    hash_code
-        Java's ``hashCode`` of a key. Keys are compared with ``==``.
-    capacity
-        Initial capacity; None for the constructor without arguments.
+    Keys are compared with ``==``. The initial capacity is None for Java's default.
     """
 
     __slots__ = ("_bins", "_hash_code", "_size", "_threshold")

@@ -29,15 +29,13 @@ from kassay.solver.solve import solve
 
 _MAX_ARCS = 40_000
 """Maximum total capacity of the members; larger networks take too long for a flow per corner."""
-_OPTIMUM_SHARE = 0.4
-"""Share of the work left for each end of the frontier."""
+_OPTIMUM_SHARE = 0.4  # share of the work left for each end of the frontier
 _FIRST_MOVES, _FIRST_SHARE = 500, 0.15
 """Maximum number of moves for first points, and the share of the work left for each search."""
 _BEAMS = ((8, _FIRST_MOVES), (50, 40))
 """Width and maximum number of moves of each beam search. A wide beam finds lower loads for few
 moves."""
-_MAX_SHARE = 0.5
-"""Maximum share of the work left for one number of moves."""
+_MAX_SHARE = 0.5  # maximum share of the work left for one number of moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +162,7 @@ class _FrontierSearch:
     hull: ConvexHull | None
     budget: SearchBudget
     fewest: LevelValue = field(init=False)
-    lowest: int = field(init=False)
-    """Lower bound on the imbalance with any number of moves."""
+    lowest: int = field(init=False)  # lower bound on the imbalance with any number of moves
     points: list[FrontierPoint] = field(default_factory=list)
     bounds: list[int] = field(default_factory=list)
 
@@ -216,7 +213,6 @@ class _FrontierSearch:
         return self._point_of(owned, bound=level_bound(problem, self.level))
 
     def _point_of(self, placement: Placement, *, fewest: int = 0, bound: int = 0) -> FrontierPoint:
-        """Return the point of a placement, with bounds on its moves and on its imbalance."""
         moves = level_value(self.problem, Movement(), placement)
         value = level_value(self.problem, self.level, placement)
         return FrontierPoint(
@@ -313,7 +309,6 @@ class _FrontierSearch:
         return None if placement is None else self._add_placement(placement)
 
     def _add_placement(self, placement: Placement) -> int | None:
-        """Add a placement, and return its number of moves, or None if it violates a constraint."""
         if any(violated(self.problem, self._rules, placement)):
             return None
         point = self._point_of(placement)
@@ -373,7 +368,6 @@ class _FrontierSearch:
         return 2 * max(1, group.common_weight or 0) ** 2
 
     def _add_within(self, hull: ConvexHull, count: int, most: int) -> None:
-        """Add the point of the hull within ``most`` moves, and its bound."""
         found = hull.within_moves(most, lambda: not self.budget.limits.is_stopped)
         if found is not None:
             self._add(self._hull_point(hull, found.point))

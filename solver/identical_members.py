@@ -47,8 +47,7 @@ Pattern = tuple[int, ...]
 # Of the bounds: thresholds of counting, frequent weights, and steps by which one of them raises the
 # bound.
 _MAX_THRESHOLDS, _MAX_DIVISORS, _MAX_RAISES = 2_000, 3, 100
-_MAX_UNITS = 1_000_000
-"""Precision of subset sums: a capacity has at most this many units."""
+_MAX_UNITS = 1_000_000  # precision of subset sums: a capacity has at most this many units
 _MAX_BITS = 500_000_000  # of the subset sums of one member
 # Work, measured: of a weight and of a bit in a subset sum, and of a refill.
 _WORK_PER_WEIGHT, _WORK_PER_BIT, _WORK_PER_REFILL = 6e-7, 8e-11, 5e-5
@@ -471,7 +470,6 @@ class MakespanSearch:
         self.bound = self._lowest_makespan(not_refuted, budget)
 
     def _dive(self, budget: SearchBudget) -> None:
-        """Search for a lower makespan by dives, with capacities from the lower bound upwards."""
 
         def makespan_within(capacity: int) -> int | None:
             covers = self._covers_within(capacity, budget)

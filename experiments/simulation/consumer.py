@@ -26,8 +26,7 @@ class Consumer(ABC):
     garbage collection, does nothing, and must reach the coordinator before it consumes again.
     """
 
-    generation: int
-    """Generation, or member epoch under the consumer protocol."""
+    generation: int  # generation, or member epoch under the consumer protocol
 
     def __init__(self, environment: Environment, plan: MemberPlan) -> None:
         self.environment = environment
@@ -117,7 +116,6 @@ class Consumer(ABC):
         self.crash()
 
     def _timer(self, action: Callable[[], None]) -> Timer:
-        """Create a timer that is cancelled when the simulated consumer process ends."""
         timer = self._clock.timer(action)
         self._timers.append(timer)
         return timer
@@ -157,7 +155,6 @@ class Consumer(ABC):
     # ---- Consumption --------------------------------------------------------------------
 
     def _acquire(self, partitions: Partitions) -> None:
-        """Add owned partitions, and start to consume them unless the consumer is paused."""
         if len(partitions):
             owned = self.owned
             self.owned = Partitions.of([*owned, *partitions]) if len(owned) else partitions
@@ -181,7 +178,6 @@ class Consumer(ABC):
         self._consumes = False
 
     def _resume(self) -> None:
-        """Resume consumption of the owned partitions if the consumer is not suspended."""
         if not (self._consumes or self.is_suspended or self._must_reach_coordinator):
             self._consumes = True
             if len(self.owned):
@@ -234,34 +230,28 @@ class Consumer(ABC):
             handle(*response)
 
     @abstractmethod
-    def _reset(self) -> None:
-        """Reset the state that a consumer process loses at a restart."""
+    def _reset(self) -> None: ...
 
     @abstractmethod
-    def _continue_membership(self, generation: int) -> None:
-        """Set the state of a member of a stable group, and start its heartbeats."""
+    def _continue_membership(self, generation: int) -> None: ...
 
     @abstractmethod
     def _join_group(self) -> None: ...
 
     @abstractmethod
-    def _heartbeat(self) -> None:
-        """Send a heartbeat and schedule the next one."""
+    def _heartbeat(self) -> None: ...
 
     @abstractmethod
     def _leave_group(self) -> None: ...
 
     @abstractmethod
-    def _verify_membership(self) -> None:
-        """Ask the coordinator, after a freeze, whether the consumer is still a member."""
+    def _verify_membership(self) -> None: ...  # after a freeze
 
     @abstractmethod
-    def _continue(self) -> None:
-        """Continue polling after a stall."""
+    def _continue(self) -> None: ...  # after a stall
 
     @abstractmethod
-    def _on_max_poll_exceeded(self) -> None:
-        """Leave the group because the consumer did not poll within max.poll.interval.ms."""
+    def _on_max_poll_exceeded(self) -> None: ...
 
     @abstractmethod
     def _on_subscription_change(self) -> None: ...

@@ -146,8 +146,6 @@ class Broker:
         """Return the committed offset of a partition, or 0 if no offset is committed."""
         return 0 if self._coordinator is None else self._coordinator.offsets.get(partition, 0)
 
-    # ---- Requests -----------------------------------------------------------------
-
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
         """Handle a JoinGroup request."""
         coordinator = self._classic_members or self.classic
@@ -295,8 +293,7 @@ class Environment:
         self.client_ids: dict[str, str] = {}  # by member id
         self.user_data: dict[str, StickyUserData] = {}
         """Last assignment of each member, which the next rebalance uses as owned partitions."""
-        self.ignored_data: dict[str, StickyUserData] = {}
-        """Last assignments before a downgrade."""
+        self.ignored_data: dict[str, StickyUserData] = {}  # last assignments before a downgrade
         plans = [*script.members, *(event.new_member for event in script.events)]
         libraries = {one.id: one.library for one in plans if one is not None and one.library}
         self._libraries = MixedLibraries(libraries, policy) if libraries else None

@@ -142,8 +142,6 @@ class Simulation:
             and any(plan.sends_user_data for plan in self.script.members),
         )
 
-    # ---- Events ---------------------------------------------------------------------
-
     def _add_consumer(self, plan: MemberPlan, *, start_after: int) -> None:
         consumer = self._new_consumer(plan)
         self.clock.after(start_after, consumer.start)

@@ -50,7 +50,6 @@ class _Topic:
     _unowned_messages: int = 0
 
     def grow(self, partitions: int, last: int, now: int) -> int:
-        """Add unowned partitions up to a total count, and return the number of added partitions."""
         added = partitions - len(self.owner)
         self.owner += [NO_OWNER] * added
         self.last += [last] * added

@@ -158,7 +158,6 @@ def remove_partition(target: Target, topic: TopicId, number: int) -> None:
 
 
 def _hash_set(numbers: Sequence[int]) -> IntegerSet:
-    """Create a set like Java's ``new HashSet(collection)``."""
     return IntegerSet(numbers, capacity=set_capacity(len(numbers)))
 
 

@@ -25,8 +25,7 @@ from kassay.reference.java_collections import (
 from kassay.reference.model.errors import UpstreamError
 
 Answer = dict[str, list[tuple[str, int]]]
-_Partition = tuple[int, int]
-"""Id of the topic and number of the partition."""
+_Partition = tuple[int, int]  # id of the topic and number of the partition
 
 
 def assign_share_group(document: KindDocument) -> dict[str, object]:

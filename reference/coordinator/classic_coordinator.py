@@ -38,10 +38,8 @@ from kassay.reference.protocol.group_messages import (
     SyncResponse,
 )
 
-MemberIdFactory = Callable[[str], str]
 
-
-def numbered_member_ids() -> MemberIdFactory:
+def numbered_member_ids() -> Callable[[str], str]:
     """Return a function that creates member ids such as ``c0-00000001``, without a UUID."""
     counter = itertools.count(1)
     return lambda prefix: f"{prefix}-{next(counter):08d}"
@@ -63,7 +61,7 @@ class ClassicCoordinator:
         log: Log | None = None,
         *,
         config: CoordinatorConfig = DEFAULTS,
-        new_id: MemberIdFactory | None = None,
+        new_id: Callable[[str], str] | None = None,
         on_state_change: Callable[[int, GroupState], None] | None = None,
     ) -> None:
         self.group = ClassicGroup(group_id, clock.now, on_state_change)
@@ -181,7 +179,6 @@ class ClassicCoordinator:
         return NO_ERROR
 
     def _remove(self, member_id: str) -> None:
-        """Remove a member or a pending member, and reject its pending JoinGroup request."""
         self._sessions.cancel(member_id)
         member = self.group.members.get(member_id)
         if member is not None:
@@ -290,7 +287,6 @@ class ClassicCoordinator:
     # ---- Sync phase ---------------------------------------------------------------
 
     def _respond_to_syncs(self, code: ErrorCode) -> None:
-        """Answer all pending SyncGroup requests, with the assignment of each member."""
         for member in list(self.group.members.values()):
             protocol = self.group.protocol if code is NO_ERROR else None
             if member.respond_to_sync(SyncResponse(code, member.assignment, protocol)):
@@ -302,7 +298,6 @@ class ClassicCoordinator:
             self._sync_timer.cancel()
 
     def _on_sync_timeout(self) -> None:
-        """Remove members that sent no SyncGroup request within the rebalance timeout."""
         group = self.group
         if not group.pending_syncs:
             return
@@ -429,7 +424,6 @@ class ClassicCoordinator:
             reply(group.join_response(member.id, with_members=group.state is not STABLE))
 
     def _join_static(self, request: JoinRequest, reply: JoinReply, new_id: str) -> None:
-        """Add a static member, or replace an earlier member with the same instance id."""
         group = self.group
         old_id = group.static_members.get(request.instance_id or "")
         if old_id is None:

@@ -129,8 +129,6 @@ class ClassicGroup:
         if self._on_state_change is not None:
             self._on_state_change(now, state)
 
-    # ---- Members ----------------------------------------------------------------
-
     def add(self, member: ClassicMember, reply: JoinReply | None) -> None:
         """Add a member. The first member becomes the leader."""
         if member.instance_id is not None:
@@ -210,8 +208,6 @@ class ClassicGroup:
             if known != member_id:
                 return ErrorCode.FENCED_INSTANCE_ID
         return NO_ERROR if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
-
-    # ---- Join phase ---------------------------------------------------------------
 
     @property
     def has_all_members_joined(self) -> bool:

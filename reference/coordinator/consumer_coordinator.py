@@ -192,7 +192,6 @@ class ConsumerCoordinator:
     def _replace_static_member(
         self, replaced: ConsumerMember, request: Heartbeat
     ) -> ConsumerMember | ErrorCode:
-        """Give a new member id to a static member that has left and joins again."""
         if request.epoch != JOIN_EPOCH:
             return ErrorCode.FENCED_INSTANCE_ID
         # Since 4.4, only if both members use the consumer protocol.
@@ -259,8 +258,6 @@ class ConsumerCoordinator:
         for partition, offset in offsets.items():
             self.group.commit(partition, offset, self._clock.now)
         return NO_ERROR
-
-    # ---- Timeouts ---------------------------------------------------------------------
 
     def restart_session(self, member_id: str) -> None:
         """Restart the session timer of a member."""

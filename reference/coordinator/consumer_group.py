@@ -210,8 +210,6 @@ class ConsumerGroup:
         )
         return Group(topics=tuple(self.topics.values()), members=members, id=self.id)
 
-    # ---- Logged changes -------------------------------------------------------------
-
     def bump_epoch(self) -> None:
         """Increase the group epoch, so that a new target assignment is computed."""
         self.epoch += 1
@@ -300,8 +298,6 @@ class ConsumerGroup:
                 self._owners.pop(partition, None)
             for partition in new:
                 self._owners[partition] = member.id
-
-    # ---- Loading ----------------------------------------------------------------------
 
     def restore(self) -> None:
         """Load the group from the log."""

@@ -232,7 +232,6 @@ def is_capture(file: Path) -> bool:
 
 
 def _first_line(data: io.BufferedReader) -> bytes:
-    """Read lines up to and including the first line that is not blank."""
     lines = b""
     while line := data.readline():
         lines += line

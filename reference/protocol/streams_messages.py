@@ -18,8 +18,7 @@ from kassay.reference.protocol.record_schemas import SCHEMAS
 RUNNING = -2
 """Offset and lag of an active task that processes records, upstream ``Task.LATEST_OFFSET``."""
 _OLDEST = 7
-_ONE_PER_TASK = 10
-"""First version with an entry per task; older ones have an entry per subtopology."""
+_ONE_PER_TASK = 10  # first version with an entry per task; older ones have an entry per subtopology
 
 
 @dataclass(frozen=True, slots=True)

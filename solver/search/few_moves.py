@@ -316,18 +316,14 @@ In two groups without free capacity, they need 26 moves instead of 71 by CP-SAT,
 _EXCHANGES, _CPSAT = 0, 1
 _TIGHT_TURNS, _ROOMY_TURNS = (8, 1), (1, 40)
 """Numbers of turns of exchanges and CP-SAT, in proportion."""
-_BEAM_WIDTH, _MAX_BEAM_MEMBERS = 4, 60
-"""Width of the beam search, and maximum number of members."""
+_BEAM_WIDTH, _MAX_BEAM_MEMBERS = 4, 60  # width of the beam search, and maximum number of members
 _LINKED = 0.9
 """Probability that the next members of exchanges exchange a partition with a chosen one."""
-_MEMBERS = 5
-"""Maximum number of members of a search of CP-SAT."""
+_MEMBERS = 5  # maximum number of members of a search of CP-SAT
 _MAX_DRAWS = 40
 """Maximum number of random moves that choose the members; there may be fewer members."""
-_MAX_PARTITIONS = 260
-"""Maximum number of partitions of a search of CP-SAT."""
-_STOP_DRAWING = 0.05
-"""Probability that no further moves are drawn."""
+_MAX_PARTITIONS = 260  # maximum number of partitions of a search of CP-SAT
+_STOP_DRAWING = 0.05  # probability that no further moves are drawn
 _WORK, _WORK_OF_MODEL = 0.5, 0.01
 """Maximum work of one search of CP-SAT, and work to build its model."""
 

@@ -37,12 +37,10 @@ constraints, prices prove weaker bounds; with hosts, speeds or several sets of c
 searches find worse placements."""
 _SHARE, _SHARE_OF_CPSAT = 0.5, 0.9
 """Shares of the work left for all these searches, before other searches for few moves."""
-_LONG_LIMIT = 4.8
-"""Work from which searches at the bound alternate with searches among all moves."""
+_LONG_LIMIT = 4.8  # work from which searches at the bound alternate with searches among all moves
 _MANY_MEMBERS, _MANY_CHOICES = 8, 3_000
 """Numbers of members, and of partitions and their consumers, from which prices come first."""
-_PRICE_SHARE = 0.5
-"""Share of the work left for the column generation."""
+_PRICE_SHARE = 0.5  # share of the work left for the column generation
 
 _MAX_CHOICES_OF_CPSAT = 10_000
 """Partitions times members up to which CP-SAT mostly proves the fewest moves within seconds."""
@@ -62,15 +60,13 @@ class FewestMovesProof:
     pool: IncumbentPool
     level: Movement
     limits: Sequence[LevelLimit]
-    bound: int = 0
-    """Proven lower bound on the cost of the moves."""
+    bound: int = 0  # proven lower bound on the cost of the moves
     priced: "PricedExchanges | None" = None
     """Prices of partitions for these limits, or for higher ones."""
     preferred: Sequence[LevelLimit] | None = None
     """Lower limits that placements with the bound as cost should meet, if possible."""
     origin: Origin = Origin.COUNTING
-    has_searched: bool = False
-    """Whether CP-SAT found a placement."""
+    has_searched: bool = False  # whether CP-SAT found a placement
     has_failed: bool = False
     """Whether a long first search, within these limits or higher ones, ended without proof."""
 
@@ -241,8 +237,7 @@ class FewestMovesProofs:
     proven: ProvenBound | None = None
     """Fewest moves of the last level, if they are proven before the minimum of the level before."""
     searches: list[FewestMovesProof] = field(default_factory=list)
-    has_found: bool = False
-    """Whether CP-SAT found a placement before the minimum of loads."""
+    has_found: bool = False  # whether CP-SAT found a placement before the minimum of loads
 
     def may_come_first(self, index: int) -> bool:
         """Return whether moves may be searched before the minimum of a level of loads."""
@@ -315,13 +310,11 @@ class FewestMovesProofs:
 
 _WORK_FOR_FEW_MOVES, _MOVE_STEP = 1.0, 1e-4
 """Work for the first placement with few moves, whatever the limit, and of one move."""
-_EXCHANGE_STEP = 1e-4
-"""Measured work of one exchange of a beam search."""
+_EXCHANGE_STEP = 1e-4  # measured work of one exchange of a beam search
 _MIN_PARTITIONS = 60
 _CHOICES_BEYOND_CPSAT = 3_000
 """Number of partitions times members from which CP-SAT, which runs later, improves little."""
-_INITIAL_SHARE = 0.6
-"""Share of the work left for the first placement."""
+_INITIAL_SHARE = 0.6  # share of the work left for the first placement
 _IMPROVEMENT_SHARE, _SHARE_BEFORE_CPSAT, _BOUND_SHARE = 0.3, 0.95, 0.7
 """Shares of the work left for the first improvement of the placement, for the bound and the second
 improvement together, and for the bound."""

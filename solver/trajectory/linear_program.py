@@ -34,10 +34,8 @@ INTEGRALITY = 1e-6
 _PRICE_BITS = 20
 _WEIGHTED_PRICE_BITS = 40
 _MAX_PRICE_IN_MOVES = 2**19
-_WORK_OF_SIMPLEX = 5e-5
-"""Work of the simplex method, per variable."""
-_WORK_OF_PDLP = 1e-8
-"""Work of one iteration of PDLP, per coefficient."""
+_WORK_OF_SIMPLEX = 5e-5  # work of the simplex method, per variable
+_WORK_OF_PDLP = 1e-8  # work of one iteration of PDLP, per coefficient
 _WORK_OF_NODES, _NODES = 3e-4, 500
 """Work of an integer program, per variable, and its maximum number of nodes."""
 
@@ -142,7 +140,6 @@ def build_program(
 
 
 def _add_counts(builder: _Builder, stream: Stream, at: int) -> Ints:
-    """Add the counts of one rebalance, which add up to the partitions of each class."""
     permitted = stream.permitted(at)
     classes, _ = np.nonzero(permitted)
     upper = stream.count[classes].astype(np.float64)

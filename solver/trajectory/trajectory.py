@@ -200,7 +200,6 @@ class _Step:
 
 
 def _steps(groups: Sequence[Group], level: Imbalance, budget: SearchBudget) -> list[_Step]:
-    """Find the permitted loads of each group. Raise InputError if capacities permit none."""
     if not is_weighted(groups):
         return [_equal_step(number, group, level) for number, group in enumerate(groups)]
     return [

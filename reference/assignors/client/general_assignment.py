@@ -86,10 +86,7 @@ class PartitionMovements:
 
 
 class RepeatedStateError(Exception):
-    """Error: the reassignment phase repeats an earlier state and cannot terminate.
-
-    ``cycle_length`` is the number of passes in between, ``moved`` the partitions moved.
-    """
+    """Error: a state repeats after ``cycle_length`` passes, which move ``moved``."""
 
     def __init__(self, cycle_length: int, moved: list[int]) -> None:
         super().__init__(cycle_length, moved)
@@ -515,7 +512,6 @@ class _HashOrder:
             self._current.put(consumer, None)
 
     def revert(self) -> None:
-        """Restore the order from the copy that was made before balancing."""
         copied = list(_consumer_map(self._members, self._current))
         self._current.clear()
         for consumer in copied:

@@ -93,7 +93,6 @@ class ConstrainedAssignmentBuilder:
         return owned
 
     def _keep(self, consumer: int, owned: list[int]) -> None:
-        """Keep owned partitions of a consumer up to its quota, and revoke the others."""
         if len(owned) < self.min_quota:
             self.assignment[consumer] = owned
             self.unfilled_under_min_quota.append(consumer)
