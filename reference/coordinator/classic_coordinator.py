@@ -362,7 +362,7 @@ class ClassicCoordinator:
             group.remove(request.member_id)
             reply(JoinResponse(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
             return
-        if not group.supports_protocols(request.protocol_type, request.offers):
+        if not group.supports_protocols(request.offers):
             reply(JoinResponse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
             return
         if request.member_id != UNKNOWN_MEMBER:
@@ -371,13 +371,11 @@ class ClassicCoordinator:
         new_id = self._new_id(request.instance_id or request.client)
         if request.instance_id is not None:
             self._join_static(request, reply, new_id)
-        elif request.asks_for_id:
+        else:
             # The new member id expires if no member joins with it.
             group.pending_joins[new_id] = None
             self._start_session(new_id, request.session_timeout)
             reply(JoinResponse(ErrorCode.MEMBER_ID_REQUIRED, new_id))
-        else:
-            self._add(request, reply, new_id)
 
     def _has_room(self, member_id: str) -> bool:
         group, max_size = self.group, self._config.max_size

@@ -232,12 +232,10 @@ class ClassicGroup:
         self.leader = chosen
         return True
 
-    def supports_protocols(self, protocol_type: str, offers: Sequence[SupportedProtocol]) -> bool:
+    def supports_protocols(self, offers: Sequence[SupportedProtocol]) -> bool:
         """Return whether a member that offers these protocols can join the group."""
         if self.state is EMPTY:
-            return bool(protocol_type) and bool(offers)
-        if self.protocol_type != protocol_type:
-            return False
+            return bool(offers)
         return len(self.members) in [self._supporters[protocol.name] for protocol in offers]
 
     def select_protocol(self) -> str:

@@ -71,10 +71,9 @@ class SupportedProtocol(NamedTuple):
 
 
 class JoinRequest(NamedTuple):
-    """JoinGroup request.
+    """JoinGroup request of clients since 2.2, which request a member id before they join with it.
 
     ``offers`` are the supported protocols in order of preference; times are in milliseconds.
-    Clients since 2.2 request a member id first (``asks_for_id``) and then join with it.
     """
 
     member_id: str
@@ -83,8 +82,6 @@ class JoinRequest(NamedTuple):
     instance_id: str | None = None
     session_timeout: int = 45_000
     rebalance_timeout: int = 300_000
-    protocol_type: str = CONSUMERS
-    asks_for_id: bool = True
 
 
 class JoinedMember(NamedTuple):
