@@ -206,14 +206,5 @@ def _apply_to_consumer(consumer: Consumer, event: ScriptEvent) -> None:
 
 
 def simulate(script: Script, policy: Policy, *, keep_intervals: bool = False) -> SimulationResult:
-    """Simulate a script under a policy and return the result.
-
-    Examples
-    --------
-    >>> from kassay.experiments.simulation.policies import POLICIES
-    >>> from kassay.experiments.simulation.script import load_script
-    >>> result = simulate(load_script("scale-out"), POLICIES["sticky"])
-    >>> len(result.completed), result.moves
-    (5, 18)
-    """
+    """Simulate a script under a policy and return the result."""
     return Simulation(script, policy, SimulationOptions(keep_intervals=keep_intervals)).run()

@@ -432,33 +432,21 @@ def _wrong_count(
     return f"{tp} is assigned {times} times: {assignees_of_tp}"
 
 
-@dataclass(frozen=True, slots=True)
-class MovementCount:
-    """Numbers of the kept, moved, placed and unassigned partitions, and the moved weight.
-
-    Kept partitions stay with their current owner, moved ones get another member, placed ones
-    have no current owner. Unassigned ones have a current owner, but no assignee.
-    """
+class MovementCount(NamedTuple):
+    """Numbers of partitions that keep their current owner, get another member, or had none."""
 
     kept: int
     moved: int
     placed: int
-    unassigned: int
-    moved_weight: int
 
 
 @cached_per_group
 def movement_count(group: Group, assignment: Assignment) -> MovementCount:
-    """Count the kept, moved, placed and unassigned partitions of an assignment."""
+    """Count the kept, moved and placed partitions of an assignment."""
     before, after = ownership(group).column, assignee_column(group, assignment)
     owned, assigned, same = before != NO_OWNER, after != NO_OWNER, before == after
-    masks = (owned & same, owned & assigned & ~same, ~owned & assigned, owned & ~assigned)
-    kept, moved, placed, unassigned = (int(np.count_nonzero(mask)) for mask in masks)
-    moved_weight = moved
-    if any(topic.weights is not None for topic in group.topics):
-        weights = [topic.weight(at) for topic in group.topics for at in range(topic.partitions)]
-        moved_weight = sum(weights[place] for place in np.flatnonzero(masks[1]))
-    return MovementCount(kept, moved, placed, unassigned, moved_weight)
+    masks = (owned & same, owned & assigned & ~same, ~owned & assigned)
+    return MovementCount(*(int(np.count_nonzero(mask)) for mask in masks))
 
 
 def movement(group: Group, assignment: Assignment) -> int:
