@@ -252,7 +252,7 @@ def forecast_changes(
     assignors
         Assignors to change to. The default are sticky, cooperative-sticky and uniform, which is
         the consumer protocol, as far as the client libraries of the members offer them, and
-        roundrobin for groups with weights. A group of the consumer protocol stays in it by
+        roundrobin with weights or without sticky. A group of the consumer protocol stays in it by
         default. With ``sizes``, the default is the current assignor.
     sizes
         Other numbers of members and partitions.
@@ -307,11 +307,11 @@ def _changes(
     yield Change(name=f"{own}, current", start=current)
     if sizes:
         names = dict.fromkeys(assignors or [own])
-        targets = [_change_to(group, current, name) for name in names]
+        changes = [_change_to(group, current, name) for name in names]
         yield from (
             replace(one, name=f"{one.name}, {size.name}", sizes=size)
             for size in sizes
-            for one in targets
+            for one in changes
         )
         return
     if any(member.instance_id is None for member in group.members):
@@ -319,12 +319,13 @@ def _changes(
         yield Change(name=f"{own}, static members", start=current, steps=static)
     identified = identify_assignor(group)
     if assignors is None:
-        names_by_default = ("uniform",) if current.is_consumer_protocol else DEFAULT_CHANGES
-        if group.is_weighted:
-            # Assignors ignore weights: each can reach the lowest maximum load.
-            other = "server-range" if current.is_consumer_protocol else "roundrobin"
-            names_by_default = (*names_by_default, other)
-        assignors = [name for name in names_by_default if identified.offers(name)]
+        # Assignors ignore weights: each can reach the lowest maximum load.
+        if current.is_consumer_protocol:
+            targets = ["uniform", *(["server-range"] if group.is_weighted else [])]
+        else:
+            has_other = group.is_weighted or not identified.offers("sticky")
+            targets = [*DEFAULT_CHANGES, *(["roundrobin"] if has_other else [])]
+        assignors = [name for name in targets if identified.offers(name)]
     for name in assignors:
         change = _change_to(group, current, name)
         if change.steps:

@@ -58,8 +58,8 @@ class ForecastOptions:
     assignor: list[str] | None = option(
         None,
         text_names=ASSIGNORS,
-        show_default=f"{', '.join(DEFAULT_CHANGES)}, with weights roundrobin; with other options, "
-        "that of the group",
+        show_default=f"{', '.join(DEFAULT_CHANGES)}, with weights or without sticky roundrobin; "
+        "with other options, that of the group",
     )
     events: Path | None = option(None, metavar="FILE")
     current: str | None = option(None)

@@ -46,6 +46,18 @@ def test_a_restart_of_n_members_causes_two_rebalances_per_batch():
         assert first.restart.cost.rebalances.mean == expected
 
 
+def test_groups_with_weights_or_without_sticky_can_change_to_another_assignor():
+    for assignor, other in (("range", "roundrobin"), ("uniform", "server-range")):
+        group = running_group(assignor)
+        topics = (replace(one, weights=range(1, one.partitions + 1)) for one in group.topics)
+        weighted = replace(group, topics=tuple(topics))
+        assert other in by_name(forecast(weighted))
+        assert other not in by_name(forecast(group))
+    members = tuple(replace(one, client=Client(library="librdkafka")) for one in group.members)
+    group = replace(running_group("range"), members=members)
+    assert "roundrobin" in by_name(forecast(group))
+
+
 _CHANGES = [
     (assignor, target)
     for assignor in ("range", "roundrobin", "sticky", "cooperative-sticky")
