@@ -97,33 +97,52 @@ def summarise_logs(
     InputError
         If no line of the files is a message about a rebalance.
     """
-    summaries: dict[str, GroupLogSummary] = {}
     with ExitStack() as stack:
         streams = [_events(stack.enter_context(open_binary(file)), file) for file in files]
+        found = summarise_events(_in_order_of_time(streams), on_rebalance=on_rebalance)
+    check_found(found, files)
+    return found
 
-        def summary_of(group: str) -> GroupLogSummary:
-            if group not in summaries:
-                summaries[group] = GroupLogSummary(group)
-            return summaries[group]
 
-        def without_commits(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-            for event in events:
-                if event.kind is LogEventKind.COMMITTED:
-                    summary_of(event.group).add_commit(event)
-                else:
-                    yield event
-
-        for rebalance in rebalances_of_log(without_commits(_in_order_of_time(streams))):
-            summary_of(rebalance.group).add(rebalance)
-            if on_rebalance is not None:
-                on_rebalance(rebalance)
+def check_found(summaries: Sequence[object], files: Sequence[Path]) -> None:
+    """Raise InputError if logs have no summary."""
     if not summaries:
         raise InputError(
             f"{name_of(files[0])}: the file contains neither a message about a rebalance of a "
             "group nor output of kafka-dump-log.sh --offsets-decoder; captures of "
             "kafka-consumer-groups.sh and group documents show no history, use kassay plan for them"
         )
+
+
+def summarise_events(
+    events: Iterable[LogEvent], *, on_rebalance: Callable[[LogRebalance], None] | None = None
+) -> list[dict[str, Any]]:
+    """Summarise the messages of groups in order of time: one JSON record per group."""
+    summaries: dict[str, GroupLogSummary] = {}
+
+    def summary_of(group: str) -> GroupLogSummary:
+        if group not in summaries:
+            summaries[group] = GroupLogSummary(group)
+        return summaries[group]
+
+    def without_commits() -> Iterator[LogEvent]:
+        for event in events:
+            if event.kind is LogEventKind.COMMITTED:
+                summary_of(event.group).add_commit(event)
+            else:
+                yield event
+
+    for rebalance in rebalances_of_log(without_commits()):
+        summary_of(rebalance.group).add(rebalance)
+        if on_rebalance is not None:
+            on_rebalance(rebalance)
     return [summaries[group].record() for group in sorted(summaries)]
+
+
+def events_of_file(file: Path) -> Iterator[LogEvent]:
+    """Yield the messages about rebalances in a file, in the order of its lines."""
+    with open_binary(file) as lines:
+        yield from _events(lines, file)
 
 
 def _events(lines: Iterable[bytes], file: Path) -> Iterator[LogEvent]:

@@ -1,7 +1,7 @@
 """``kassay history``: past rebalances, from logs or from ``__consumer_offsets``."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -20,8 +20,13 @@ from kassay.experiments.cli.output import (
     without_control_characters,
 )
 from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.history.log_files import log_files, rebalance_record, summarise_logs
-from kassay.experiments.history.log_rebalances import LogRebalance
+from kassay.experiments.history.log_files import (
+    check_found,
+    log_files,
+    rebalance_record,
+    summarise_logs,
+)
+from kassay.reference.documents.input_files import STDIN
 from kassay.reference.documents.output_files import check_writable, location, replacing_file
 
 if TYPE_CHECKING:
@@ -59,7 +64,7 @@ def history(
         raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
     logs = None if options.paths is None else log_files(options.paths)
     if logs is not None:
-        _history_of_logs(logs, options)
+        _history_of_logs(logs, options, spark)
         return
     _history_of_records(options, cluster, spark, limits)
 
@@ -155,13 +160,16 @@ def _print_summary(written: "History", limits: "CaseLimits", output_format: Form
 # ---- Logs -------------------------------------------------------------------
 
 
-def _history_of_logs(files: Sequence[Path], options: HistoryOptions) -> None:
-    """Print the summary of each group in logs, and write all rebalances to a file."""
+def _history_of_logs(files: Sequence[Path], options: HistoryOptions, spark: SparkOptions) -> None:
+    """Print the summary of each group in logs, and write all rebalances to a file.
+
+    With a master, Spark reads the files at the same time.
+    """
     if options.metadata is not None:
         raise typer.BadParameter("--metadata applies to records of __consumer_offsets, not to logs")
     output_format = options.output_format or Format.TABLE
     with ExitStack() as stack:
-        write = None
+        stream = None
         if options.output is not None:
             directory = location(options.output)
             if directory is None:
@@ -170,14 +178,33 @@ def _history_of_logs(files: Sequence[Path], options: HistoryOptions) -> None:
                 )
             stream = stack.enter_context(replacing_file(directory / REBALANCES))
 
-            def write(one: LogRebalance) -> None:
-                stream.write(json_line(rebalance_record(one)).encode() + b"\n")
+        def write(record: Mapping[str, Any]) -> None:
+            if stream is not None:
+                stream.write(json_line(record).encode() + b"\n")
 
-        records = summarise_logs(files, on_rebalance=write)
+        if spark.master is None:
+            add = None if stream is None else lambda one: write(rebalance_record(one))
+            records = summarise_logs(files, on_rebalance=add)
+        else:
+            records = _summarise_on_spark(files, spark, write)
     if output_format is Format.TABLE:
         _print_log_summary(records)
     else:
         print_records(records, output_format)
+
+
+def _summarise_on_spark(
+    files: Sequence[Path], spark: SparkOptions, write: Callable[[Mapping[str, Any]], None]
+) -> list[dict[str, Any]]:
+    from kassay.experiments.spark.log_pipeline import summarise_logs_on_spark
+    from kassay.experiments.spark.session import spark_session
+
+    if STDIN in files:
+        raise typer.BadParameter("--master reads logs from files, not from standard input")
+    with spark_session(master=spark.master, settings=spark.settings()) as session:
+        records = summarise_logs_on_spark(session, files, on_rebalance=write)
+    check_found(records, files)
+    return records
 
 
 def _print_log_summary(records: Sequence[dict[str, Any]]) -> None:

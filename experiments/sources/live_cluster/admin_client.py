@@ -134,7 +134,7 @@ _CLUSTER_ERRORS = (*_PERMANENT, _ALL_BROKERS_DOWN, KafkaError.CLUSTER_AUTHORIZAT
 _GRACE_SECONDS = 5.0
 _POLL_SECONDS = 0.2
 # Permanent connection errors end a request after this time.
-_CONNECTION_SECONDS = 3.0
+_CONNECTION_SECONDS = 1.0
 _MAX_REQUESTS_BY_GROUP = 8
 
 _T = TypeVar("_T")

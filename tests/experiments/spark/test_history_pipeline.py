@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from kassay.experiments.history.log_files import rebalance_record, summarise_logs
 from kassay.experiments.history.rebalances import compared_row, generation_rows, rebalance_rows
 from kassay.experiments.report.history_report import group_histories
 from kassay.experiments.spark.history_pipeline import GROUPS, ClusterMetadata, write_history
+from kassay.experiments.spark.log_pipeline import summarise_logs_on_spark
 from kassay.experiments.spark.record_sources import read_files
 from kassay.experiments.study.output_reader import read_manifest
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
@@ -23,6 +25,17 @@ from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_ro
 pytestmark = pytest.mark.spark
 
 ASSIGNORS = {"g": "sticky", "h": "range", "i": "cooperative-sticky"}
+
+
+def test_logs_on_spark_have_the_rebalances_of_logs_without_it(spark: SparkSession) -> None:
+    files = sorted((Path(__file__).parents[2] / "data" / "logs").glob("*.log"))
+    expected: list[dict] = []
+    summaries = summarise_logs(
+        files, on_rebalance=lambda one: expected.append(rebalance_record(one))
+    )
+    found: list[Mapping[str, object]] = []
+    assert summarise_logs_on_spark(spark, files, on_rebalance=found.append) == summaries
+    assert sorted(map(str, found)) == sorted(map(str, expected))
 
 
 def _records() -> list[dict]:
