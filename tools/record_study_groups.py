@@ -12,7 +12,7 @@ from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.study.families.fixed_groups import GROUPS_PER_SCRIPT, RECORDED_GROUPS
-from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
+from kassay.reference.assignors import ASSIGNORS, RELEASED_ASSIGNORS, RebalanceProtocol
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.documents.output_files import write_text
 
@@ -44,7 +44,7 @@ def main() -> None:
         f'"{script}/{assignor}": '
         + json.dumps(groups_of_rebalances(script, assignor), separators=(",", ":"))
         for script in BUILT_IN_SCRIPTS
-        for assignor in ASSIGNORS
+        for assignor in RELEASED_ASSIGNORS
     )
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     write_text(Path(str(RECORDED_GROUPS)), text)

@@ -28,7 +28,7 @@ from kassay.experiments.prediction.scenario import (
     rolling_restarts,
 )
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.reference.assignors import ASSIGNORS, Goal, Release, kafka_name
+from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS, Goal, Release, kafka_name
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group, Protocol
 from kassay.reference.model.metrics import (
@@ -138,11 +138,10 @@ def assignor_outcomes(
 ) -> Iterator[AssignorOutcome]:
     """Run the assignors of a client library and of Kafka on a group, and yield the results.
 
-    Assignors of the old ZooKeeper consumer are skipped. ``rules`` are those of `rebalance`. If the
-    search is stopped, the outcomes of further ports are missing.
+    Assignors of the old ZooKeeper consumer and previews are skipped. ``rules`` are those of
+    `rebalance`. If the search is stopped, the outcomes of further ports are missing.
     """
-    ports = (n for n, port in ASSIGNORS.items() if port.release is not Release.ZOOKEEPER_CONSUMER)
-    for assignor in (*client, *ports):
+    for assignor in (*client, *DEFAULT_ASSIGNORS):
         if limits.is_stopped:
             return
         outcome = rebalance(group, assignor, rules=rules)

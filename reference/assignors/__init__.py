@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 
-from kassay.reference.assignors import broker
+from kassay.reference.assignors import broker, uniform2
 from kassay.reference.assignors import zookeeper_consumer as zookeeper
 from kassay.reference.assignors.client import range_and_roundrobin, sticky
 from kassay.reference.model.assignment import Assignment, LivelockError
@@ -46,20 +46,25 @@ class RebalanceProtocol(StrEnum):
 class Goal(IntEnum):
     """Goal of an assignor: balance and few moves, balance only, or balance per topic.
 
+    The last goal has three parts in this order: equal numbers of partitions per topic and member,
+    a balance that no single transfer improves, and few moves.
+
     Reports list the assignors by goal.
     """
 
     BALANCE_AND_FEW_MOVES = 1
     BALANCE = 2
     BALANCE_PER_TOPIC = 3
+    TOPIC_SPREAD_THEN_BALANCE = 4
 
 
 class Release(IntEnum):
-    """Kafka releases with an assignor: newest, only older, or of the ZooKeeper consumer."""
+    """Kafka releases with an assignor: newest, older, ZooKeeper consumer, or none yet."""
 
     NEWEST = 1
     OLDER = 2
     ZOOKEEPER_CONSUMER = 3
+    PREVIEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class Port:
     """Port of one of Kafka's assignors.
 
     Reports and plans select assignors by these properties. A simulation has a policy for each
-    port of the newest release.
+    port of the newest release, and for each preview.
     """
 
     name: str
@@ -80,6 +85,7 @@ class Port:
 _EAGER, _CONSUMER = RebalanceProtocol.EAGER, RebalanceProtocol.CONSUMER
 _COOPERATIVE, _ZOOKEEPER = RebalanceProtocol.COOPERATIVE, Release.ZOOKEEPER_CONSUMER
 _FEW_MOVES, _PER_TOPIC = Goal.BALANCE_AND_FEW_MOVES, Goal.BALANCE_PER_TOPIC
+_PREVIEW, _SPREAD_FIRST = Release.PREVIEW, Goal.TOPIC_SPREAD_THEN_BALANCE
 _PORTS = (
     Port("range", range_and_roundrobin.assign_range, _EAGER, _PER_TOPIC),
     Port("roundrobin", range_and_roundrobin.assign_roundrobin, _EAGER, Goal.BALANCE),
@@ -90,15 +96,18 @@ _PORTS = (
     Port("server-range", broker.assign_range, _CONSUMER, _PER_TOPIC),
     Port("legacy-range", zookeeper.assign_range, _EAGER, _PER_TOPIC, _ZOOKEEPER),
     Port("legacy-roundrobin", zookeeper.assign_roundrobin, _EAGER, Goal.BALANCE, _ZOOKEEPER),
+    Port("uniform2", uniform2.assign, _CONSUMER, _SPREAD_FIRST, _PREVIEW),
 )
 ASSIGNORS: Mapping[str, Port] = MappingProxyType({port.name: port for port in _PORTS})
 """The ports by name. ``uniform-4.0`` is the uniform assignor of 4.0 brokers, which moves
-partitions of balanced groups (KAFKA-18688)."""
+partitions of balanced groups (KAFKA-18688). ``uniform2`` is of no release yet."""
 
+RELEASED_ASSIGNORS = tuple(port.name for port in _PORTS if port.release is not Release.PREVIEW)
+"""Names of the assignors of all releases."""
 NEWEST_ASSIGNORS = tuple(port.name for port in _PORTS if port.release is Release.NEWEST)
 """Names of the assignors of the newest release."""
 DEFAULT_ASSIGNORS = tuple(
-    port.name for port in _PORTS if port.release is not Release.ZOOKEEPER_CONSUMER
+    port.name for port in _PORTS if port.release in (Release.NEWEST, Release.OLDER)
 )
 """Names of the assignors that comparisons and studies run if no assignor is given."""
 

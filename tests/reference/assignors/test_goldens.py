@@ -91,7 +91,7 @@ def test_results_do_not_depend_on_the_order_of_calls(assignor: str) -> None:
 
 
 def test_assignor_names_are_complete() -> None:
-    names = {*CLIENT, *BROKER, BEFORE_KAFKA_18688, "legacy-range", "legacy-roundrobin"}
+    names = {*CLIENT, *BROKER, BEFORE_KAFKA_18688, "legacy-range", "legacy-roundrobin", "uniform2"}
     assert set(ASSIGNORS) == names
 
 
