@@ -226,6 +226,17 @@ class LevelNetwork:
             flow[self.unused] = (network.supply - placed)[self._unused_topics]
         return flow
 
+    def even_shares(self) -> tuple[Ints, Ints]:
+        """Return the limits of the sums of an even spread: partitions of a topic at a member.
+
+        No constraint limits the partitions of a member.
+        """
+        network = self.network
+        consumers = np.bincount(network.tail, minlength=network.topics)
+        least, more = np.divmod(network.supply, np.maximum(consumers, 1))
+        most = least + (more > 0)
+        return least[network.tail], most[network.tail]
+
     def part_of(self, level: objective.Level) -> slice:
         """Return the part of the arcs that have the costs of a level."""
         part = self.members

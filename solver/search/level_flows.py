@@ -11,6 +11,7 @@ ignored here: the bounds remain valid, and the caller checks the placements.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 
 import numpy as np
 
@@ -43,6 +44,7 @@ from kassay.solver.objective import (
     Movement,
     MovementCost,
     TopicSpread,
+    are_arc_costs,
 )
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.solution import UsedMethod
@@ -82,6 +84,8 @@ class _LevelFlows:
     found: KnownLevels = field(default_factory=KnownLevels)
     limits: ConvexFlow = field(init=False)
     flow: Ints = field(init=False)
+    evened: Sequence[Level] = ()
+    """First levels that one flow minimises together, with the squared loads for any imbalance."""
 
     def __post_init__(self) -> None:
         self.limits = ConvexFlow(self.arcs)
@@ -143,7 +147,10 @@ class _LevelFlows:
     def _solve(self, index: int) -> bool:
         """Minimise one level; return whether the flows are now those within its limit."""
         level = self.levels[index]
-        limit = self._minimise(level, is_first=index == 0)
+        if index == 0 and isinstance(level, TopicSpread) and self._may_spread_evenly:
+            limit = self._spread_evenly()
+        else:
+            limit = self._minimise(level, is_first=index == 0)
         if limit is None:
             return False
         placement = self._network.place(self._counts)
@@ -179,7 +186,7 @@ class _LevelFlows:
         if not self.arcs.fits(costs):
             return None
         is_minimal = is_first and isinstance(costs, Imbalance) and self._has_even_loads
-        if not is_minimal:
+        if not is_minimal and level not in self._minimised:
             if not self.may_start():
                 return None
             flow = self.limits.cheapest(self._with_few_moves(costs), self.flow)
@@ -188,6 +195,38 @@ class _LevelFlows:
             self.flow = flow
         self.limits.keep_optimal(costs, self.flow)
         return self._value(level) - int(not is_exact)
+
+    @property
+    def _may_spread_evenly(self) -> bool:
+        is_free = not self.constraints and self.problem.copies is None
+        return is_free and self._has_even_loads and self._network.capacity is None
+
+    def _spread_evenly(self) -> int | None:
+        """Limit each topic to its even shares, and minimise the next levels by one flow.
+
+        Even shares need no search. Within them, the least sum of squared loads minimises all
+        measures of the loads, as without limits: the loads are those of an integral polymatroid.
+        """
+        if not self.may_start():
+            return None
+        sums, later = self.arcs.sums, list[Level]()
+        self.limits.low[sums], self.limits.high[sums] = self.arcs.even_shares()
+        for level in self.levels[1:]:
+            costs = Imbalance() if isinstance(level, Imbalance) else level
+            if not are_arc_costs(costs) or not self.arcs.fits(*later, costs):
+                break
+            later.append(costs)
+        self.evened = self.levels[: len(later) + 1]
+        flow = self.limits.cheapest(self.arcs.weighted(later), self.flow)
+        if flow is None:
+            raise InternalError("a topic cannot be spread evenly over its subscribers")
+        self.flow = flow
+        return self._value(self.levels[0])
+
+    @property
+    def _minimised(self) -> Sequence[Level]:
+        """Levels that the flow minimises before their turn."""
+        return [*takewhile(are_arc_costs, self.evened)]
 
     def _with_few_moves(self, level: Level) -> WeightedLevels:
         """Return the costs of a level and, with a lower weight, of the moves."""
@@ -206,7 +245,7 @@ class _LevelFlows:
         factors = [factor * weight for factor in units.factors]
         most = self._value(level)
         least = min(most, level_bound(self.problem, level))
-        if is_first and self._has_even_loads:
+        if (is_first or level in self.evened) and self._has_even_loads:
             least = most
         loads = {
             factor * load

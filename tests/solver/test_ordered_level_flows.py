@@ -9,9 +9,9 @@ import pytest
 from kassay import Group, Imbalance, MaxMoves, Member, Movement, Tolerance, Topic, solve
 from kassay.reference.model.group import Client
 from kassay.reference.model.metrics import Measure
-from kassay.solver.evaluation import violated
+from kassay.solver.evaluation import level_value, violated
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import HostImbalance
+from kassay.solver.objective import HostImbalance, TopicSpread
 from kassay.solver.problem import build_problem
 from kassay.solver.search.level_flows import solve_levels_by_flow
 from tests import brute_force
@@ -62,6 +62,31 @@ def test_flows_find_the_values_of_brute_force_for_levels_in_any_order():
         levels_found += exact
     assert levels_found > GROUPS
     assert constrained > GROUPS // 20
+
+
+def test_flows_spread_topics_first_and_then_minimise_further_levels():
+    rng = random.Random("spread first")
+    further = [
+        *([Imbalance(measure), Movement()] for measure in MEASURES),
+        [Movement(), Imbalance(Measure.MAKESPAN)],
+        [Imbalance(Measure.MAKESPAN), Movement(), Imbalance()],
+    ]
+    evened = 0
+    for at in range(GROUPS):
+        group = random_group(rng, weighted=False, most=(4, 3, 6))
+        if not brute_force.partitions_to_place(group):
+            continue
+        levels = [TopicSpread(), *further[at % len(further)]]
+        values = [value_of(group, level) for level in levels]
+        problem, found = flows(group, levels)
+        bounds = [found.bounds[index].value for index in range(len(levels))]
+        assert bounds == list(brute_force.lexicographic_optimum(group, values))
+        assert bounds in [
+            [level_value(problem, level, placement) for level in levels]
+            for placement in found.placements
+        ]
+        evened += problem.group.has_equal_speeds
+    assert evened > GROUPS // 2
 
 
 def pods(hosts: int, partitions: int, seed: int = 1) -> Group:
