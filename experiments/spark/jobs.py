@@ -1,11 +1,13 @@
-"""Map Python functions over DataFrames, run Spark jobs at the same time, show their progress."""
+"""Map Python functions over DataFrames, read queries, run Spark jobs, and show their progress."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import islice
 from typing import Any
 
@@ -58,6 +60,14 @@ def map_rows(
         schema,
         size=size,
     )
+
+
+def queries_of(file: str) -> dict[str, str]:
+    """Return the queries of an SQL file of this package, by the names in comment lines."""
+    # On Spark workers, this package is in an archive.
+    text = files(__package__).joinpath(file).read_text(encoding="utf-8")
+    _, *parts = re.split(r"^-- (\w+)$", text, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def run_concurrently(spark: SparkSession, calls: Iterable[Callable[[], object]], most: int) -> None:

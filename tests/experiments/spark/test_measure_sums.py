@@ -3,7 +3,7 @@
 import pytest
 
 from kassay.experiments.spark.study_pipeline import evaluate_cases
-from kassay.experiments.spark.study_summary import measure_sums
+from kassay.experiments.spark.study_summary import query
 from kassay.experiments.study.cases import Batch, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 
@@ -16,7 +16,7 @@ def test_the_sums_are_those_of_the_rows(spark):
     frame = evaluate_cases(spark, cases, Batch(0, 0, len(cases)), tasks=1)
     found = {
         (row["family"], row["measure"]): (row["answers"], row["value"], row["above"], row["excess"])
-        for row in measure_sums(frame).collect()
+        for row in query("measures", cases=frame).collect()
     }
     expected = {}
     for case in cases:
