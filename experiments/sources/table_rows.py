@@ -3,9 +3,11 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kassay.experiments.sources.table_headers import Header, TableKind, csv_cells
+from kassay.reference.documents.input_files import read_data_file
 
 _BLANK_IN_RPK = (
     *("CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST", "ERROR"),
@@ -166,29 +168,8 @@ _TOPIC_IN_PARENTHESES = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
 _TOPIC_WITH_COLON = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
 # Releases 3.8 and 3.9 print the partition numbers of each topic without the topic.
 _WITHOUT_TOPICS = re.compile(rf"\({_NUMBER_LIST}\)(, ?\({_NUMBER_LIST}\))*")
-_OFFSET_COLUMNS = (
-    *("CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "LEADER-EPOCH", "NEW-OFFSET"),
-    *("LOG-START-OFFSET", "LEAD"),
-)
-_CHECKER_OFFSETS = ("Offset", "logSize", "Lag")
-_EPOCH_COLUMNS = (
-    *("CURRENT-EPOCH", "TARGET-EPOCH", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"),
-    *("MEMBER-EPOCH", "TOPOLOGY-EPOCH"),
-)
-_PATTERNS = {
-    **dict.fromkeys((*_OFFSET_COLUMNS, *_CHECKER_OFFSETS), re.compile("-?[0-9]{1,19}|-|unknown")),
-    **dict.fromkeys(("#PARTITIONS", "#MEMBERS", "Pid"), _COUNT),
-    **dict.fromkeys(_EPOCH_COLUMNS, re.compile("-1|-|[0-9]{1,10}")),
-    "UPGRADED": re.compile("true|false|-"),
-    "ASSIGNED_PARTITIONS": re.compile(_NUMBER_LIST),
-    "ERROR": re.compile("-?"),  # a row with an error has no owner that can be trusted
-    "STATE": re.compile(
-        "(?i)stable|empty|dead|unknown|(preparing|completing)_?rebalance|awaitingsync|"
-        "assigning|reconciling|notready|initializing|-"
-    ),
-    "CLIENT_HOST": re.compile(r"(?!-$).+"),
-    "COORDINATOR (ID)": re.compile(r"[^(].*?\(-?[0-9]{1,10}\)"),
-}
+_COLUMNS = read_data_file(Path(__file__).with_name("table_columns.txt"))
+_PATTERNS = {column: re.compile(rest[0]) for column, _, _, *rest in _COLUMNS if rest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,38 +353,18 @@ _ROW_TYPES: Mapping[TableKind, type[OffsetRow | MemberRow | StateRow]] = {
     TableKind.MEMBERS: MemberRow,
     TableKind.STATE: StateRow,
 }
-FIELDS: Mapping[str, tuple[str, Callable[[str], object]]] = {
-    "GROUP": ("group", _text),
-    "TOPIC": ("topic", _text),
-    "PARTITION": ("partition", _number),
-    "CURRENT-OFFSET": ("current", _number),
-    "LOG-END-OFFSET": ("end", _number),
-    "LAG": ("lag", _number),
-    "OWNER": ("owner", _owner),
-    "CONSUMER-ID": ("consumer_id", _text),
-    "GROUP-INSTANCE-ID": ("instance_id", _text),
-    "HOST": ("host", _text),
-    "CLIENT-ID": ("client_id", _text),
-    "#PARTITIONS": ("partitions", _number),
-    "ASSIGNMENT": ("assignment", read_assignment),
-    "CURRENT-ASSIGNMENT": ("assignment", read_assignment),
-    "TARGET-ASSIGNMENT": ("target", read_assignment),
-    "SUBSCRIBED-TOPICS": ("subscription", _texts),
-    "CURRENT-EPOCH": ("epoch", _number),
-    "MEMBER-EPOCH": ("epoch", _number),
-    "GROUP-EPOCH": ("epoch", _number),
-    "ASSIGNMENT-STRATEGY": ("strategy", _text),
-    "STATE": ("state", str),
-    "#MEMBERS": ("members", _number),
-    "Group": ("group", _text),
-    "Topic": ("topic", _text),
-    "Pid": ("partition", _number),
-    "Offset": ("current", _number),
-    "logSize": ("end", _number),
-    "Lag": ("lag", _number),
-    "Owner": ("owner", _owner),
+_READERS: Mapping[str, Callable[[str], object]] = {
+    "text": _text,
+    "texts": _texts,
+    "number": _number,
+    "owner": _owner,
+    "assignment": read_assignment,
+    "word": str,
 }
-"""Field and parser per column. The last seven columns are those of the offset checker."""
+FIELDS = {
+    column: (field, _READERS[reader]) for column, field, reader, *_ in _COLUMNS if field != "-"
+}
+"""Field and reader per column."""
 
 
 @dataclass(frozen=True, slots=True)
