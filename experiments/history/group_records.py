@@ -7,6 +7,7 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -124,29 +125,10 @@ _OTHER_TYPE = re.compile(r"Unknown record type (?P<kind>\d+) at offset")
 _TOMBSTONE = "<DELETE>"
 
 _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
-_FIELD_NAMES = {
-    "group_id": "group",
-    "group_instance_id": "instance_id",
-    "current_state_timestamp": "timestamp",
-    "assigned_partitions": "assigned",
-    "topic_partitions": "assigned",
-    "owned_partitions": "owned",
-    "generation_id": "generation",
-    "rack_id": "rack",
-    "rebalance_timeout_ms": "rebalance_timeout",
-    "subscribed_topic_names": "topics",
-    "subscribed_topic_regex": "regex",
-    "regular_expression": "regex",
-    "server_assignor": "assignor",
-    "assignment_epoch": "epoch",
-    "member_epoch": "epoch",
-    "previous_member_epoch": "previous_epoch",
-    "partitions_pending_revocation": "revoking",
-    "topic_name": "topic",
-    "num_partitions": "partitions",
-    "partition_metadata": "racks",
-    "version": "revision",
-}
+# On Spark workers, this package is in an archive.
+_FIELD_NAMES: Mapping[str, str] = json.loads(
+    files(__package__).joinpath("dump_field_names.json").read_bytes()
+)
 """Field names of `record_schemas`, by the tool's names in snake case."""
 
 
