@@ -1,23 +1,13 @@
 """Moves of each group in the output of ``kassay history``."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from kassay.experiments.planning.survey import MoveHistory
 from kassay.experiments.study.output_reader import read_table, verified_manifest
 from kassay.reference.model.errors import InputError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupHistory:
-    """Recorded rebalances of one group, and the moves of those with proven necessary moves."""
-
-    name: str
-    rebalances: int
-    moves: int
-    unnecessary: int
-
-
-def group_histories(directory: Path) -> list[GroupHistory]:
+def group_histories(directory: Path) -> dict[str, MoveHistory]:
     """Compute the totals of each group from an output directory of ``kassay history``."""
     manifest = verified_manifest(directory)
     if "history" not in manifest:
@@ -25,12 +15,11 @@ def group_histories(directory: Path) -> list[GroupHistory]:
     columns = ["group", "movement_greedy", "unnecessary_moves"]
     rows = read_table(directory / manifest["history"] / "rebalances", columns)
     proven = rows[rows["unnecessary_moves"].notna()].groupby("group").sum()
-    return [
-        GroupHistory(
-            name=str(name),
+    return {
+        str(name): MoveHistory(
             rebalances=len(own),
             moves=int(proven["movement_greedy"].get(name, 0)),
             unnecessary=int(proven["unnecessary_moves"].get(name, 0)),
         )
         for name, own in rows.groupby("group")
-    ]
+    }

@@ -127,12 +127,7 @@ def _histories(directory: Path | None) -> dict[str, MoveHistory]:
         return {}
     from kassay.experiments.report.history_report import group_histories
 
-    return {
-        found.name: MoveHistory(
-            rebalances=found.rebalances, moves=found.moves, unnecessary=found.unnecessary
-        )
-        for found in group_histories(directory)
-    }
+    return group_histories(directory)
 
 
 def _read(
