@@ -119,3 +119,8 @@ def test_the_own_assignor_is_the_best_one_if_loads_are_equal():
     group = Group((Topic("t", 4),), (Member("a", ("t",)),))
     [step] = kassay.scale(group, first=2, last=2, assignor="sticky").steps
     assert step.best == ("sticky", 2)
+
+
+def test_numbers_out_of_order_are_refused():
+    with pytest.raises(kassay.UsageError, match="first must be from 1 to last"):
+        kassay.scale(log_normal_group(3, 1), first=3, last=2)

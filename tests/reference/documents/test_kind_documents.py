@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document, read_kind_documents
 from kassay.reference.model.errors import InputError
 from tests.stored_cases import stored_cases
@@ -50,6 +51,11 @@ def test_a_document_of_another_kind_is_an_error():
         parse_kind_document(document, kind=Kind.CONNECT)
     with pytest.raises(InputError, match=r"got 'consumer' \(the key is missing"):
         parse_kind_document(VALID[Kind.SHARE], kind=Kind.SHARE)
+
+
+def test_a_document_of_another_kind_is_no_consumer_group():
+    with pytest.raises(InputError, match="kind 'share' is not a consumer group; only kassay impo"):
+        parse_group(VALID[Kind.SHARE] | {"kind": "share"})
 
 
 def test_each_document_of_a_file_is_read_and_errors_keep_the_id():
