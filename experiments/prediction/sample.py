@@ -49,7 +49,7 @@ _START = 30_000
 """Time of the first event in ms: the members have sent heartbeats by then."""
 SETTLE_MS = 75_000
 """Time in ms that a group needs to settle in addition to the session timeout."""
-_LIBRDKAFKA = "librdkafka"
+_LIBRDKAFKA, _AIOKAFKA = "librdkafka", "aiokafka"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ def planned_members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
             static=one.instance_id is not None,
             rack=one.rack,
             sends_user_data=one.client.library == _LIBRDKAFKA,
+            joins_twice=one.client.library == _AIOKAFKA,
         )
         for one in group.members
     ]

@@ -68,14 +68,16 @@ class ClassicProtocolClient(Consumer):
         # Of the libraries, librdkafka sends user data. It refuses assignors of both protocols.
         self._is_refused = plan.sends_user_data and len(protocols) > 1
         self._selected: str | None = None
+        self._assigned_by: str | None = None
 
     def _reset(self) -> None:
         self.phase = _UNJOINED
         self._reset_membership()
         self.user_data = None
         self.assigned_counts = None
-        self._selected = None
+        self._selected = self._assigned_by = None
         self._rejoin_needed = False
+        self._has_joined_twice = False
 
     def _reset_membership(self) -> None:
         self.member_id = UNKNOWN_MEMBER
@@ -83,7 +85,7 @@ class ClassicProtocolClient(Consumer):
 
     def _continue_membership(self, generation: int) -> None:
         self.phase, self.generation = _STABLE, generation
-        self._selected = self._assignors[0]
+        self._selected = self._assigned_by = self._assignors[0]
         self.user_data = StickyUserData(self.owned, generation)
         self.environment.user_data[self.member_id] = self.user_data
         # Members that joined one rebalance send heartbeats at almost the same time.
@@ -143,7 +145,7 @@ class ClassicProtocolClient(Consumer):
 
     def _subscription(self, assignor: str) -> ConsumerSubscription:
         """Return the subscription for an assignor; only the one selected last has user data."""
-        data = self.user_data if assignor == self._selected else None
+        data = self.user_data if assignor == self._assigned_by else None
         owned = NO_PARTITIONS if self._is_eager else self.owned
         if self.environment.policy_of(assignor).protocol is RebalanceProtocol.COOPERATIVE:
             data = None if data is None else StickyUserData(None, data.generation)
@@ -182,6 +184,8 @@ class ClassicProtocolClient(Consumer):
         self._schedule_heartbeat()
         if response.leader == self.member_id:
             self.assigned_counts = self.environment.partition_counts()
+            if self._joins_again():
+                return
         if not response.members or response.skip_assignment:
             self._send_sync(None)
             return
@@ -200,6 +204,18 @@ class ClassicProtocolClient(Consumer):
             self._schedule(send, self.plan.assignment_time)
         else:
             self._send_sync(dict(assignment))
+
+    def _joins_again(self) -> bool:
+        """Join again with new user data before the assignment, as leaders of aiokafka do."""
+        is_first = self.plan.joins_twice and self._selected == "sticky"
+        self._has_joined_twice = is_first and not self._has_joined_twice
+        if self._has_joined_twice:
+            claimed = self.user_data if self._assigned_by == "sticky" else None
+            partitions = None if claimed is None else claimed.partitions
+            self.user_data = StickyUserData(partitions or NO_PARTITIONS, self.generation)
+            self._assigned_by = "sticky"
+            self._send_join()
+        return self._has_joined_twice
 
     def _send_sync(self, assignments: dict[str, Partitions] | None) -> None:
         self._must_reach_coordinator = False
@@ -239,6 +255,7 @@ class ClassicProtocolClient(Consumer):
             self._acquire(Partitions.of(tp for tp in assigned if tp not in old))
         self._resume()
         self.user_data = StickyUserData(assigned, self.generation)
+        self._assigned_by = self._selected
         self.environment.user_data[self.member_id] = self.user_data
         if len(revoked) or self._rejoin_needed:
             self._join_group()

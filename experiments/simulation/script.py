@@ -65,6 +65,7 @@ class MemberPlan:
     library: str | None = None  # client library, LIBRARY[@VERSION]; None for that of the policy
     # Whether its assignments of cooperative-sticky contain data, as those of librdkafka.
     sends_user_data: bool = False
+    joins_twice: bool = False  # whether it joins twice as a leader with sticky, as aiokafka does
     leaves: bool = True  # whether it leaves the group when it is closed
 
 

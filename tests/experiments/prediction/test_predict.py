@@ -150,6 +150,15 @@ def test_librdkafka_refuses_a_list_with_assignors_of_two_protocols():
     assert not change(group_of("range"), "cooperative-sticky").stopped_members
 
 
+def test_leaders_of_aiokafka_join_twice_with_sticky():
+    current, sticky = (group_of(name, library="aiokafka") for name in ("range", "sticky"))
+    one = predict(current, samples=FEW).total
+    # The last member leaves and joins when all members list sticky first.
+    assert change(current, "sticky").total.rebalances.mean == one.rebalances.mean + 2
+    assert predict(sticky, samples=FEW).total.rebalances.mean == 2 * one.rebalances.mean
+    assert predict(group_of("sticky"), samples=FEW).total.rebalances == one.rebalances
+
+
 def test_members_of_cooperative_groups_can_miss_an_assignment():
     values = set(predict(group_of("cooperative-sticky"), samples=20).total.rebalances.values)
     assert len(values) > 1
