@@ -88,6 +88,9 @@ class _Node:
             raise InputError(f"{self.where}: the tool reports error {format_value(error)}")
         require_last_page(self.table, self.where)
         for name, value in self.table.items():
+            is_list = name in (*_NAMES["rows"], *_NAMES["members"], *_NAMES["assignment"])
+            if is_list and isinstance(value, str) and value[:1] in ("[", "{"):
+                raise InputError(f"{self.where}: {name} must be a list, got text")
             if _PATH.search(name):
                 raise InputError(f"{self.where}: the key {name!r} is a path; give nested JSON")
             is_text_list = isinstance(value, list) and not any(

@@ -11,6 +11,7 @@ from kassay.experiments.sources.account import ReadCapture
 from kassay.experiments.sources.table_headers import TableKind
 from kassay.experiments.sources.table_rows import (
     TOPIC,
+    UNIQUE_ID,
     MemberRow,
     Notice,
     OffsetRow,
@@ -249,6 +250,8 @@ def _check_consistent(group: ObservedGroup, groups: Mapping[str, ObservedGroup])
         problem = "the group is stable, but has no members"
     elif group.owners_without_ids and (group.owners_with_ids or group.has_members_table):
         problem = "captures name members by id and by client and host; give only one of the two"
+    elif not group.owners_without_ids and (odd := _odd_id(group.members)) is not None:
+        problem = f"the id {odd!r} of a member has another form than the other ids"
     elif cut is not None:
         problem = _damaged(*cut)
     elif unowned and not group.is_rebalancing:
@@ -262,6 +265,12 @@ def _check_consistent(group: ObservedGroup, groups: Mapping[str, ObservedGroup])
         problem = "the captures are of several clusters, and some of them do not name theirs"
     if problem is not None:
         group.error = group.error or f"group {group.id!r}: {problem}"
+
+
+def _odd_id(ids: Mapping[str, object]) -> str | None:
+    """Return an id that is not unique in itself, if other ids are."""
+    odd = [id for id in ids if not UNIQUE_ID.fullmatch(id)]
+    return min(odd) if 0 < len(odd) < len(ids) else None
 
 
 def _damaged(name: str, other: str) -> str:

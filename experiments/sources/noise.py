@@ -22,6 +22,7 @@ _NO_PROSE = re.compile(
 )
 _PHRASE = re.compile(r"[A-Za-z][a-z']+(\s[A-Za-z']+){0,7}\s?[!?.]+|[-*\u2022]\s+[A-Za-z' ]+")
 """Words with the end of a sentence or the sign of a list."""
+_TIME = re.compile(r"\b\d{1,2}:\d\d(:\d\d)?\b")
 _SIGN = re.compile(r"^[^\w/]|[.!?:)]$")
 _PROSE_WORDS = 3
 # Words of tables that are no words of a sentence.
@@ -54,7 +55,10 @@ def is_prose(text: str, names: frozenset[str], *, is_below: bool = False) -> boo
     >>> is_prose("orders range Stable 2", frozenset({"orders"}))
     False
     """
+    text = _TIME.sub("", text)
     start = text.strip()
+    if not start.isascii() and not re.search("[0-9A-Za-z]", start):
+        return True  # rows have digits and names in ASCII
     if _NO_PROSE.search(text) or any(start.startswith(f"{name} ") for name in names):
         return False
     words = text.lstrip("-*+ >").split()

@@ -44,6 +44,7 @@ from kassay.experiments.sources.text_lines import Line, clean_lines
 from kassay.experiments.sources.tool_documents import (
     METRIC,
     UnknownFormatError,
+    hides_json,
     read_json_value,
     read_tool_line,
     text_in_json,
@@ -69,7 +70,8 @@ _GROUP_OPTION = re.compile(
     r"(?:--group[ =]|\bconsumer-group |\bgroup describe )(?!-)(\"[^\"]+\"|'[^']+'|\S+)"
 )
 _COMMANDS = ("prompt", "command")
-_CUT_NOTICE = re.compile(r"onsumer group [`'\"]")
+_HIDDEN = re.compile(r"onsumer group [`'\"]|\S\s+\[\d[\d ]*\]$")
+"""Part of a notice, or partitions of a member as kaf prints them."""
 _FIRST_WORDS = ("Topic:", "Group ID:", "group:", "Metadata for ")
 _LEFT_OUT = "lines left out"
 _UNREADABLE = re.compile("[\ufffd\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e]")
@@ -107,6 +109,7 @@ class _Reader:
         self.notes: list[tuple[str | None, str]] = []
         self.waiting: list[_Waiting] = []
         self.widths: dict[int, int] = {}
+        self.lists: set[int] = set()  # lines of commands that list names, and of names
         self.current: OpenTable | None = None
         self.group: str | None = None  # named by the last notice or command
 
@@ -316,8 +319,10 @@ class _Reader:
         """Use a line that is known noise. A command may name the group."""
         text = self.lines[at].text
         rule = noise_rule(text)
-        if rule in (None, _LEFT_OUT) or _CUT_NOTICE.search(text) or self._hides_row(text):
+        if rule in (None, _LEFT_OUT) or _HIDDEN.search(text.strip()) or self._hides_row(text):
             return 0
+        if rule in _COMMANDS and "--list" in text:
+            self.lists.add(self.lines[at].number)
         if rule in _COMMANDS:
             match = _GROUP_OPTION.search(text)
             if match is not None or rule == "prompt":
@@ -348,7 +353,9 @@ class _Reader:
         return True
 
     def _hides_row(self, text: str) -> bool:
-        """Return whether a row of a table follows other text in a line."""
+        """Return whether a row of a table, a metric or JSON follows other text in a line."""
+        if hides_json(text):
+            return True
         starts = [match.start() for match in re.finditer(r"(?<=\s)\S|(?<=[*~_#>])\w", text)]
         layouts = {table.header.names: table for table in self.tables}.values()
         return any(hides_metric(text[start:]) for start in starts) or any(
@@ -391,6 +398,9 @@ class _Reader:
         line = waiting.line
         above = next((use for use in self.uses if use.line == line.number - 1), None)
         is_prose_above = above is not None and above.rule in ("prose", "greeting", "mail or chat")
+        if line.number - 1 in self.lists and re.fullmatch(r"[\w.-]+", line.text.strip()):
+            self.lists.add(line.number)
+            return True
         is_title = is_prose_above or waiting.table is None
         return is_title and bool(re.fullmatch(r"[A-Z][a-z]+( [A-Z][a-z]+)?", line.text))
 

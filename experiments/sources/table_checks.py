@@ -7,7 +7,14 @@ from kassay.experiments.sources.account import Problem
 from kassay.experiments.sources.open_tables import OpenTable, names_group
 from kassay.experiments.sources.recognise_library import client_id_of
 from kassay.experiments.sources.table_headers import TableKind
-from kassay.experiments.sources.table_rows import FIELDS, Cells, MemberRow, OffsetRow, TableRow
+from kassay.experiments.sources.table_rows import (
+    FIELDS,
+    UNIQUE_ID,
+    Cells,
+    MemberRow,
+    OffsetRow,
+    TableRow,
+)
 from kassay.experiments.sources.text_lines import Line
 
 MAY_BE_CUT = "the last line may be cut; end it with a newline if it is complete"
@@ -15,9 +22,9 @@ _NO_CONSUMER = ("none", "-", "unknown")
 # A cut cell of these columns fails another check.
 _CHECKED_COLUMNS = ("ASSIGNMENT", "UPGRADED")
 _ID_COLUMNS = ("CLIENT-ID", "CONSUMER-ID", "OWNER", "Owner")
-_SIGNS = "-+*~"
+_MARKUP = re.compile(r"</?\w+>")
+_SIGNS = "-+*~\"'`[(<|#"
 """Signs of differences and emphasis, which names can start with."""
-_UNIQUE_ID = re.compile(r"(.*-)?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|[\w-]{22}")
 _OFFSET_NAMES = frozenset({"CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"})
 _INDENTATION = 4
 """Number of blanks from which lines of a text are a code block."""
@@ -52,7 +59,8 @@ def _other_starts(table: OpenTable, names: Collection[str]) -> Iterator[Problem]
     group = None if names_group(table) else table.group
     for row, cells in zip(table.rows, table.cells, strict=True):
         name = cells[table.header.names[0]]
-        known = name.rpartition(" ")[2] if table.header.is_csv else name.lstrip(_SIGNS)
+        known = _MARKUP.sub("", name).lstrip(_SIGNS)
+        known = known.rpartition(" ")[2] if table.header.is_csv else known
         if known != name and known in names:
             message = f"{name!r} may be {known!r} with other text in front of it"
             yield Problem(row.line, message, group)
@@ -96,7 +104,7 @@ def consumers_of_two_groups(tables: Sequence[OpenTable]) -> Iterator[Problem]:
     for table in tables:
         for row in table.rows:
             id = getattr(row, "consumer_id", None)
-            if id is None or not _UNIQUE_ID.fullmatch(id):
+            if id is None or not UNIQUE_ID.fullmatch(id):
                 continue
             group = getattr(row, "group", None) or table.group
             first = groups.setdefault(id, group)

@@ -155,6 +155,8 @@ def _named(header: Header, values: list[str]) -> Cells | None:
 
 Assignment = tuple[tuple[str, tuple[int, ...]], ...]
 
+_RANDOM = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_DITTO = ('"', "''", '""', "\u3003")
 _MISSING = frozenset({"-", "unknown"})
 _COUNT = re.compile(r"[0-9]{1,10}")
 _ADDRESS = re.compile(r"/\d+\.\d+\.\d+\.\d+")
@@ -162,6 +164,8 @@ _ADDRESS = re.compile(r"/\d+\.\d+\.\d+\.\d+")
 _HOST = re.compile(r"(?!.*[0-9a-f]{8}-[0-9a-f]{4}-)(\S*/\S*|(?=\S*[a-zA-Z.:])[\w.:%\[\]-]+)")
 _NUMBER_LIST = r"([0-9]{1,10}(?:,[0-9]{1,10})*)"
 _TOPIC_NAME = r"[a-zA-Z0-9._-]{1,249}"
+UNIQUE_ID = re.compile(r"(.*-)?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|[\w/+-]{22}(==)?")
+"""Id of a member with a random part."""
 TOPIC = re.compile(_TOPIC_NAME)
 """Name of a topic."""
 _TOPIC_IN_PARENTHESES = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
@@ -244,7 +248,10 @@ def _is_valid(cells: Cells) -> bool:
     )
     if cells.get("ASSIGNMENT") == "" and cells.get("#PARTITIONS", "0") != "0":
         return False
-    if any(value.endswith("\u2026") for value in cells.values()):
+    instance = cells.get("GROUP-INSTANCE-ID", "")
+    if _RANDOM.search(instance) and not cells["CONSUMER-ID"].startswith(instance):
+        return False  # rather the consumer id
+    if any(value.endswith("\u2026") or value in _DITTO for value in cells.values()):
         return False  # shortened
     return (
         all(pattern.fullmatch(cells[name]) for name, pattern in _PATTERNS.items() if name in cells)

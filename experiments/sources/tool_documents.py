@@ -235,7 +235,7 @@ def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText |
     end = sum(map(len, parts))
     count = text.count("\n", 0, end) + 1
     # A shell prints its prompt, or the sign of a missing line end, behind the last value.
-    rest = text[end:].partition("\n")[0].strip(", \t\r")
+    rest = text[end:].partition("\n")[0].strip(",; \t\r")
     if not end or (rest and not (rest == "%" or noise_rule(rest) == "prompt")):
         count = max(count, _incomplete(lines, at))
         text = "\n".join([start, *(line.text for line in lines[at + 1 : at + count])])
@@ -311,7 +311,7 @@ def _read_value(
 
 
 _NAMES_IN_GROUPS = re.compile(
-    "(?i)group|topic|partition|member|consumer|client|host|offset|lag|assign|task|worker|connector|"
+    "(?i)kafka|group|topic|partition|member|consumer|client|host|offset|lag|assign|task|worker|connector|"
     "^(id|name|state|numbers|epoch|instance|current|end)$"
 )
 _LOG_KEYS = frozenset({"time", "timestamp", "@timestamp", "ts", "level", "msg", "message"})
@@ -320,6 +320,16 @@ _TEXTS = (
     *("body", "content", "data", "result", "text"),
 )
 """Keys of texts in the JSON of Ansible, containers and collectors of logs."""
+
+
+def hides_json(text: str) -> bool:
+    """Return whether a JSON object about groups follows other text in a line."""
+    start = text.find('{"')
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text, start) if start > 0 else (None, 0)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and any(map(_NAMES_IN_GROUPS.search, value))
 
 
 def _is_log(value: object) -> bool:

@@ -89,6 +89,16 @@ for _title in (
     "--2026-03-01 10:00:00--  http://b1:8080/x\nResolving b1... 10.0.0.1",
     "date: Sun, 01 Mar 2026 10:00:00 GMT\ncontent-type: application/json",
     "Production",
+    " 10:00:00 up 12 days,  3:04,  2 users,  load average: 0.10, 0.20, 0.30",
+    "NAME: kafka\nLAST DEPLOYED: Sun Mar  1 10:00:00 2026\nSTATUS: deployed",
+    "commit 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567\nAuthor: Bob <bob@example.com>",
+    "Bob Smith wrote on 2026-03-01 10:00:",
+    "The lag of our consumers grows since 10:00 every day, see below.",
+    "\u51fa\u529b\u306f\u6b21\u306e\u3068\u304a\u308a\u3067\u3059\u3002",
+    "\tbootstrap.servers = [localhost:9092]\n (org.apache.kafka.clients.admin.AdminClientConfig)",
+    "export KAFKA_OPTS=-Djava.security.auth.login.config=/etc/jaas.conf",
+    "10:00:00 bob@b1:~$ kafka-consumer-groups.sh --describe",
+    "$ kafka-consumer-groups.sh --list\nzzz\nyyy\n",
 ):
     ANYWHERE[_title] = _above(_title)
 for _title in (
@@ -312,6 +322,9 @@ DAMAGE = {
     "letter for a digit": _at_row(lambda line, _: [re.sub("0(?=[0-9a-f]{6}-)", "O", line)]),
     "thousands": _at_row(lambda line, _: [re.sub(r"(?<=\s)(\d+)(?=\s)", r"1.00\1", line)]),
     "removed line of a difference": _at_row(lambda line, _: ["- " + line, "+ " + line]),
+    "level in front of a row": _at_row(lambda line, _: [f"WARN {line}"]),
+    "tag around a row": _at_row(lambda line, _: [f"<b>{line}</b>"]),
+    "ditto mark": _at_row(lambda line, _: [re.sub(r"^\S+", '"', line)]),
     "cut notice": lambda lines, _: ["Warning: Consumer group 'shop' is rebal", *lines],
     "tables side by side": _each(lambda line, _: f"{line:<150} \u2502 {line}"),
     "row without a cell": _at_row(_without_cell),
@@ -367,6 +380,10 @@ def _json_lines(change):
 JSON_DAMAGE = {
     "members null": _json_lines(
         lambda line, _: [re.sub(r'"tasks": \[.*\]', '"tasks": null', line)]
+    ),
+    "prompt in front": _json_lines(lambda line, _: [f"bob@b1:~$ {line}"]),
+    "list as text": _json_lines(
+        lambda line, _: [re.sub(r'"(partitions|tasks)": (\[.*\])', r'"\1": "[]"', line)]
     ),
     "page of a list": _json_lines(lambda line, _: [line.replace("{", '{"has_more": true, ', 1)]),
     "line cut": _json_lines(_cut),
