@@ -69,6 +69,7 @@ _RECORD_MESSAGE = "the file contains records of kafka-dump-log.sh; read it with 
 _GROUP_OPTION = re.compile(
     r"(?:--group[ =]|\bconsumer-group |\bgroup describe )(?!-)(\"[^\"]+\"|'[^']+'|\S+)"
 )
+_TOOL = re.compile(r"\b(kafka-[a-z-]+(\.sh|\.bat)?|kafkactl|rpk|kaf|kcl|confluent) ")
 _COMMANDS = ("prompt", "command")
 _HIDDEN = re.compile(r"onsumer group [`'\"]|\S\s+\[\d[\d ]*\]$")
 """Part of a notice, or partitions of a member as kaf prints them."""
@@ -319,6 +320,8 @@ class _Reader:
         """Use a line that is known noise. A command may name the group."""
         text = self.lines[at].text
         rule = noise_rule(text)
+        if rule is None and _TOOL.search(text) and _GROUP_OPTION.search(text):
+            rule = "command"  # behind a prompt of another form
         if rule in (None, _LEFT_OUT) or _HIDDEN.search(text.strip()) or self._hides_row(text):
             return 0
         if rule in _COMMANDS and "--list" in text:

@@ -89,6 +89,7 @@ for _title in (
     "--2026-03-01 10:00:00--  http://b1:8080/x\nResolving b1... 10.0.0.1",
     "date: Sun, 01 Mar 2026 10:00:00 GMT\ncontent-type: application/json",
     "Production",
+    "[prod] $ kafka-consumer-groups.sh --describe",
     " 10:00:00 up 12 days,  3:04,  2 users,  load average: 0.10, 0.20, 0.30",
     "NAME: kafka\nLAST DEPLOYED: Sun Mar  1 10:00:00 2026\nSTATUS: deployed",
     "commit 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567\nAuthor: Bob <bob@example.com>",
