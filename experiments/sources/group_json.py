@@ -360,4 +360,5 @@ def _state(text: str | None) -> str:
         return "-"
     word = text.rpartition(".")[2]
     words: Sequence[str] = word.split("_")
-    return "".join(map(str.capitalize, words)) if word.isupper() or word.islower() else word
+    state = "".join(map(str.capitalize, words)) if word.isupper() or word.islower() else word
+    return state.replace("Rebalancing", "Rebalance")  # as confluent-kafka spells it

@@ -42,7 +42,7 @@ _HIDDEN_ID = re.compile(
 )
 """Id that its author has shortened or replaced, or that contains a part of a message."""
 _RANDOM_ID = re.compile(r"(.*-)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
-_CONFUSED = str.maketrans("O1I5", "0llS", " ")
+_CONFUSED = str.maketrans("Oo1I5", "00llS", " ")
 """Characters that people and text recognition confuse, and blanks."""
 _RETRY = "the captures are from different moments, take them again"
 
@@ -210,7 +210,7 @@ def merge_captures(
         _add_notes(groups.values(), capture)
     if (cut := _cut_id(groups)) is not None:
         for name in cut:
-            groups[name].error = groups[name].error or _damaged(*cut)
+            groups[name].error = groups[name].error or f"group {name!r}: {_damaged(*cut)}"
     for group in groups.values():
         _check_consistent(group, groups)
         for file in unreadable_files:

@@ -251,6 +251,8 @@ def _is_valid(cells: Cells) -> bool:
     instance = cells.get("GROUP-INSTANCE-ID", "")
     if _RANDOM.search(instance) and not cells["CONSUMER-ID"].startswith(instance):
         return False  # rather the consumer id
+    if "PROCESS" in cells and ":[" in cells["MEMBER"] + cells["PROCESS"] + cells["CLIENT-ID"]:
+        return False  # the end of a row
     if any(value.endswith("\u2026") or value in _DITTO for value in cells.values()):
         return False  # shortened
     return (

@@ -69,6 +69,14 @@ def test_the_group_in_a_sample_is_read(file):
     assert ("subscribes" in stated) is (bool(owned) and file.name not in WITH_SUBSCRIPTIONS)
 
 
+def test_a_rebalance_in_the_spelling_of_confluent_kafka_is_one(tmp_path):
+    text = (FOLDER / "confluent-kafka.json").read_text()
+    file = tmp_path / "groups.json"
+    file.write_text(text.replace("State.STABLE", "State.PREPARING_REBALANCING"))
+    [found] = imported(file)
+    assert "the group was rebalancing, state PreparingRebalance" in found.group.notes
+
+
 def test_members_of_one_capture_and_lags_of_another_are_joined():
     captures = [FOLDER / "confluent-lag.txt", FOLDER / "confluent-consumers.txt"]
     [found] = import_groups(captures, ImportOptions(), is_joined=True)
