@@ -1,22 +1,23 @@
 """Command-line options that select assignors, and the number of generated groups."""
 
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
 import typer
 
 from kassay.experiments.cli.application import REQUIRED, check_name, option
-from kassay.experiments.implementations.installation import driver_command
-from kassay.experiments.implementations.library_catalogue import (
+from kassay.experiments.implementations.assignor_names import (
+    FORMS,
+    check_shown_names,
+    complete_name,
     is_custom_assignor,
-    is_library_assignor,
     kind_of_assignor,
-    parse_custom_assignor,
-    parse_library_assignor,
+    shown_name,
 )
+from kassay.experiments.implementations.library_catalogue import is_library_assignor, split_alias
 from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
 from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
 
 
@@ -33,31 +34,23 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
 
 
 def _complete_name(name: str, *, of_each_kind: bool) -> str:
-    if name in KIND_PORTS and not of_each_kind:
+    rest = split_alias(name)[1]
+    if not (is_custom_assignor(rest) or is_library_assignor(rest)):
+        check_name("assignor", [*ASSIGNORS, *KIND_PORTS, *FORMS], rest)
+    complete = complete_name(name)
+    kind = kind_of_assignor(complete)
+    if kind is not Kind.CONSUMER and not of_each_kind:
         raise InputError(
-            f"{name} reads documents of kind {str(KIND_PORTS[name].kind)!r}, which this "
-            "command does not support; use kassay assign, compare, hunt or study"
+            f"{shown_name(name)} reads documents of kind {str(kind)!r}, which this command does "
+            "not support; use kassay assign, compare, hunt or study"
         )
-    if name in ASSIGNORS or name in KIND_PORTS:
-        return name
-    if is_custom_assignor(name):
-        program = parse_custom_assignor(name).command[0]
-        if shutil.which(program) is None:
-            raise InputError(f"{program!r} does not exist or is not executable")
-        return name
-    if not is_library_assignor(name):
-        forms = ["LIBRARY[@VERSION]:ASSIGNOR", "python:MODULE:FUNCTION", "cmd:COMMAND"]
-        check_name("assignor", [*ASSIGNORS, *forms], name)
-    assignor = parse_library_assignor(name)
-    if not of_each_kind:
-        assignor.check_kind()
-    driver_command(assignor)
-    return str(assignor)
+    return complete
 
 
 def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
     """Check the names of assignors of one kind. The default is `DEFAULT_ASSIGNORS`."""
     known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
+    check_shown_names(known)
     if len({kind_of_assignor(name) for name in known}) > 1:
         raise typer.BadParameter(f"assignors of different kinds of documents: {', '.join(known)}")
     return list(dict.fromkeys(known))
@@ -66,8 +59,9 @@ def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
 _REPEATABLE = "Kafka assignor, repeatable in compare and study"
 _FURTHER = (
     "an assignor of an installed library, such as kafka-clients@2.4.0:sticky (see `kassay "
-    "libraries`); a custom assignor: python:MODULE:FUNCTION, with a module name or a .py file, or "
-    "cmd:COMMAND. The time limit per group is 10 seconds, or as in python@30s:MODULE:FUNCTION."
+    "libraries`); a custom assignor: python:MODULE:FUNCTION, with a module name or a .py file, "
+    "cmd:COMMAND, or class:CLASS@PATH[:PATH], with jars or folders. The time limit per group is 10 "
+    "seconds, or as in python@30s:MODULE:FUNCTION. ALIAS=NAME sets its name in results."
 )
 
 

@@ -10,7 +10,7 @@ import typer
 from kassay.experiments.cli.application import print_note
 from kassay.experiments.cli.groups import GroupResult, OtherKinds
 from kassay.experiments.cli.output import Format, Record, TableLayout, cell
-from kassay.experiments.implementations.library_catalogue import kind_of_assignor
+from kassay.experiments.implementations.assignor_names import kind_of_assignor, shown_name
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison
 from kassay.experiments.kinds.registry import (
@@ -35,7 +35,11 @@ def assigned_documents(name: str) -> OtherKinds:
 
     def process(document: KindDocument) -> GroupResult:
         result = run_on_document(document, name)
-        record: dict[str, object] = {"id": document.id, "assignor": name, "answer": result.answer}
+        record: dict[str, object] = {
+            "id": document.id,
+            "assignor": shown_name(name),
+            "answer": result.answer,
+        }
         if result.livelock is not None:
             record |= {"terminated": False, "reason": result.livelock}
         elif result.failed is not None:

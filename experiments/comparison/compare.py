@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from kassay.experiments.comparison.comparison_result import ComparedValue, Comparison, FrontDistance
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.reference.model.assignment import Assignment, movement, ownership, violations
 from kassay.reference.model.group import Group, cached
@@ -220,8 +221,8 @@ def compare(
     Parameters
     ----------
     assignor
-        One of `kassay.reference.assignors.ASSIGNORS`, a custom assignor, or a function, which runs
-        once.
+        Name of a port, of an assignor of an installed library or of a custom assignor; or a
+        function, which runs once.
     optimum, result
         The group's `solve_optimum` and the assignor's `run_until_stable`, if they are known.
     needs_proof
@@ -244,7 +245,9 @@ def compare(
     comparer = Comparer(
         group, optimum, limits=limits, start=result.assignment, needs_proof=needs_proof
     )
-    return replace(comparer.compare(assignor, result), condition=condition(group, with_racks=True))
+    return replace(
+        comparer.compare(shown_name(assignor), result), condition=condition(group, with_racks=True)
+    )
 
 
 def _result_of(function: AssignorFunction, group: Group) -> StableResult:
@@ -421,7 +424,7 @@ def compare_levels(
 def _without_values(group: Group, assignor: str, result: StableResult) -> Comparison:
     return Comparison(
         case=group.id or "",
-        assignor=assignor,
+        assignor=shown_name(assignor),
         ending=str(result.ending),
         detail=result.detail,
         rounds=result.rounds,
@@ -450,7 +453,7 @@ def compare_assignors(
     for name in names:
         if limits.is_stopped:
             break
-        progress(name)
+        progress(shown_name(name))
         results[name] = run_until_stable(group, name)
     progress("optimum")
     share = 1 if not names else _OPTIMUM_SHARE
@@ -462,7 +465,7 @@ def compare_assignors(
     for index, (name, result) in enumerate(results.items()):
         if limits.is_stopped:
             break
-        progress(f"unnecessary moves of {name}")
+        progress(f"unnecessary moves of {shown_name(name)}")
         within = CaseLimits.of(budget.part(1 / (len(results) - index)).rest())
         comparisons.append(
             compare(group, name, optimum=optimum, result=result, limits=within, needs_proof=False)

@@ -124,16 +124,16 @@ def _install_jvm(library: Library, version: str, directory: Path) -> None:
     maven += [f"-Dkafka.artifact={library.package}", f"-Dkafka.version={version}"]
     maven += ["dependency:copy-dependencies", f"-DoutputDirectory={directory / 'jars'}"]
     run_step(maven, directory=directory)
-    names = ("Driver", _MAIN_CLASSES[library.name])
+    names = ("Driver", "ListTypes", _MAIN_CLASSES[library.name])
     classes = ["-d", str(directory / "classes"), *(str(source / f"{name}.java") for name in names)]
     javac = ["javac", "-nowarn", "-Xlint:none", "-classpath", str(directory / "jars" / "*")]
     run_step([*javac, "-sourcepath", str(source), *classes], directory=directory)
 
 
-def _jvm_command(library: Library, directory: Path) -> tuple[str, ...]:
+def _jvm_command(library: Library, directory: Path, own: Sequence[str] = ()) -> tuple[str, ...]:
     java = _find_program("java") or "java"
     options = ("-Xmx1g", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *_EQUAL_HASHES)
-    classpath = f"{directory / 'classes'}{os.pathsep}{directory / 'jars' / '*'}"
+    classpath = os.pathsep.join((*own, f"{directory / 'classes'}", f"{directory / 'jars' / '*'}"))
     return (java, *options, "-classpath", classpath, "Driver", _MAIN_CLASSES[library.name])
 
 
@@ -310,6 +310,11 @@ def driver_command(assignor: LibraryAssignor) -> tuple[str, ...]:
             f"{name} is not installed in {installations()}; run: kassay libraries install {name}"
         )
     return RUNTIMES[library.runtime].command(library, _directory(library, version))
+
+
+def jvm_command(library: Library, version: str, *, own: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the command of an installed JVM driver, with own entries first in its class path."""
+    return _jvm_command(library, _directory(library, version), own)
 
 
 def _directory(library: Library, version: str) -> Path:

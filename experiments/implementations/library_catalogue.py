@@ -1,72 +1,37 @@
-"""Names of assignors: of client libraries, and custom assignors.
+"""Names of the assignors of client libraries.
 
 ``libraries.yaml`` lists the libraries, their assignors and their pinned versions:
 ``sarama@1.43.3:sticky``. A name without a version means the first version of this list.
 
-A custom assignor is a command or a Python callable. Both run in a process of their own. The name
-contains everything that is needed to run the assignor, so that Spark workers need nothing else:
-``cmd:./mine`` or ``python:mine:assign``. All names can contain a time limit per group:
-``cmd@2.5s:./mine`` or ``sarama@1.43.3@2.5s:sticky``.
+All names can start with an alias and contain a time limit per group:
+``old=sarama@1.43.3@2.5s:sticky``.
 """
 
 import math
 import re
-import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kassay.reference.assignors import RebalanceProtocol, is_cooperative
-from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
 
 ANSWER_SECONDS = 10.0
-_CUSTOM_NAME = re.compile(
-    r"(?P<kind>cmd|python)(@(?P<seconds>[0-9.e+-]+)s)?:(?P<target>.+)", re.DOTALL
-)
-_CALLABLE = re.compile(r"[^:]+:[A-Za-z_][\w.]*")
-_SERVER = "kassay.experiments.implementations.callable_server"
+"""Default of the time limit per group, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class CustomAssignor:
-    """A custom assignor: its command, and its time limit per group in seconds."""
+def split_alias(name: str) -> tuple[str | None, str]:
+    """Split the name of an assignor into its alias, None without one, and the rest.
 
-    command: tuple[str, ...]
-    seconds: float
-
-
-def is_custom_assignor(name: str) -> bool:
-    """Return whether a name has the form ``cmd:...`` or ``python:...``."""
-    return _CUSTOM_NAME.fullmatch(name) is not None
-
-
-def parse_custom_assignor(name: str) -> CustomAssignor:
-    """Parse the name of a custom assignor into its command and time limit."""
-    match = _CUSTOM_NAME.fullmatch(name)
-    if match is None:
-        raise InputError(
-            f"unknown assignor {name!r}: names of custom assignors start with cmd: or python:"
-        )
-    has_limit = match["seconds"] is not None
-    seconds = parse_time_limit(name, match["seconds"]) if has_limit else ANSWER_SECONDS
-    target = match["target"]
-    if match["kind"] == "python":
-        if _CALLABLE.fullmatch(target) is None:
-            raise InputError(f"a Python assignor must be given as module:function, got {target!r}")
-        return CustomAssignor((sys.executable, "-m", _SERVER, target), seconds)
-    try:
-        command = tuple(shlex.split(target))
-    except ValueError as error:
-        raise InputError(
-            f"the assignor command {target!r} is not valid: {str(error).lower()}"
-        ) from None
-    if not command:
-        raise InputError(f"the assignor name {name!r} contains no command")
-    return CustomAssignor(command, seconds)
+    Examples
+    --------
+    >>> split_alias("mine=cmd:./mine --level=2"), split_alias("cmd:./mine --level=2")
+    (('mine', 'cmd:./mine --level=2'), (None, 'cmd:./mine --level=2'))
+    """
+    match = _ALIAS.fullmatch(name)
+    return (None, name) if match is None else (match["alias"], match["name"])
 
 
 def parse_time_limit(name: str, seconds: str) -> float:
@@ -89,6 +54,7 @@ def parse_time_limit(name: str, seconds: str) -> float:
 LIBRARIES_FILE = Path(__file__).with_name("libraries.yaml")
 _REPETITIONS = 5
 _LIBRARY_VERSION = re.compile(r"(?P<library>[a-z][a-z0-9-]*)(@v?(?P<version>\d+(\.\d+)*))?")
+_ALIAS = re.compile(r"(?P<alias>[\w.-]+)=(?P<name>.+)", re.DOTALL)
 _NAME = re.compile(
     _LIBRARY_VERSION.pattern + r"(@(?P<seconds>[0-9.e+-]+)s)?:(?P<assignor>[a-z0-9-]+)"
 )
@@ -167,13 +133,14 @@ class LibraryAssignor:
     """An assignor of one version of a library.
 
     ``seconds`` is the time limit per group that its name contains, None for no time limit in the
-    name.
+    name. ``alias`` is its name in results, None for the complete name.
     """
 
     library: Library
     version: str
     assignor: OfferedAssignor
     seconds: float | None = None
+    alias: str | None = None
 
     @property
     def time_limit(self) -> float:
@@ -186,13 +153,14 @@ class LibraryAssignor:
             raise InputError(
                 f"{self.library.name}:{self.assignor.name} reads documents of kind "
                 f"{str(self.assignor.kind)!r}, which this command does not support; use kassay "
-                "assign, compare, explain, hunt or study"
+                "assign, compare, hunt or study"
             )
 
     def __str__(self) -> str:
         """Return the complete name, with the version."""
         limit = "" if self.seconds is None else f"@{self.seconds:g}s"
-        return f"{self.library.name}@{self.version}{limit}:{self.assignor.name}"
+        name = f"{self.library.name}@{self.version}{limit}:{self.assignor.name}"
+        return name if self.alias is None else f"{self.alias}={name}"
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -240,19 +208,9 @@ def libraries() -> Mapping[str, Library]:
 
 
 def is_library_assignor(name: str) -> bool:
-    """Return whether a name has the form ``LIBRARY[@VERSION]:ASSIGNOR``."""
-    match = _NAME.fullmatch(name)
-    return match is not None and match["library"] not in {"cmd", "python"}
-
-
-@cache
-def kind_of_assignor(name: str) -> Kind:
-    """Return the kind of the documents that an assignor reads."""
-    if name in KIND_PORTS:
-        return KIND_PORTS[name].kind
-    return (
-        parse_library_assignor(name).assignor.kind if is_library_assignor(name) else Kind.CONSUMER
-    )
+    """Return whether a name has the form ``[ALIAS=]LIBRARY[@VERSION]:ASSIGNOR``."""
+    match = _NAME.fullmatch(split_alias(name)[1])
+    return match is not None and match["library"] not in {"cmd", "python", "class"}
 
 
 def parse_library_assignor(name: str) -> LibraryAssignor:
@@ -267,7 +225,8 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
     >>> parsed.version, parsed.assignor.name, parsed.seconds
     ('2.4.0', 'sticky', 2.0)
     """
-    match = _NAME.fullmatch(name)
+    alias, rest = split_alias(name)
+    match = _NAME.fullmatch(rest)
     if match is None:
         raise InputError(
             f"unknown assignor {name!r}: an assignor of a library is named "
@@ -288,6 +247,7 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
         version=version,
         assignor=library.assignors[match["assignor"]],
         seconds=None if match["seconds"] is None else parse_time_limit(name, match["seconds"]),
+        alias=alias,
     )
 
 
@@ -297,14 +257,6 @@ def parse_library_version(text: str) -> tuple[Library, str]:
     if match is None:
         raise InputError(f"expected LIBRARY[@VERSION], got {text!r}")
     return _find(match["library"], match["version"])
-
-
-def uses_cooperative_protocol(assignor: str) -> bool:
-    """Return whether a port or an assignor of a library uses the cooperative protocol."""
-    if is_library_assignor(assignor):
-        offered = parse_library_assignor(assignor).assignor
-        return offered.protocol is RebalanceProtocol.COOPERATIVE
-    return is_cooperative(assignor)
 
 
 def repetitions_of(assignor: str) -> int:

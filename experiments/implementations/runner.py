@@ -10,19 +10,22 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import IO
 
 import numpy as np
 
+from kassay.experiments.implementations.assignor_names import (
+    is_custom_assignor,
+    parse_custom_assignor,
+    uses_cooperative_protocol,
+)
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
-    is_custom_assignor,
     is_library_assignor,
-    parse_custom_assignor,
     parse_library_assignor,
-    uses_cooperative_protocol,
+    split_alias,
 )
 from kassay.reference.assignors import run_assignor
 from kassay.reference.assignors.kind_ports import KIND_PORTS
@@ -266,19 +269,46 @@ def run(group: Group, assignor: str) -> RunResult:
     'the process ended without writing an assignment (exit code 1)'
     """
     if is_library_assignor(assignor):
-        return _run_library_assignor(group, assignor)
+        parse_library_assignor(assignor).check_kind()
+    driver = _driver(assignor)
+    if driver is not None:
+        return _run_with_driver(driver, group, is_library=is_library_assignor(assignor))
     if not is_custom_assignor(assignor):
-        result = run_assignor(group, assignor)
+        result = run_assignor(group, split_alias(assignor)[1])
         return RunResult(
             assignment=result.assignment, livelock=result.livelock, failed=result.failed
         )
-    custom_assignor = parse_custom_assignor(assignor)
+    custom = parse_custom_assignor(assignor)
     request = json.dumps(group_document(group), ensure_ascii=False)
-    process = assignor_process(custom_assignor.command)
     try:
-        return _parse_response(process.request(request, seconds=custom_assignor.seconds))
+        line = assignor_process(custom.command).request(request, seconds=custom.seconds)
     except NoAnswerError as error:
         return RunResult(failed=str(error))
+    return _parse_response(line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Driver:
+    """Process of a driver, the assignor that it runs, and the time limit in seconds."""
+
+    process: AssignorProcess
+    assignor: str
+    seconds: float
+
+
+def _driver(name: str) -> _Driver | None:
+    """Return the driver of a library or of a Java class, None for other assignors."""
+    if is_library_assignor(name):
+        library = parse_library_assignor(name)
+        command, requested = driver_command(library), library.assignor.name
+        seconds = library.time_limit
+    else:
+        custom = parse_custom_assignor(name) if is_custom_assignor(name) else None
+        if custom is None or custom.java is None:
+            return None
+        command, requested, seconds = custom.command, f"class:{custom.java.name}", custom.seconds
+    process = assignor_process(command, start_seconds=_START_SECONDS)
+    return _Driver(process, requested, seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,22 +322,21 @@ class DocumentRunResult:
 
 
 def run_on_document(document: KindDocument, name: str) -> DocumentRunResult:
-    """Run a port or an assignor of an installed library on a document of another kind.
+    """Run a port, a Java class or an assignor of a library on a document of another kind.
 
     ``failed`` is the class of the exception if the assignor throws one.
     """
-    if name in KIND_PORTS:
+    driver = _driver(name)
+    if driver is None:
         try:
-            return DocumentRunResult(answer=KIND_PORTS[name].assign(document))
+            return DocumentRunResult(answer=KIND_PORTS[split_alias(name)[1]].assign(document))
         except UpstreamError as error:
             return DocumentRunResult(failed=error.java_class, reason=error.detail)
-    assignor = parse_library_assignor(name)
-    process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
-    request = {"assignor": assignor.assignor.name, "group": document.content}
+    request = {"assignor": driver.assignor, "group": document.content}
     try:
-        line = process.request(json.dumps(request), seconds=assignor.time_limit)
+        line = driver.process.request(json.dumps(request), seconds=driver.seconds)
     except TimeLimitError:
-        return DocumentRunResult(livelock=f"no answer within {assignor.time_limit:g} seconds")
+        return DocumentRunResult(livelock=f"no answer within {driver.seconds:g} seconds")
     except NoAnswerError as error:
         return DocumentRunResult(failed=str(error))
     answer = json.loads(line)
@@ -316,19 +345,16 @@ def run_on_document(document: KindDocument, name: str) -> DocumentRunResult:
     return DocumentRunResult(answer=answer)
 
 
-def _run_library_assignor(group: Group, name: str) -> RunResult:
-    """Run an assignor of an installed library. A reached time limit counts as non-termination."""
-    assignor = parse_library_assignor(name)
-    assignor.check_kind()
-    process = assignor_process(driver_command(assignor), start_seconds=_START_SECONDS)
-    if group.members and not any(member.subscription for member in group.members):
+def _run_with_driver(driver: _Driver, group: Group, *, is_library: bool) -> RunResult:
+    """Run an assignor of a driver. A reached time limit counts as non-termination."""
+    if is_library and group.members and not any(member.subscription for member in group.members):
         # Consumers of librdkafka and sarama join no group without a topic: they never lead it.
         return RunResult(assignment=Assignment({member.id: () for member in group.members}))
-    request = f'{{"assignor": "{assignor.assignor.name}", "group": {_document_text(group)}}}'
+    request = f'{{"assignor": {json.dumps(driver.assignor)}, "group": {_document_text(group)}}}'
     try:
-        line = process.request(request, seconds=assignor.time_limit)
+        line = driver.process.request(request, seconds=driver.seconds)
     except TimeLimitError:
-        return RunResult(livelock=f"no assignment within {assignor.time_limit:g} seconds")
+        return RunResult(livelock=f"no assignment within {driver.seconds:g} seconds")
     except NoAnswerError as error:
         return RunResult(failed=str(error))
     return _parse_response(line)
@@ -395,12 +421,18 @@ class StableResult:
         The stable assignment; None unless ``ending`` is `Ending.OK`.
     rounds
         Number of rebalances, the first included.
+    seconds
+        Run time of all rebalances, without the second run of a custom assignor.
+    is_first
+        Whether this is the first run of the assignor in this process of kassay.
     """
 
     ending: Ending
     assignment: Assignment | None
     rounds: int
     detail: str | None = None
+    seconds: float = field(default=0.0, compare=False)
+    is_first: bool = field(default=False, compare=False)
 
     @property
     def is_crash(self) -> bool:
@@ -436,15 +468,32 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
     return _run_until_stable(group, assignor)
 
 
+_STARTED: set[tuple[int, str]] = set()
+"""Process of kassay, and assignor, of all runs until now."""
+
+
 def _run_until_stable(group: Group, assignor: str) -> StableResult:
     current = group
     first_round: dict[Assignment, int] = {}
+    key, start = (os.getpid(), assignor), time.perf_counter()
+    is_first = key not in _STARTED
+    _STARTED.add(key)
 
-    def ended(ending: Ending, detail: str) -> StableResult:
-        return StableResult(ending=ending, assignment=None, rounds=round_number, detail=detail)
+    def ended(
+        ending: Ending, detail: str | None = None, assignment: Assignment | None = None
+    ) -> StableResult:
+        return StableResult(
+            ending=ending,
+            assignment=assignment,
+            rounds=round_number,
+            detail=detail,
+            seconds=seconds,
+            is_first=is_first,
+        )
 
     for round_number in range(1, MAX_ROUNDS + 1):
         result = run(current, assignor)
+        seconds = time.perf_counter() - start
         if result.failed is not None:
             return ended(Ending.FAILED, str(result.failed))
         assignment = result.assignment
@@ -456,10 +505,12 @@ def _run_until_stable(group: Group, assignor: str) -> StableResult:
             or not count_withheld_partitions(current, assignment)
             or repeated == round_number - 1
         ):
-            violation = next(violations(group, assignment), None)
-            if violation is not None:
-                return ended(Ending.INVALID, violation)
-            return StableResult(ending=Ending.OK, assignment=assignment, rounds=round_number)
+            ending, problem = Ending.INVALID, next(violations(group, assignment), None)
+            if problem is None and not is_repeatable(current, assignor, assignment):
+                ending, problem = Ending.FAILED, DEPENDS_ON_THE_RUN
+            if problem is not None:
+                return ended(ending, problem)
+            return ended(Ending.OK, assignment=assignment)
         if repeated < round_number:
             return ended(
                 Ending.NONTERMINATING,
@@ -472,6 +523,22 @@ def _run_until_stable(group: Group, assignor: str) -> StableResult:
     )
 
 
+DEPENDS_ON_THE_RUN = "a second run on the same group returns another assignment"
+
+
+def is_repeatable(group: Group, assignor: str, assignment: Assignment) -> bool:
+    """Return whether a second run of a custom assignor gives all members the same partitions.
+
+    Assignors of libraries are not checked: some vary by design.
+    """
+    if not is_custom_assignor(assignor):
+        return True
+    again = run(group, assignor).assignment
+    return again is not None and {member: set(tps) for member, tps in again.items()} == {
+        member: set(tps) for member, tps in assignment.items()
+    }
+
+
 def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
     """Join the results of the parts of a group. A part without assignment decides the ending."""
     failed = next((part for part in parts.values() if part.assignment is None), None)
@@ -482,6 +549,8 @@ def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
         ending=Ending.OK,
         assignment=join_assignments(assignments),
         rounds=max(part.rounds for part in parts.values()),
+        seconds=sum(part.seconds for part in parts.values()),
+        is_first=any(part.is_first for part in parts.values()),
     )
 
 

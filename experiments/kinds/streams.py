@@ -11,9 +11,9 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from kassay.experiments.implementations.assignor_names import kind_of_assignor
 from kassay.experiments.implementations.library_catalogue import (
     is_library_assignor,
-    kind_of_assignor,
     parse_library_assignor,
 )
 from kassay.experiments.implementations.runner import (

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from kassay.experiments.comparison.compare import keep_owners
+from kassay.experiments.implementations.assignor_names import shown_name
+from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.planning.identify_assignor import (
     DEFAULT_LIST,
     identify_assignor,
@@ -304,7 +306,8 @@ def _changes(
     group: Group, current: Configuration, assignors: Sequence[str] | None, sizes: Sequence[Sizes]
 ) -> Iterator[Change]:
     own = current.assignor
-    yield Change(name=f"{own}, current", start=current)
+    shown = shown_name(own)
+    yield Change(name=f"{shown}, current", start=current)
     if sizes:
         names = dict.fromkeys(assignors or [own])
         changes = [_change_to(group, current, name) for name in names]
@@ -316,7 +319,7 @@ def _changes(
         return
     if any(member.instance_id is None for member in group.members):
         static = (replace(current, is_static=True),)
-        yield Change(name=f"{own}, static members", start=current, steps=static)
+        yield Change(name=f"{shown}, static members", start=current, steps=static)
     identified = identify_assignor(group)
     if assignors is None:
         # Assignors ignore weights: each can reach the lowest maximum load.
@@ -343,15 +346,17 @@ def _changes(
 def _change_to(group: Group, current: Configuration, name: str) -> Change:
     """Return the change to an assignor; without steps if the group uses it already."""
     if name == current.assignor:
-        return Change(name=name, start=current)
-    if name not in ASSIGNORS or name not in POLICIES:
+        return Change(name=shown_name(name), start=current)
+    if ":" not in name and (name not in ASSIGNORS or name not in POLICIES):
         known = ", ".join(name for name in POLICIES if name in ASSIGNORS)
         raise UsageError(f"unknown assignor {name!r}; choose from {known}")
     steps = tuple(current.steps_to(name))
-    is_modern, label = steps[-1].is_consumer_protocol, name
+    is_modern, label = steps[-1].is_consumer_protocol, shown_name(name)
     if is_modern != current.is_consumer_protocol:
-        label = f"{name}, {'consumer' if is_modern else 'classic'} protocol"
+        label = f"{label}, {'consumer' if is_modern else 'classic'} protocol"
     note = _static_note(group, current, steps[-1])
+    if ":" in name and (result := run_until_stable(group, name)).ending is not Ending.OK:
+        note = f"{result.ending} on the group: {result.detail}"
     return Change(name=label, start=current, steps=steps, note=note)
 
 

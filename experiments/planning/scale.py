@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import yaml
 
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.reference.assignors import NEWEST_ASSIGNORS
@@ -221,7 +222,7 @@ def scale(
     return Scale(
         id=group.id,
         current=len(group.members),
-        assignor=own,
+        assignor=None if own is None else shown_name(own),
         steps=tuple(search.steps(range(first, last + 1))),
         needed=needed,
     )

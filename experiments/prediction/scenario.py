@@ -164,12 +164,18 @@ def rolling_restarts(own: str | None, target: str) -> tuple[tuple[str, ...], ...
     (('cooperative-sticky', 'range'), ('cooperative-sticky',))
     """
     modern = RebalanceProtocol.CONSUMER
-    protocols = {name: port.protocol for name, port in ASSIGNORS.items()}
-    own_protocol, protocol = protocols.get(own or ""), protocols.get(target)
+    own_protocol, protocol = map(_protocol_of, (own, target))
     if own == target or modern in (protocol, own_protocol):
         return ((target,),)
     first = (target,) if own is None else (target, own)
     return (first, (target,)) if protocol is RebalanceProtocol.COOPERATIVE else (first,)
+
+
+def _protocol_of(name: str | None) -> RebalanceProtocol | None:
+    if name is not None and ":" in name:
+        return policy_named(name).protocol
+    port = ASSIGNORS.get(name or "")
+    return None if port is None else port.protocol
 
 
 class Order(StrEnum):

@@ -9,11 +9,14 @@ broker confirm.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kassay.experiments.implementations.assignor_names import (
+    is_custom_assignor,
+    parse_custom_assignor,
+)
 from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
     Library,
     LibraryAssignor,
-    is_custom_assignor,
     is_library_assignor,
     libraries,
     parse_library_assignor,
@@ -21,7 +24,13 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import run
 from kassay.reference.assignors import ASSIGNORS, Assignor, RebalanceProtocol, Release
-from kassay.reference.model.assignment import NO_OWNER, Assignment, LivelockError, ownership
+from kassay.reference.model.assignment import (
+    NO_OWNER,
+    Assignment,
+    LivelockError,
+    ownership,
+    violations,
+)
 from kassay.reference.model.errors import InputError, RunError, UpstreamError
 from kassay.reference.model.group import NO_GENERATION, Group, Member
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
@@ -84,8 +93,8 @@ class _TimeLimitLivelockError(LivelockError):
 def policy_named(name: str) -> Policy:
     """Return a policy of `POLICIES`, of an assignor of an installed library, or a custom assignor.
 
-    Custom assignors use the eager protocol. Raise InputError if the policy is unknown, or the
-    library is not installed.
+    Custom assignors use the eager protocol, and Java classes their own one. Raise InputError if
+    the policy is unknown, or the library is not installed.
     """
     if name in POLICIES:
         return POLICIES[name]
@@ -94,10 +103,13 @@ def policy_named(name: str) -> Policy:
         assignor = parse_library_assignor(name)
         driver_command(assignor)
         name, protocol = str(assignor), assignor.assignor.protocol
-    elif not is_custom_assignor(name):
+    elif is_custom_assignor(name):
+        java = parse_custom_assignor(name).java
+        protocol = protocol if java is None else java.protocol
+    else:
         raise InputError(
             f"unknown policy {name!r}; choose from {', '.join(POLICIES)}, "
-            "LIBRARY[@VERSION]:ASSIGNOR, python:MODULE:FUNCTION, cmd:COMMAND"
+            "LIBRARY[@VERSION]:ASSIGNOR, python:MODULE:FUNCTION, cmd:COMMAND, class:CLASS@PATH"
         )
 
     def assign(group: Group) -> Assignment:
@@ -106,6 +118,9 @@ def policy_named(name: str) -> Policy:
             raise _TimeLimitLivelockError(str(result.livelock))
         if result.assignment is None:
             raise UpstreamError(None, str(result.failed))
+        problem = next(violations(group, result.assignment), None)
+        if problem is not None and is_custom_assignor(name):
+            raise UpstreamError(None, f"invalid assignment: {problem}")
         return result.assignment
 
     return Policy(name, protocol, assign)
@@ -117,7 +132,7 @@ def _policies(protocol: RebalanceProtocol, optimal: Assignor) -> list[Policy]:
         *(
             Policy(port.name, protocol, port.assign)
             for port in ports
-            if port.protocol is protocol and port.release is Release.NEWEST
+            if port.protocol is protocol and port.release in (Release.NEWEST, Release.PREVIEW)
         ),
         Policy(f"optimum-{protocol}", protocol, optimal),
     ]
@@ -131,7 +146,7 @@ POLICIES: dict[str, Policy] = {
         *_policies(RebalanceProtocol.CONSUMER, optimum),
     )
 }
-"""Policies by name: the ports of the newest release, and the optimum for each protocol."""
+"""Policies by name: ports of the newest release, previews, and the optimum for each protocol."""
 
 
 _SENDS_NO_STICKY_CLAIMS = "franz-go"

@@ -11,7 +11,7 @@ from itertools import accumulate
 from operator import xor
 from typing import Any, Protocol
 
-from kassay.experiments.implementations.library_catalogue import kind_of_assignor
+from kassay.experiments.implementations.assignor_names import kind_of_assignor, shown_name
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES, STUDIED
 from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.documents.json_codec import parse_group
@@ -42,7 +42,7 @@ class Case:
     @property
     def name(self) -> str:
         """Return the unique name of the case, the key of its rows in all tables."""
-        return f"{self.family}/{self.seed}" + (f"@{self.start}" if self.start else "")
+        return f"{self.family}/{self.seed}" + (f"@{shown_name(self.start)}" if self.start else "")
 
     def with_document(self, document: str) -> "Case":
         """Return a copy of this case with an imported group document."""

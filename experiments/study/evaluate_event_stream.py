@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.experiments.study.families.event_streams import EventStreamFamily, StreamStep
 from kassay.experiments.study.families.random_groups import random_even_assignment
@@ -97,7 +98,7 @@ def compare_trajectories(
     """
     names = (*assignors, OPTIMUM)
     past = dict.fromkeys(names, Assignment({}))
-    seconds = dict.fromkeys(names, 0.0)
+    seconds = dict.fromkeys(map(shown_name, names), 0.0)
     rows = []
     for number, step in enumerate(family.stream(seed)):
         states: dict[Assignment, _State] = {}  # assignors with equal results share a state
@@ -117,8 +118,8 @@ def compare_trajectories(
                 past[name] = random_even_assignment(group, rng)
             elif result.assignment is not None:
                 past[name] = result.assignment
-            rows.append(_row(name, number, step, state=state, result=result))
-            seconds[name] += time.perf_counter() - start
+            rows.append(_row(shown_name(name), number, step, state=state, result=result))
+            seconds[shown_name(name)] += time.perf_counter() - start
     return Trajectories(tuple(rows), seconds)
 
 

@@ -7,7 +7,8 @@ from kassay.experiments.cli.assignor_options import required_assignor
 from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.kind_results import assigned_documents
 from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
-from kassay.experiments.implementations.library_catalogue import uses_cooperative_protocol
+from kassay.experiments.implementations.assignor_names import shown_name, uses_cooperative_protocol
+from kassay.experiments.implementations.library_catalogue import split_alias
 from kassay.experiments.implementations.runner import RunResult, run
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.json_codec import assignment_document
@@ -40,7 +41,11 @@ def assign(options: AssignOptions, source: GroupSource) -> None:
 
 
 def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:
-    record: dict[str, object] = {"id": group.id, "assignor": assignor, "assignment": None}
+    record: dict[str, object] = {
+        "id": group.id,
+        "assignor": shown_name(assignor),
+        "assignment": None,
+    }
     if result.livelock is not None:
         livelock = result.livelock
         record["terminated"] = False
@@ -58,7 +63,7 @@ def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]
         record |= {"failed": failed.java_class, "reason": failed.detail}
     elif failed is not None:
         record["failed"] = failed
-    if result.assignment is not None and (failed is None or assignor in ASSIGNORS):
+    if result.assignment is not None and (failed is None or split_alias(assignor)[1] in ASSIGNORS):
         # Kafka's group gets the assignment of its assignor, even if it is not valid.
         record["assignment"] = assignment_document(result.assignment)
     return record

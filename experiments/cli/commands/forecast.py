@@ -13,6 +13,7 @@ from kassay.experiments.cli.groups import GroupResult, SelectedGroups, process_e
 from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
 from kassay.experiments.cli.output import Format, Record, TableLayout, error_record, format_option
 from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions, SearchOptions
+from kassay.experiments.implementations.assignor_names import complete_name, shown_name
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.forecast import (
     DEFAULT_CHANGES,
@@ -113,6 +114,8 @@ def forecast(
         raise typer.BadParameter(
             "--events cannot be combined with --members, --partitions and --set"
         )
+    given = [complete_name(one) if ":" in one else one for one in options.assignor or ()]
+    options = replace(options, assignor=given or None)
     restart = options.restart
     request = ForecastRequest(
         downtime_ms=round(1000 * restart.downtime),
@@ -242,7 +245,7 @@ def _forecast_events(
             samples=options.samples,
             seed=search.seed,
         )
-        entries += event_records(name, found)
+        entries += event_records(shown_name(name), found)
         optimum = optimum or hindsight_record(group, found, limits=search.limits())
     return {
         "id": group.id,

@@ -6,6 +6,7 @@ import typer
 
 from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.output import Format, print_records, print_table
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.simulation.policies import POLICIES, policy_named
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate as run
@@ -75,7 +76,7 @@ def _print(result: SimulationResult, output_format: Format | None) -> None:
 def _row(cost: SimulationCost) -> dict[str, object]:
     return {
         "script": cost.result.script,
-        "policy": cost.result.policy,
+        "policy": shown_name(cost.result.policy),
         "rebalances": cost.rebalances,
         "moves": cost.result.moves,
         "needed": cost.needed_moves,

@@ -7,6 +7,7 @@ from enum import StrEnum
 from random import Random
 from typing import NamedTuple
 
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
@@ -55,7 +56,7 @@ class Family(SeededCases):
 
     def id_of(self, seed: int, start: str | None = None) -> str:
         """Return the id of the group of a seed."""
-        return f"{self.name}/{seed}" + (f"@{start}" if start else "")
+        return f"{self.name}/{seed}" + (f"@{shown_name(start)}" if start else "")
 
     @abstractmethod
     def build(self, seed: int, *, start: str | None = None) -> Group:

@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from kassay import Group, InputError
-from kassay.experiments.implementations.library_catalogue import parse_custom_assignor
+from kassay.experiments.implementations.assignor_names import (
+    complete_name,
+    parse_custom_assignor,
+    shown_name,
+)
 from kassay.experiments.implementations.runner import (
+    DEPENDS_ON_THE_RUN,
     AssignorProcess,
     Ending,
     NoAnswerError,
@@ -136,6 +141,33 @@ def test_a_callable_may_print_raise_or_exit(tmp_path):
         result = run_until_stable(GROUP, function(folder, body))
         assert result.ending is Ending.FAILED
         assert expected in result.detail
+
+
+def test_an_answer_that_depends_on_the_run_is_a_failure(tmp_path):
+    swapped = GOOD.replace('"c0"', '"x"').replace('"c1"', '"c0"').replace('"x"', '"c1"')
+    body = f"    print(GOOD, flush=True)\n    GOOD = ({GOOD!r}, {swapped!r})[GOOD == {GOOD!r}]"
+    result = run_until_stable(GROUP, command(tmp_path, body))
+    assert (result.ending, result.detail) == (Ending.FAILED, DEPENDS_ON_THE_RUN)
+
+
+def test_complete_names_have_absolute_paths_and_shown_names_have_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.py", "run.sh"):
+        Path(name).write_text("#!/bin/sh\n")
+        Path(name).chmod(0o755)
+    complete = {
+        "python:mine.py:f": f"python:{tmp_path}/mine.py:f",
+        "python@2s:mine:f": f"python@2s:{tmp_path}/mine.py:f",
+        "a=cmd:./run.sh --level=2 mine.py": f"a=cmd:{tmp_path}/run.sh --level=2 {tmp_path}/mine.py",
+        "python:json.tool:main": "python:json.tool:main",
+    }
+    assert {name: complete_name(name) for name in complete} == complete
+    assert [shown_name(name) for name in complete.values()] == [
+        "python:mine.py:f",
+        "python@2s:mine.py:f",
+        "a",
+        "python:json.tool:main",
+    ]
 
 
 @pytest.mark.parametrize("bad", ["cmd:", "cmd:'", "python:os"])

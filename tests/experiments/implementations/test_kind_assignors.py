@@ -134,7 +134,7 @@ def driver(tmp_path, monkeypatch):
         command = (sys.executable, str(script))
         monkeypatch.setattr(runner, "driver_command", lambda _: command)
         monkeypatch.setattr(
-            "kassay.experiments.cli.assignor_options.driver_command", lambda _: command
+            "kassay.experiments.implementations.assignor_names.driver_command", lambda _: command
         )
 
     yield write
@@ -160,7 +160,7 @@ def test_assign_prints_the_answer_and_the_errors_of_other_documents(driver):
 
 def test_other_commands_refuse_assignors_and_documents_of_another_kind():
     refused = "reads documents of kind 'share', which this command does not support; use kassay "
-    refused += "assign, compare, explain, hunt or study"
+    refused += "assign, compare, hunt or study"
     with pytest.raises(InputError, match=refused):
         run(NAMED_GROUPS["A"].group, "kafka-broker:share")
     result = CliRunner().invoke(app, ["compare", "--assignor", "kafka-broker:share"], input="{}")

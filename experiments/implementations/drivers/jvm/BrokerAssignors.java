@@ -36,19 +36,18 @@ final class BrokerAssignors implements Driver.Assignors {
 
     @Override
     public Map<String, ?> assign(JsonNode group, String assignor) throws ReflectiveOperationException {
-        if (assignor.equals("streams-sticky")) {
-            return StreamsGroups.assign(group);
+        Object custom = Reflection.isCustom(assignor) ? Reflection.sharedCustom(assignor) : null;
+        boolean isStreams = Reflection.isA(custom, GROUP + "api.streams.assignor.TaskAssignor")
+            || Reflection.isA(custom, GROUP + "streams.assignor.TaskAssignor");
+        if (assignor.equals("streams-sticky") || isStreams) {
+            return StreamsGroups.assign(group, custom);
         }
+        boolean isShare = assignor.equals("share")
+            || Reflection.isA(custom, GROUP + "api.assignor.ShareGroupPartitionAssignor");
         Topics topics = new Topics(group);
         Map<String, Object> members = new HashMap<>();
-        Object specification = isFirst ? firstSpecification(group, topics, members) : specification(group, topics, members, assignor.equals("share"));
-        String simpleName = switch (assignor) {
-            case "uniform" -> "UniformAssignor";
-            case "server-range" -> "RangeAssignor";
-            case "share" -> "SimpleAssignor";
-            default -> throw new IllegalArgumentException("unknown assignor " + assignor);
-        };
-        Object broker = Reflection.create(Class.forName(GROUP + "assignor." + simpleName));
+        Object specification = isFirst ? firstSpecification(group, topics, members) : specification(group, topics, members, isShare);
+        Object broker = custom != null ? custom : ofRelease(assignor);
         Object result = Reflection.call(broker, "assign", specification, describer(topics));
         Map<?, ?> assigned = (Map<?, ?>) Reflection.call(result, "members");
         Map<String, List<TopicPartition>> lists = new LinkedHashMap<>();
@@ -58,12 +57,22 @@ final class BrokerAssignors implements Driver.Assignors {
         for (Map.Entry<?, ?> member : assigned.entrySet()) {
             lists.put((String) member.getKey(), partitions(member.getValue(), topics));
         }
-        if (!assignor.equals("share")) {
+        if (!isShare) {
             return lists;
         }
         lists.values().forEach(list -> list.sort(
             Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition)));
         return Map.of("members", lists);
+    }
+
+    private static Object ofRelease(String assignor) throws ReflectiveOperationException {
+        String simpleName = switch (assignor) {
+            case "uniform" -> "UniformAssignor";
+            case "server-range" -> "RangeAssignor";
+            case "share" -> "SimpleAssignor";
+            default -> throw new IllegalArgumentException("unknown assignor " + assignor);
+        };
+        return Reflection.create(Class.forName(GROUP + "assignor." + simpleName));
     }
 
     @SuppressWarnings("unchecked")

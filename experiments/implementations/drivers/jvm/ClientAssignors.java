@@ -76,6 +76,9 @@ final class ClientAssignors implements Driver.Assignors {
     }
 
     private static Object newAssignor(String name) throws ReflectiveOperationException {
+        if (Reflection.isCustom(name)) {
+            return Reflection.createCustom(name);
+        }
         String simpleName = switch (name) {
             case "range" -> "RangeAssignor";
             case "roundrobin" -> "RoundRobinAssignor";
@@ -110,7 +113,7 @@ final class ClientAssignors implements Driver.Assignors {
         Object own = newAssignor(assignor);
         List<TopicPartition> owned = Driver.owned(member);
         int generation = member.path("generation").asInt(-1);
-        boolean isSticky = assignor.endsWith("sticky");
+        boolean isSticky = assignor.endsWith("sticky") || Reflection.isCustom(assignor);
         if (isSticky && (!owned.isEmpty() || generation >= 0)) {
             notifyAssignment(own, owned, generation);
         }
@@ -125,7 +128,9 @@ final class ClientAssignors implements Driver.Assignors {
             userData.limit(userData.limit() - Integer.BYTES);
         }
         // An eager consumer has revoked its partitions before it joins.
-        boolean isCooperative = assignor.equals("cooperative-sticky");
+        boolean isCooperative = assignor.equals("cooperative-sticky")
+            || !isOld && Reflection.isCustom(assignor)
+                && Reflection.callOf(assignorType, own, "supportedProtocols").toString().contains("COOPERATIVE");
         List<TopicPartition> kept = isCooperative ? owned : Collections.emptyList();
         JsonNode other = member.path("sub_generation");
         int sentGeneration = other.isMissingNode() ? generation : other.asInt(-1);

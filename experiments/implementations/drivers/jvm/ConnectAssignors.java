@@ -39,19 +39,24 @@ final class ConnectAssignors implements Driver.Assignors {
 
     @Override
     public Map<String, ?> assign(JsonNode cluster, String assignor) throws ReflectiveOperationException {
-        if (assignor.equals("eager")) {
+        boolean isCustom = Reflection.isCustom(assignor);
+        if (assignor.equals("eager")
+                || isCustom && EagerAssignor.class.isAssignableFrom(Reflection.customClass(assignor))) {
             List<Object> steps = new ArrayList<>();
             for (JsonNode step : cluster.get("steps")) {
-                steps.add(Map.of("state", eager(step)));
+                Object eager = isCustom
+                    ? Reflection.createCustom(assignor, new LogContext()) : new EagerAssignor(new LogContext());
+                steps.add(Map.of("state", eager(step, eager)));
             }
             return Map.of("steps", steps);
         }
-        return new Simulation(cluster.path("scheduled_rebalance_max_delay_ms").asInt(300_000))
+        return new Simulation(assignor, cluster.path("scheduled_rebalance_max_delay_ms").asInt(300_000))
             .run(cluster.get("steps"));
     }
 
     /** One sequence with the incremental assignor. */
     private static final class Simulation {
+        private final String name;
         private final int maxDelay;
         private final Time time = (Time) Proxy.newProxyInstance(
             Time.class.getClassLoader(), new Class<?>[] {Time.class}, (self, method, arguments) -> {
@@ -70,7 +75,8 @@ final class ConnectAssignors implements Driver.Assignors {
         private long taskDowntime;
         private List<Object> rounds = new ArrayList<>();
 
-        Simulation(int maxDelay) {
+        Simulation(String name, int maxDelay) {
+            this.name = name;
             this.maxDelay = maxDelay;
         }
 
@@ -99,10 +105,12 @@ final class ConnectAssignors implements Driver.Assignors {
             return Map.of("steps", answer);
         }
 
-        private void apply(JsonNode step) {
+        private void apply(JsonNode step) throws ReflectiveOperationException {
             connectors = step.get("connectors");
             if (assignor == null || step.path("new_leader").asBoolean(false)) {
-                assignor = new IncrementalCooperativeAssignor(new LogContext(), time, maxDelay);
+                assignor = Reflection.isCustom(name)
+                    ? (IncrementalCooperativeAssignor) Reflection.createCustom(name, new LogContext(), time, maxDelay)
+                    : new IncrementalCooperativeAssignor(new LogContext(), time, maxDelay);
             }
             Map<String, ExtendedAssignment> present = new LinkedHashMap<>();
             for (String worker : Driver.texts(step.get("workers"))) {
@@ -218,7 +226,7 @@ final class ConnectAssignors implements Driver.Assignors {
         return (Collection<T>) Reflection.callHidden(result, name, worker);
     }
 
-    private static Map<String, Object> eager(JsonNode step) throws ReflectiveOperationException {
+    private static Map<String, Object> eager(JsonNode step, Object assignor) throws ReflectiveOperationException {
         Field unsafe = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");
         unsafe.setAccessible(true);
         WorkerCoordinator coordinator = (WorkerCoordinator)
@@ -232,7 +240,7 @@ final class ConnectAssignors implements Driver.Assignors {
             return state;
         }
         Map<?, ?> assignments = (Map<?, ?>) Reflection.callHidden(
-            new EagerAssignor(new LogContext()), "performTaskAssignment", workers.get(0), 0L, states, coordinator);
+            assignor, "performTaskAssignment", workers.get(0), 0L, states, coordinator);
         assignments.forEach((worker, bytes) -> {
             ConnectProtocol.Assignment own = ConnectProtocol.deserializeAssignment((ByteBuffer) bytes);
             state.put((String) worker, document(own.connectors(), own.tasks()));

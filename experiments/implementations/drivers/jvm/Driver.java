@@ -86,6 +86,11 @@ public final class Driver {
             Throwable cause = thrown.getCause();
             answer = pair(
                 "failed", cause.getClass().getSimpleName(), "reason", String.valueOf(cause.getMessage()));
+        } catch (RuntimeException unusable) {
+            if (!Reflection.isCustom(assignor)) {
+                throw unusable;
+            }
+            answer = pair("failed", "the answer of the class is not usable", "reason", String.valueOf(unusable));
         }
         StringWriter text = new StringWriter();
         try (JsonGenerator json = JSON.createGenerator(text)) {

@@ -43,8 +43,9 @@ final class StreamsAssignors implements Driver.Assignors {
     public Map<String, ?> assign(JsonNode application, String assignor) throws ReflectiveOperationException {
         Application app = new Application(application);
         Object configuration = configuration(application.path("config"));
-        return assignor.equals("sticky")
-            ? assignPublic(app, configuration)
+        Object custom = Reflection.isCustom(assignor) ? Reflection.createCustom(assignor) : null;
+        return assignor.equals("sticky") || Reflection.isA(custom, PUBLIC + "TaskAssignor")
+            ? assignPublic(app, configuration, custom)
             : assignInternal(app, configuration, assignor);
     }
 
@@ -52,13 +53,6 @@ final class StreamsAssignors implements Driver.Assignors {
 
     private Map<String, ?> assignInternal(Application app, Object configuration, String assignor)
             throws ReflectiveOperationException {
-        String sticky = hasProcessId ? "LegacyStickyTaskAssignor" : "StickyTaskAssignor";
-        String simpleName = switch (assignor) {
-            case "high-availability" -> "HighAvailabilityTaskAssignor";
-            case "legacy-sticky" -> sticky;
-            case "fallback-prior" -> "FallbackPriorTaskAssignor";
-            default -> throw new IllegalArgumentException("unknown assignor " + assignor);
-        };
         Map<Object, Object> clients = new HashMap<>();
         for (JsonNode process : app.processes) {
             clients.put(processId(process), clientState(app, process));
@@ -69,7 +63,8 @@ final class StreamsAssignors implements Driver.Assignors {
             arguments.add(rackAware(app, configuration));
         }
         arguments.add(configuration);
-        Object instance = Reflection.create(Class.forName(INTERNALS + simpleName));
+        Object instance = Reflection.isCustom(assignor)
+            ? Reflection.createCustom(assignor) : internalOfRelease(assignor);
         Object followUp = Reflection.call(instance, "assign", arguments.toArray());
         Map<String, Object> answer = new TreeMap<>();
         for (JsonNode process : app.processes) {
@@ -79,6 +74,17 @@ final class StreamsAssignors implements Driver.Assignors {
                 "standby", texts((Collection<?>) Reflection.call(state, "standbyTasks"))));
         }
         return Driver.pair("followup_rebalance", followUp, "processes", answer);
+    }
+
+    private Object internalOfRelease(String assignor) throws ReflectiveOperationException {
+        String sticky = hasProcessId ? "LegacyStickyTaskAssignor" : "StickyTaskAssignor";
+        String simpleName = switch (assignor) {
+            case "high-availability" -> "HighAvailabilityTaskAssignor";
+            case "legacy-sticky" -> sticky;
+            case "fallback-prior" -> "FallbackPriorTaskAssignor";
+            default -> throw new IllegalArgumentException("unknown assignor " + assignor);
+        };
+        return Reflection.create(Class.forName(INTERNALS + simpleName));
     }
 
     private Object clientState(Application app, JsonNode process) throws ReflectiveOperationException {
@@ -120,7 +126,7 @@ final class StreamsAssignors implements Driver.Assignors {
 
     // ---- The public assignor of KIP-924 -------------------------------------------------
 
-    private Map<String, ?> assignPublic(Application app, Object configuration)
+    private Map<String, ?> assignPublic(Application app, Object configuration, Object custom)
             throws ReflectiveOperationException {
         Map<TaskId, Object> tasks = new HashMap<>();
         for (TaskId task : app.tasks) {
@@ -155,8 +161,9 @@ final class StreamsAssignors implements Driver.Assignors {
         };
         Object state = Proxy.newProxyInstance(
             stateType.getClassLoader(), new Class<?>[] {stateType}, handler);
-        Class<?> assignor = Class.forName(PUBLIC + "assignors.StickyTaskAssignor");
-        Object assignment = Reflection.call(Reflection.create(assignor), "assign", state);
+        Object assignor = custom != null
+            ? custom : Reflection.create(Class.forName(PUBLIC + "assignors.StickyTaskAssignor"));
+        Object assignment = Reflection.call(assignor, "assign", state);
         Object error = Reflection.callOf(
             Class.forName(PUBLIC + "TaskAssignmentUtils"), null, "validateTaskAssignment", state, assignment);
         return Driver.pair("error", error.toString(), "processes", publicAnswer(app, assignment));

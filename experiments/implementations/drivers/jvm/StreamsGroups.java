@@ -20,7 +20,8 @@ final class StreamsGroups {
 
     private StreamsGroups() { }
 
-    static Map<String, ?> assign(JsonNode group) throws ReflectiveOperationException {
+    /** Runs the assignor of the release, or that of a user if it is not null. */
+    static Map<String, ?> assign(JsonNode group, Object custom) throws ReflectiveOperationException {
         Map<String, Object> members = new HashMap<>();
         for (JsonNode member : group.get("members")) {
             members.put(member.get("id").textValue(), member(member));
@@ -28,7 +29,8 @@ final class StreamsGroups {
         Object specification = Reflection.create(
             Class.forName(CLASSES + "GroupSpecImpl"), members, configuration(group));
         Class<?> describer = Class.forName((IS_OLD ? CLASSES : API) + "TopologyDescriber");
-        Object assignor = Reflection.create(Class.forName(CLASSES + "StickyTaskAssignor"));
+        Object assignor = custom != null
+            ? custom : Reflection.create(Class.forName(CLASSES + "StickyTaskAssignor"));
         Object result = Reflection.call(assignor, "assign", specification,
             BrokerAssignors.proxy(describer, (self, method, arguments) -> describe(
                 group.get("subtopologies"), method.getName(), arguments)));

@@ -1,0 +1,208 @@
+"""Names of all assignors: ports, assignors of libraries, and custom assignors.
+
+A custom assignor is a command, a Python function or a Java class. It runs in a process of its own.
+The complete name contains everything that is needed to run it, with absolute paths, so that Spark
+workers need nothing else: ``cmd:/home/me/mine``, ``python:/home/me/mine.py:assign`` or
+``class:org.example.Mine@/home/me/target/classes``. Tables and results show `shown_name`.
+"""
+
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kassay.experiments.implementations.installation import driver_command
+from kassay.experiments.implementations.java_classes import JavaClass, find_java_class
+from kassay.experiments.implementations.library_catalogue import (
+    ANSWER_SECONDS,
+    is_library_assignor,
+    parse_library_assignor,
+    parse_time_limit,
+    split_alias,
+)
+from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol, is_cooperative
+from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.documents.kind_documents import Kind
+from kassay.reference.model.errors import InputError
+
+FORMS = (
+    "LIBRARY[@VERSION]:ASSIGNOR",
+    "python:MODULE:FUNCTION",
+    "cmd:COMMAND",
+    "class:CLASS@PATH[:PATH]",
+)
+_CUSTOM_NAME = re.compile(
+    r"(?P<form>cmd|python|class)(@(?P<release>\d+(\.\d+)+))?(@(?P<seconds>[0-9.e+-]+)s)?:"
+    r"(?P<target>.+)",
+    re.DOTALL,
+)
+_CALLABLE = re.compile(r"(?P<module>[^:]+):(?P<function>[A-Za-z_][\w.]*)")
+_CLASS = re.compile(r"(?P<name>[\w$.]+)@(?P<paths>.+)")
+_SERVER = "kassay.experiments.implementations.callable_server"
+
+
+@dataclass(frozen=True, slots=True)
+class CustomAssignor:
+    """A custom assignor: its command, its time limit per group in seconds, and its Java class."""
+
+    command: tuple[str, ...]
+    seconds: float
+    java: JavaClass | None = None
+
+
+def is_custom_assignor(name: str) -> bool:
+    """Return whether a name has the form ``cmd:...``, ``python:...`` or ``class:...``."""
+    return _CUSTOM_NAME.fullmatch(split_alias(name)[1]) is not None
+
+
+@cache
+def parse_custom_assignor(name: str) -> CustomAssignor:
+    """Parse the name of a custom assignor into its command and time limit.
+
+    Raise InputError if the name is not valid, or its class or the library of its interface is
+    missing.
+    """
+    match = _match(name)
+    has_limit = match["seconds"] is not None
+    seconds = parse_time_limit(name, match["seconds"]) if has_limit else ANSWER_SECONDS
+    target = match["target"]
+    if match["form"] == "class":
+        java = find_java_class(*_class_and_paths(target), version=match["release"])
+        return CustomAssignor(java.command, seconds, java)
+    if match["form"] == "cmd":
+        return CustomAssignor(_words(target), seconds)
+    if _CALLABLE.fullmatch(target) is None:
+        raise InputError(f"a Python assignor must be given as module:function, got {target!r}")
+    return CustomAssignor((sys.executable, "-m", _SERVER, target), seconds)
+
+
+def _match(name: str) -> re.Match[str]:
+    match = _CUSTOM_NAME.fullmatch(split_alias(name)[1])
+    if match is None:
+        raise InputError(
+            f"unknown assignor {name!r}: names of custom assignors start with cmd:, python: or "
+            "class:"
+        )
+    return match
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise InputError(
+            f"the assignor command {command!r} is not valid: {str(error).lower()}"
+        ) from None
+    if not words:
+        raise InputError("the name of an assignor contains no command after cmd:")
+    return words
+
+
+def _class_and_paths(target: str) -> tuple[str, list[str]]:
+    match = _CLASS.fullmatch(target)
+    if match is None:
+        raise InputError(f"a Java assignor must be given as CLASS@PATH[:PATH], got {target!r}")
+    return match["name"], [path for path in match["paths"].split(":") if path]
+
+
+def complete_name(name: str) -> str:
+    """Check a name, and return it with absolute paths and the version of the library.
+
+    Raise InputError if the name is unknown, or a program, class or library is missing.
+    """
+    alias, rest = split_alias(name)
+    if alias and (alias in ASSIGNORS or alias in KIND_PORTS):
+        raise InputError(f"the alias {alias!r} of an assignor is the name of a Kafka assignor")
+    if rest in ASSIGNORS or rest in KIND_PORTS:
+        return name
+    if is_custom_assignor(rest):
+        complete = f"{alias}={_absolute(rest)}" if alias else _absolute(rest)
+        program = parse_custom_assignor(complete).command[0]
+        if shutil.which(program) is None:
+            raise InputError(f"{program!r} does not exist or is not executable")
+        return complete
+    assignor = parse_library_assignor(name)
+    driver_command(assignor)
+    return str(assignor)
+
+
+def _absolute(name: str) -> str:
+    """Return the name of a custom assignor with absolute paths of files that exist."""
+    match = _match(name)
+    prefix, target = name[: match.start("target")], match["target"]
+    if match["form"] == "class":
+        java_class, paths = _class_and_paths(target)
+        return f"{prefix}{java_class}@{':'.join(str(Path(path).absolute()) for path in paths)}"
+    if match["form"] == "python":
+        module, _, function = target.rpartition(":")
+        # A module name means a file of the working directory if there is one.
+        file = Path(module if module.endswith(".py") else f"{module}.py")
+        return f"{prefix}{file.absolute()}:{function}" if file.is_file() else name
+    words = _words(target)
+    absolute = [
+        str(Path(word).absolute()) if re.search(r"[/.]", word) and Path(word).is_file() else word
+        for word in words
+    ]
+    return name if absolute == [*words] else f"{prefix}{shlex.join(absolute)}"
+
+
+def shown_name(name: str) -> str:
+    """Return the name of an assignor in results: its alias, or its name without folders.
+
+    Examples
+    --------
+    >>> shown_name("python:/home/me/mine.py:assign")
+    'python:mine.py:assign'
+    >>> shown_name("mine=class:org.example.Mine@/home/me/target/classes")
+    'mine'
+    """
+    alias, rest = split_alias(name)
+    match = _CUSTOM_NAME.fullmatch(rest)
+    if alias or match is None:
+        return alias or name
+    target, prefix = match["target"], rest[: match.start("target")]
+    if match["form"] == "class":
+        return prefix + target.partition("@")[0]
+    if match["form"] == "python":
+        module, _, function = target.rpartition(":")
+        return f"{prefix}{Path(module).name}:{function}"
+    return prefix + " ".join(Path(word).name if "/" in word else word for word in target.split(" "))
+
+
+def check_shown_names(names: Sequence[str]) -> None:
+    """Raise InputError if results would show two assignors under one name."""
+    shown: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        other = shown.setdefault(shown_name(name), name)
+        if other != name:
+            raise InputError(
+                f"{other} and {name} are both shown as {shown_name(name)!r}; "
+                "give one of them an alias, such as mine=python:mine.py:assign"
+            )
+
+
+@cache
+def kind_of_assignor(name: str) -> Kind:
+    """Return the kind of the documents that an assignor reads."""
+    rest = split_alias(name)[1]
+    if rest in KIND_PORTS:
+        return KIND_PORTS[rest].kind
+    if is_library_assignor(name):
+        return parse_library_assignor(name).assignor.kind
+    java = parse_custom_assignor(name).java if is_custom_assignor(name) else None
+    return Kind.CONSUMER if java is None else java.kind
+
+
+def uses_cooperative_protocol(assignor: str) -> bool:
+    """Return whether an assignor can use the cooperative protocol."""
+    if is_library_assignor(assignor):
+        protocol = parse_library_assignor(assignor).assignor.protocol
+        return protocol is RebalanceProtocol.COOPERATIVE
+    if is_custom_assignor(assignor):
+        java = parse_custom_assignor(assignor).java
+        return java is not None and java.protocol is RebalanceProtocol.COOPERATIVE
+    return is_cooperative(split_alias(assignor)[1])
