@@ -5,7 +5,7 @@ different results.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -16,16 +16,23 @@ from typing import Any
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, Comparer, solve_optimum
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.counterexamples.shrinking import shrink, smaller_groups
-from kassay.experiments.implementations.library_catalogue import is_custom_assignor, repetitions_of
-from kassay.experiments.implementations.runner import Ending, StableResult, run, run_until_stable
+from kassay.experiments.implementations.assignor_names import shown_name
+from kassay.experiments.implementations.library_catalogue import repetitions_of
+from kassay.experiments.implementations.runner import (
+    DEPENDS_ON_THE_RUN,
+    Ending,
+    StableResult,
+    run_until_stable,
+)
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.families.fixed_groups import exhaustive_groups_up_to
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.model.assignment import ownership
+from kassay.reference.model.assignment import Assignment, movement, ownership, rejoin
 from kassay.reference.model.errors import UsageError
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
+from kassay.reference.model.metrics import Measure, measures
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.solver.objective import Imbalance, Level, Movement, TopicSpread, default_measure
 from kassay.solver.solution import Solution
 
 
@@ -182,6 +189,24 @@ _ENDINGS = {
 }
 
 
+ORDERS: Mapping[str, Sequence[Level]] = {
+    "optimum": (Imbalance(), Movement()),
+    "spread-optimum": (TopicSpread(), Imbalance(), Movement()),
+}
+"""Levels of the optima that `CounterexampleOptions.worse_than` can name."""
+
+
+class GroupEvent(StrEnum):
+    """Event after an answer of the assignor: the last member joins or leaves, or a switch.
+
+    In a switch, the earlier answer is that of the other assignor.
+    """
+
+    JOIN = "join"
+    LEAVE = "leave"
+    SWITCH = "switch"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterexampleOptions:
     """Options of a search for counterexamples."""
@@ -190,6 +215,25 @@ class CounterexampleOptions:
     shortcoming: Shortcoming
     limits: CaseLimits = LIMITS
     attempts: int = MAX_ATTEMPTS  # groups to try while one group is shrunk
+    worse_than: str | None = None  # another assignor, or one of `ORDERS`
+    excess: int = 1  # minimum severity with `worse_than`
+    event: GroupEvent | None = None
+
+    @property
+    def is_largest_first(self) -> bool:
+        """Return whether the search prefers the largest severity to the smallest group."""
+        return self.worse_than is None and self.shortcoming in LARGEST_FIRST
+
+    @property
+    def levels(self) -> Sequence[Level] | None:
+        """Return the levels of the optimum that the assignor is compared with."""
+        return ORDERS.get(self.worse_than or "")
+
+    @property
+    def has_optimum(self) -> bool:
+        """Return whether the assignor is compared with an optimum, not with an assignor."""
+        is_other = self.worse_than is not None and self.worse_than not in ORDERS
+        return self.shortcoming in NEEDS_OPTIMUM and not is_other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +242,9 @@ class Shortfall:
 
     ``severity`` is 0 if there is no shortcoming, or none is proven. ``imbalance``: imbalance
     above the minimum. ``moves``: unnecessary moves per partition. ``ratio``: maximum load divided
-    by the minimum possible maximum load, minus 1. ``livelock`` and ``failure``: 1.
+    by the minimum possible maximum load, minus 1. ``livelock`` and ``failure``: 1. With
+    `CounterexampleOptions.worse_than`: imbalance above the other imbalance, or moves above the
+    other moves with an equal imbalance.
     """
 
     severity: Fraction
@@ -222,8 +268,8 @@ def measure_shortfall(
     Fraction(1, 1)
     """
     repetitions = repetitions_of(options.assignor)
-    if repetitions > 1 and optimum is None and options.shortcoming in NEEDS_OPTIMUM:
-        optimum = solve_optimum(group, limits=options.limits)
+    if repetitions > 1 and optimum is None and options.has_optimum:
+        optimum = solve_optimum(group, levels=options.levels, limits=options.limits)
     runs = (_measure_run(group, options, optimum) for _ in range(repetitions))
     return max(runs, key=lambda run: (run.severity, not run.proven))
 
@@ -232,10 +278,12 @@ def _measure_run(
     group: Group, options: CounterexampleOptions, optimum: Solution | None
 ) -> Shortfall:
     shortcoming = options.shortcoming
-    result = run_until_stable(group, options.assignor)
+    result = run_repeatable(group, options.assignor)
     severity: Fraction | None = Fraction(0)
     if shortcoming in _ENDINGS:
         severity = Fraction(result.ending in _ENDINGS[shortcoming])
+    elif result.ending is Ending.OK and options.worse_than is not None:
+        severity = _excess(group, options, result, optimum)
     elif result.ending is Ending.OK:
         comparer = Comparer(
             group,
@@ -248,6 +296,59 @@ def _measure_run(
         )
         severity = _severity(group, comparison, shortcoming)
     return Shortfall(severity=severity or Fraction(0), proven=severity is not None, result=result)
+
+
+def _excess(
+    group: Group, options: CounterexampleOptions, result: StableResult, optimum: Solution | None
+) -> Fraction | None:
+    """Return the excess of an assignor over another assignor or order of goals."""
+    imbalance, moves = _values(group, result.assignment)
+    is_about_moves = options.shortcoming is Shortcoming.MOVES
+    if is_about_moves and moves < options.excess:
+        return Fraction(0)
+    other = reference_assignment(group, options, optimum)
+    if other is None:
+        return None if options.has_optimum else Fraction(0)
+    least, fewest = _values(group, other)
+    found = imbalance - least
+    if is_about_moves:
+        found = moves - fewest if imbalance == least else 0
+    return Fraction(found if found >= options.excess else 0)
+
+
+def _values(group: Group, assignment: Assignment | None) -> tuple[int, int]:
+    """Return imbalance and moves of an assignment."""
+    found = assignment or Assignment({})
+    return measures(group, found)[default_measure(group)], movement(group, found)
+
+
+def reference_assignment(
+    group: Group, options: CounterexampleOptions, optimum: Solution | None = None
+) -> Assignment | None:
+    """Return the assignment of the other assignor or the proven optimum, None without one."""
+    if not options.has_optimum and options.worse_than is not None:
+        return run_until_stable(group, options.worse_than).assignment
+    best = optimum or solve_optimum(group, levels=options.levels, limits=options.limits)
+    return best.assignment if all(level.gap == 0 for level in best.levels) else None
+
+
+def after_event(group: Group, options: CounterexampleOptions) -> Group | None:
+    """Return the group after an event, or None if the assignor has no answer before it.
+
+    The members own the answer on the group before the event.
+    """
+    if options.event is None:
+        return group
+    last, is_leave = len(group.members) - 1, options.event is GroupEvent.LEAVE
+    joins = options.event is GroupEvent.JOIN
+    before = replace(group, members=group.members[:last]) if joins else group
+    name = options.worse_than if options.event is GroupEvent.SWITCH else options.assignor
+    past = run_until_stable(before, name or options.assignor).assignment
+    if past is None or not last:
+        return None
+    members = rejoin(before, past).members
+    newcomer = replace(group.members[last], owned=Partitions.of(()), generation=NO_GENERATION)
+    return replace(group, members=members[:last] if is_leave else (*members, newcomer)[: last + 1])
 
 
 def _severity(group: Group, comparison: Comparison, shortcoming: Shortcoming) -> Fraction | None:
@@ -276,17 +377,22 @@ def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterato
 
 
 class NondeterministicAssignorError(UsageError):
-    """Error: two runs of an assignor on one group return different assignments.
+    """Error: two runs of an assignor on one group return different assignments."""
+
+
+def run_repeatable(group: Group, assignor: str) -> StableResult:
+    """Run an assignor. Raise an error if a second run of a custom assignor differs.
 
     Shrinking requires that every run returns the same assignment.
     """
-
-    def __init__(self, assignor: str, case: str) -> None:
-        super().__init__(
-            f"assignor {assignor!r} is not deterministic: two runs return different assignments of "
-            f"the group {case!r} or of a group shrunk from it; give it a fixed random seed, "
-            "because a hunt needs equal results for equal groups"
+    result = run_until_stable(group, assignor)
+    if result.detail == DEPENDS_ON_THE_RUN:
+        raise NondeterministicAssignorError(
+            f"assignor {shown_name(assignor)!r} is not deterministic: two runs return different "
+            f"assignments of the group {group.id!r}; give it a fixed random seed, because a hunt "
+            "needs equal results for equal groups"
         )
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,17 +412,6 @@ class CaseSearch:
     smallest_severity: str | None = None
 
 
-def check_deterministic(assignor: str, case: str, *groups: Group) -> None:
-    """Raise an error if two runs of a custom assignor on the same group differ.
-
-    Assignors of libraries are not checked: some return different assignments by design, and are
-    compared by loads and moves only.
-    """
-    for group in groups if is_custom_assignor(assignor) else ():
-        if run(group, assignor).assignment != run(group, assignor).assignment:
-            raise NondeterministicAssignorError(assignor, case)
-
-
 def find_counterexample(case: Case, options: CounterexampleOptions) -> CaseSearch:
     """Run an assignor on the group of a case, and shrink the group if it is a counterexample.
 
@@ -332,24 +427,25 @@ def find_counterexample(case: Case, options: CounterexampleOptions) -> CaseSearc
 
 def _search(case: Case, options: CounterexampleOptions) -> CaseSearch:
     group = case.build()
-    check_deterministic(options.assignor, case.name, group)
     optimum = None  # of all namings
-    if options.shortcoming in NEEDS_OPTIMUM:
-        optimum = solve_optimum(group, limits=options.limits)
+    if options.has_optimum and options.event is None:
+        optimum = solve_optimum(group, levels=options.levels, limits=options.limits)
     candidates = namings(group) if case.family == EXHAUSTIVE else (group,)
     short: list[tuple[Fraction, Group]] = []
     proven, tried = True, 0
     for tried, candidate in enumerate(candidates, start=1):  # noqa: B007
-        shortfall = measure_shortfall(candidate, options, optimum=optimum)
+        after = after_event(candidate, options)
+        if after is None:
+            continue
+        shortfall = measure_shortfall(after, options, optimum=optimum)
         proven &= shortfall.proven
         if shortfall.severity > 0:
             short.append((shortfall.severity, candidate))
     if not short:
         return CaseSearch(case=case.name, proven=proven, namings=tried)
     severity, worst = max(short, key=lambda pair: pair[0])
-    check_deterministic(options.assignor, case.name, worst)
-    smallest, reached = shrink_group(worst, options, severity)
-    check_deterministic(options.assignor, case.name, smallest)
+    base, reached = shrink_group(worst, options, severity)
+    smallest = after_event(base, options) or base
     return CaseSearch(
         case=case.name,
         proven=proven,
@@ -367,19 +463,21 @@ def shrink_group(
 ) -> tuple[Group, Fraction]:
     """Shrink a counterexample. Return the smallest group found and its severity.
 
-    For `LARGEST_FIRST`, the severity must not decrease. The smaller groups are valid inputs, see
-    `is_valid_input`.
+    If the largest severity is first, it must not decrease. The smaller groups are valid inputs,
+    see `is_valid_input`. With an event, the groups are those before it.
     """
-    keep_severity = options.shortcoming in LARGEST_FIRST
+
+    def reached(smaller: Group) -> Fraction:
+        after = after_event(smaller, options)
+        return Fraction(0) if after is None else measure_shortfall(after, options).severity
 
     def falls_short(smaller: Group) -> bool:
         if not is_valid_input(smaller, original=group):
             return False
-        reached = measure_shortfall(smaller, options).severity
-        return reached >= severity if keep_severity else reached > 0
+        return reached(smaller) >= severity if options.is_largest_first else reached(smaller) > 0
 
     smallest = shrink(group, falls_short, smaller_groups, attempts=options.attempts)
-    return smallest, measure_shortfall(smallest, options).severity
+    return smallest, reached(smallest)
 
 
 def is_valid_input(group: Group, *, original: Group) -> bool:

@@ -7,15 +7,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.comparison.compare import solve_optimum
 from kassay.experiments.counterexamples.find_counterexample import (
-    LARGEST_FIRST,
     CaseSearch,
     CounterexampleOptions,
     Shortcoming,
     measure_shortfall,
+    reference_assignment,
 )
 from kassay.experiments.counterexamples.shrinking import GroupSize, size_of
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import AssignmentPanel, assignment_panels, plural
@@ -103,7 +103,7 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
 
     def rank(kind: str) -> tuple[Fraction, GroupSize, str]:
         severity = Fraction(str(by_kind[kind][0].smallest_severity))
-        first = -severity if options.shortcoming in LARGEST_FIRST else Fraction(0)
+        first = -severity if options.is_largest_first else Fraction(0)
         return first, size_of(groups[kind]), kind
 
     return Gallery(
@@ -111,7 +111,10 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
         counts=_counts(ordered),
         entries=tuple(
             _entry(
-                replace(groups[kind], id=f"{options.assignor}/{options.shortcoming}/{position}"),
+                replace(
+                    groups[kind],
+                    id=f"{shown_name(options.assignor)}/{options.shortcoming}/{position}",
+                ),
                 kind,
                 by_kind[kind],
                 options,
@@ -142,7 +145,7 @@ def _entry(
     shortfall = measure_shortfall(group, options)
     assigned = shortfall.result.assignment
     explanation: tuple[str, ...] = ()
-    if assigned is not None and not group.is_weighted:
+    if assigned is not None and not group.is_weighted and options.worse_than is None:
         explanation = tuple(str(step) for step in explain(group, assigned))
     if assigned is None:
         livelock = run(group, options.assignor).livelock
@@ -153,15 +156,19 @@ def _entry(
         severity=shortfall.severity,
         cases=len(same_kind),
         first_cases=tuple(search.case for search in same_kind[:_SHOWN_CASES]),
-        verdict=_verdict(options.shortcoming, shortfall.severity, shortfall.result.detail),
+        verdict=_verdict(options, shortfall.severity, shortfall.result.detail),
         assigned=assigned,
-        optimum=solve_optimum(group, limits=options.limits).assignment,
+        optimum=reference_assignment(group, options),
         explanation=explanation,
     )
 
 
-def _verdict(shortcoming: Shortcoming, severity: Fraction, detail: str | None) -> str:
-    match shortcoming:
+def _verdict(options: CounterexampleOptions, severity: Fraction, detail: str | None) -> str:
+    if options.worse_than is not None:
+        other = shown_name(options.worse_than)
+        words = {Shortcoming.MOVES: f"moves above those of {other}, with an equal imbalance"}
+        return f"{severity} {words.get(options.shortcoming, f'above the imbalance of {other}')}"
+    match options.shortcoming:
         case Shortcoming.IMBALANCE:
             return f"imbalance {severity} above the minimum"
         case Shortcoming.MOVES:
@@ -211,7 +218,7 @@ def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> s
     return template.render(
         gallery=gallery,
         title=_TITLES[gallery.options.shortcoming],
-        largest_first=gallery.options.shortcoming in LARGEST_FIRST,
+        largest_first=gallery.options.is_largest_first,
         about=about,
         views=[_view(entry, gallery) for entry in gallery.entries[:top]],
     )
@@ -220,10 +227,11 @@ def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> s
 def _view(entry: GalleryEntry, gallery: Gallery) -> dict[str, object]:
     """Return the values that the page template shows for one gallery entry."""
     size = size_of(entry.group)
-    title = gallery.options.assignor
+    title = shown_name(gallery.options.assignor)
     if gallery.options.shortcoming is Shortcoming.LIVELOCK:
         title += ", a repeated state"
-    drawn = {title: entry.assigned, "an optimum": entry.optimum}
+    other = shown_name(gallery.options.worse_than or "an optimum")
+    drawn = {title: entry.assigned, other: entry.optimum}
     return {
         "entry": entry,
         "size": f"{plural(size.members, 'member')}, {plural(size.topics, 'topic')}, "

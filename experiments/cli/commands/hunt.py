@@ -15,25 +15,29 @@ from kassay.experiments.cli.application import (
     option,
     print_note,
 )
-from kassay.experiments.cli.assignor_options import cases_option, required_assignor
+from kassay.experiments.cli.assignor_options import cases_option, known_assignor, required_assignor
 from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import directory_option, json_lines, print_table
 from kassay.experiments.cli.search_options import LimitOptions
+from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
 from kassay.experiments.counterexamples.find_counterexample import (
     EXHAUSTIVE,
+    ORDERS,
     CaseSearch,
     CounterexampleOptions,
+    GroupEvent,
     Shortcoming,
-    check_deterministic,
     exhaustive_cases,
+    run_repeatable,
 )
 from kassay.experiments.counterexamples.gallery import Gallery, gallery, render_gallery
 from kassay.experiments.counterexamples.shrinking import size_of
-from kassay.experiments.implementations.library_catalogue import (
+from kassay.experiments.implementations.assignor_names import (
     is_custom_assignor,
     kind_of_assignor,
+    shown_name,
 )
 from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
@@ -62,6 +66,8 @@ class HuntOptions:
     shortcoming: Shortcoming = option(Shortcoming.IMBALANCE, metavar="NAME")
     measure: str | None = option(None, metavar="NAME")
     excess: int = option(1, min=1)
+    worse_than: str | None = option(None, metavar="NAME")
+    event: GroupEvent | None = option(None, metavar="NAME")
     assignor: str = required_assignor()
     family: list[str] | None = option(
         None,
@@ -89,9 +95,7 @@ def hunt(
         search = DocumentHunt(name, options.measure, limits.case_limits(), options.excess)
         _hunt_documents(search, options, kind)
         return
-    target = CounterexampleOptions(
-        assignor=name, shortcoming=options.shortcoming, limits=limits.case_limits()
-    )
+    target = _target(options, limits.case_limits())
     families = options.family or ([] if options.groups else [EXHAUSTIVE])
     for family in families:
         check_name("family of consumer groups", [EXHAUSTIVE, *FAMILIES], family)
@@ -101,7 +105,7 @@ def hunt(
         raise UsageError("there is no group to search: give --groups, or --cases above 0")
     if is_custom_assignor(name):
         for case in (searched[number] for number in range(min(_FIRST_CASES, len(searched)))):
-            check_deterministic(name, case.name, case.build())
+            run_repeatable(case.build(), name)
     check_writable(str(options.output))
     with spark_session(master=spark.master, settings=spark.settings()) as session:
         results = search_cases(session, searched, target)
@@ -111,6 +115,28 @@ def hunt(
     _print_summary(result)
     if not all_valid:
         raise typer.Exit(BAD_INPUT)
+
+
+def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
+    """Check the options of the search, and return them."""
+    other = options.worse_than
+    if other is None and options.event is not None:
+        raise typer.BadParameter("--event requires --worse-than")
+    if other is not None:
+        if options.shortcoming not in (Shortcoming.IMBALANCE, Shortcoming.MOVES):
+            raise typer.BadParameter("--worse-than requires --shortcoming imbalance or moves")
+        if other not in ORDERS:
+            other = known_assignor(other)
+        elif options.event is GroupEvent.SWITCH:
+            raise typer.BadParameter("--event switch requires --worse-than with an assignor")
+    return CounterexampleOptions(
+        assignor=options.assignor,
+        shortcoming=options.shortcoming,
+        limits=limits,
+        worse_than=other,
+        excess=options.excess,
+        event=options.event,
+    )
 
 
 def _cases(options: HuntOptions, name: str, families: Sequence[str], documents: list[str]) -> Cases:
@@ -161,6 +187,8 @@ def _description(
     description = {
         "assignor": target.assignor,
         "shortcoming": str(target.shortcoming),
+        **({} if target.worse_than is None else {"worse than": shown_name(target.worse_than)}),
+        **({} if target.event is None else {"event": str(target.event)}),
         "families": ", ".join(families),
     }
     if EXHAUSTIVE in families:
@@ -184,7 +212,7 @@ def _print_summary(result: Gallery) -> None:
     counts = result.counts
     typer.echo(
         f"{counts['cases']} groups with {counts['namings']} namings: "
-        f"{result.options.assignor} has the shortcoming on {counts['short']}; "
+        f"{shown_name(result.options.assignor)} has the shortcoming on {counts['short']}; "
         f"kinds: {counts['kinds']}; "
         f"not proven: {counts['unproven']}; errors: {counts['errors']}"
     )
@@ -210,7 +238,8 @@ def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> N
     smallest = (one.document.content for one in found)
     write_text(options.output / "groups.jsonl", json_lines(smallest))
     typer.echo(
-        f"{search.searched} documents: {search.assignor} is above the minimum of {search.measure} "
+        f"{search.searched} documents: {shown_name(search.assignor)} is above the minimum of "
+        f"{search.measure} "
         f"on {search.above}; different smallest documents: {len(found)}"
     )
     print_table(

@@ -7,10 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from kassay import Group
+from kassay import Group, solve
 from kassay.experiments.comparison.compare import compare
 from kassay.experiments.counterexamples.find_counterexample import (
+    ORDERS,
     CounterexampleOptions,
+    GroupEvent,
     Shortcoming,
     exhaustive_cases,
     find_counterexample,
@@ -25,7 +27,10 @@ from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
 from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS, exhaustive_groups_up_to
+from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
+from kassay.reference.model.assignment import movement
+from kassay.reference.model.group import NO_GENERATION
 
 SMALL_GROUPS = list(exhaustive_groups_up_to(members=3, partitions=3))
 
@@ -181,3 +186,45 @@ def test_every_entry_is_of_its_own_kind_and_misses_the_optimum(searched):
 def test_a_gallery_does_not_depend_on_the_order_of_the_searches(searched):
     options, searches, found = searched
     assert gallery(reversed(searches), options) == found
+
+
+def hunted(case, **options):
+    found = find_counterexample(
+        case, CounterexampleOptions(assignor="uniform2", worse_than="spread-optimum", **options)
+    )
+    assert found.error is None
+    return None if found.smallest is None else parse_group(json.loads(found.smallest))
+
+
+def test_the_balance_within_an_even_spread_is_missed_by_three_members():
+    sizes = set()
+    for case in exhaustive_cases(members=3, partitions=3, assignor="uniform2"):
+        group = hunted(case, shortcoming=Shortcoming.IMBALANCE)
+        if group is not None:
+            assert sorted(assign(group, "uniform2").counts().values()) == [0, 1, 2]
+            sizes.add((len(group.members), group.partition_count))
+    assert sizes == {(3, 3)}
+
+
+def test_moves_above_those_of_an_optimum_are_found_after_an_event():
+    case = Case(family="equal-fresh", seed=60, assignors=("uniform2",))
+    options = {"shortcoming": Shortcoming.MOVES, "excess": 2, "event": GroupEvent.JOIN}
+    group = hunted(case, **options)
+    assert group.members[-1].generation == NO_GENERATION
+    best = solve(group, levels=ORDERS["spread-optimum"])
+    assert best.status == "optimal"
+    assert movement(group, assign(group, "uniform2")) == best.movement.value + 2
+    before = replace(group, members=group.members[:-1])
+    assert movement(before, assign(before, "uniform2")) == 0
+
+
+def test_an_assignor_can_be_worse_than_another_one():
+    group = NAMED_GROUPS["A"].group
+    options = CounterexampleOptions(
+        assignor="range", shortcoming=Shortcoming.IMBALANCE, worse_than="uniform"
+    )
+    ranged, uniform = (
+        sum(load**2 for load in assign(group, name).counts().values())
+        for name in ("range", "uniform")
+    )
+    assert measure_shortfall(group, options).severity == max(0, ranged - uniform)
