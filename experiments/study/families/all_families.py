@@ -5,6 +5,7 @@ from dataclasses import replace
 from kassay.experiments.study.families import fixed_groups, random_groups
 from kassay.experiments.study.families.document_families import DOCUMENTS, DocumentFamily
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS, RANDOM_PAST
+from kassay.experiments.study.families.kafka_grid import KAFKA_GRID, KAFKA_GRID_SMALL
 
 
 def _seeded(prefix: str, *, mixed: bool) -> tuple[random_groups.SeededFamily, ...]:
@@ -36,6 +37,8 @@ _OTHERS: tuple[random_groups.Family, ...] = (
     fixed_groups.JMH_SMALL,
     fixed_groups.JMH,
     fixed_groups.WINDOWS_SMALL,
+    KAFKA_GRID,
+    KAFKA_GRID_SMALL,
     *random_groups.LARGE,
     EVENT_STREAMS,
     RANDOM_PAST,

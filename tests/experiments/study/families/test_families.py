@@ -121,7 +121,8 @@ def test_groups_of_optional_families_are_reproducible_documents_with_valid_assig
 
 
 def test_groups_of_optional_families_are_the_same_in_every_release():
-    documents = [group_document(group) for name in OPTIONAL for group in optional_groups(name)[:3]]
+    names = [name for name in OPTIONAL if not name.startswith("kafka-grid")]
+    documents = [group_document(group) for name in names for group in optional_groups(name)[:3]]
     digest = hashlib.sha256(json.dumps(documents, sort_keys=True).encode()).hexdigest()
     assert digest == "7c241eca65d66cf52608b6c7ede0cc7c2b894254941d810260cfb39ba7afbe85"
 
