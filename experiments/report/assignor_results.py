@@ -12,7 +12,14 @@ from kassay.experiments.plotting.page_templates import digits_in_groups
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.result_statistics import CONFIDENCE
-from kassay.experiments.study.tables import APART, GENERATED, assignors_of, families_of
+from kassay.experiments.study.tables import (
+    APART,
+    GENERATED,
+    HINDSIGHT,
+    OPTIMUM,
+    assignors_of,
+    families_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +320,33 @@ def assignor_table(scope: str, summaries: Summaries) -> ReportTable:
     )
 
 
+def run_time_table(results: StudySummary) -> ReportTable:
+    """Create the table of run times per group, with the first run of each process apart."""
+    rows: dict[str, dict[str, Any]] = {
+        str(row["contestant"]): {str(key): value for key, value in row.items()}
+        for row in results.run_times.to_dict("records")
+    }
+    names = [name for name in assignors_of(rows) if name not in (OPTIMUM, HINDSIGHT)]
+    names += [name for name in (OPTIMUM, HINDSIGHT) if name in rows]
+    return ReportTable.of(
+        "run-times",
+        ("assignor", "groups", "median", "95\u00a0% of the groups", "first group"),
+        (
+            (
+                name,
+                digits_in_groups(int(rows[name]["runs"])),
+                *(_milliseconds(rows[name][one]) for one in ("median", "upper", "first")),
+            )
+            for name in names
+        ),
+        data=[{"assignor": name, **rows[name]} for name in names],
+    )
+
+
+def _milliseconds(seconds: float) -> str:
+    return "–" if pd.isna(seconds) else f"{number_text(1000 * float(seconds))} ms"
+
+
 def headline_table(summaries: Summaries, halves: Halves) -> ReportTable:
     """Create the short table in practical units, with the numbers of groups of each value.
 
@@ -478,9 +512,9 @@ def measure_section(results: StudySummary, *, only_main: bool = False) -> Measur
 
     The table has all measures, or the `MAIN_MEASURES` if ``only_main`` is true.
     """
-    if results.measures.empty:
-        return None
     rows = _ordered_measures(results)
+    if not rows:
+        return None
     # Standbys are not configured in families without moves of standbys.
     main = [
         row
@@ -499,7 +533,8 @@ def measure_section(results: StudySummary, *, only_main: bool = False) -> Measur
 def _ordered_measures(results: StudySummary) -> list[_MeasureRow]:
     """Return the sums in the order of the families and of the main measures."""
     families, main = list(DOCUMENT_FAMILIES), list(MAIN_MEASURES)
-    records: list[Any] = results.measures.to_dict("records")
+    own = results.measures[results.measures["family"].isin(families)]
+    records: list[Any] = own.to_dict("records")
 
     def place(row: _MeasureRow) -> tuple[object, ...]:
         name = row["measure"]
@@ -521,6 +556,42 @@ def _measure_cells(row: _MeasureRow) -> tuple[str, ...]:
     return (
         *(row["family"], row["assignor"], name, above, excess),
         number_text(row["value"] / unit / row["answers"]),
+    )
+
+
+_PRICE_COLUMNS = (
+    *("family", "assignor", "measure", "above the minimum"),
+    *("mean excess of all", "largest excess"),
+)
+
+
+def price_table(results: StudySummary) -> ReportTable | None:
+    """Create the table of the prices of goals, or None without groups that have prices.
+
+    The excess is relative to the minimum for loads, and a number of partitions for moves, whose
+    minimum is often 0. The mean is that of all groups with a proven minimum.
+    """
+    prices = results.measures[~results.measures["family"].isin(DOCUMENT_FAMILIES)]
+    ranks = {name: place for place, name in enumerate(assignors_of(prices["assignor"]))}
+    ranks[OPTIMUM] = -1
+    rows: list[Any] = prices.to_dict("records")
+    rows.sort(key=lambda row: (row["family"], ranks[row["assignor"]], row["measure"]))
+    if not rows:
+        return None
+    return ReportTable.of("prices", _PRICE_COLUMNS, map(_price_cells, rows), data=rows)
+
+
+def _price_cells(row: _MeasureRow) -> tuple[str, ...]:
+    share, total = Proportion(row["above"], row["proven"], is_sample=False), row["proven"]
+    name, factor, unit = row["assignor"], 1e-4, "\u00a0%"
+    mean, most = row["excess_ppm"], row["largest_ppm"]
+    if "moves" in row["measure"]:
+        mean, most, factor, unit = row["excess"], row["largest_excess"], 1, ""
+    return (
+        *(row["family"], "every assignor" if name == OPTIMUM else name, row["measure"]),
+        f"{share.percent}, {_count(row['above'])} of {_count(total)}" if total else "–",
+        short_number(factor * mean / total) + unit if total else "–",
+        short_number(factor * most) + unit if total else "–",
     )
 
 

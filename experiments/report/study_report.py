@@ -28,6 +28,8 @@ from kassay.experiments.report.assignor_results import (
     main_scope,
     measure_section,
     number_text,
+    price_table,
+    run_time_table,
     scope_rows,
     share_grid,
     short_number,
@@ -38,7 +40,13 @@ from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.result_statistics import PairedComparison, compare_pairs
-from kassay.experiments.study.tables import APART, assignors_of, compared_assignors, families_of
+from kassay.experiments.study.tables import (
+    APART,
+    assignors_of,
+    compared_assignors,
+    families_of,
+    is_own,
+)
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,8 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "counts": group_counts(results),
         "trajectories": trajectories,
         "measures": measures,
+        "run_times": run_time_table(results),
+        "prices": price_table(results),
     }
     outcomes = results.outcomes
     if outcomes.empty and (trajectories or measures):
@@ -95,7 +105,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
     scopes = by_scope(outcomes)
     main = main_scope(outcomes)
     names = assignors_of(outcomes["assignor"])
-    compared = compared_assignors(names)
+    compared = compared_assignors(names, _configuration(results).get("compared", ()))
     families = by_family(outcomes)
     halves = by_subscriptions(scope_rows(outcomes, main), names)
     return {
@@ -116,7 +126,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "moves_grid": share_grid("unnecessary-moves-by-family", families, "with_unnecessary_moves"),
         "subscription_plots": subscription_plots(halves),
         "racks": rack_section(results),
-        "statistics": statistics_section(results, compared),
+        "pairs": pair_table(scope_rows(results.pairs, main), compared),
         "families": family_table(results.families, described_families(results)),
         "worst_groups": tuple(worst_groups(results, compared)),
         "named_groups": tuple(named_groups(results)),
@@ -125,8 +135,13 @@ def template_values(results: StudySummary) -> dict[str, object]:
 
 def described_families(results: StudySummary) -> list[Mapping[str, object]]:
     """Return the families and their parameters from the manifest of a study, if it has them."""
-    configuration = results.manifest.get("configuration")
-    return configuration.get("families", []) if isinstance(configuration, dict) else []
+    families: list[Mapping[str, object]] = _configuration(results).get("families", [])
+    return families
+
+
+def _configuration(results: StudySummary) -> Mapping[str, Any]:
+    found = results.manifest.get("configuration")
+    return found if isinstance(found, dict) else {}
 
 
 def group_counts(results: StudySummary) -> dict[str, int]:
@@ -156,7 +171,9 @@ def study_findings(
     found = [(name, summaries[name]) for name in compared if name in summaries]
     found = [(name, one) for name, one in found if one.sums["answered"]]
     sentences = [sentence for name, one in found for sentence in _sentences(name, one, halves)]
-    failures = [text for name, one in summaries.items() for text in _failures(name, one)]
+    own = [text for name, one in summaries.items() if is_own(name) for text in _failures(name, one)]
+    others = [(name, one) for name, one in summaries.items() if not is_own(name)]
+    failures = [text for name, one in others for text in _failures(name, one)]
     # A share of 0 % in a sample needs an explanation.
     shares = [share for _, one in found for share in (one.missed_maximum, one.missed)]
     zeros = [share for share in shares if share.interval is not None and not share.count]
@@ -167,7 +184,8 @@ def study_findings(
             f"exists: the 95\u00a0% interval is {zero.interval_text}\u00a0% of the groups of these "
             "families."
         )
-    return (*sentences, *failures)
+    # Own assignors that fail are the first finding.
+    return (*own, *sentences, *failures)
 
 
 def _sentences(name: str, found: AssignorSummary, halves: Halves) -> Iterator[str]:
@@ -245,15 +263,12 @@ _PAIR_COLUMNS = (
 )
 
 
-def statistics_section(results: StudySummary, compared: Sequence[str]) -> Mapping[str, object]:
-    """Create the table of the statistics section of a study report."""
-    counts = scope_rows(results.pairs, main_scope(results.outcomes))
+def pair_table(counts: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
+    """Create the table of paired comparisons, from the numbers of groups per kind of result."""
     pairs = [compare_pairs(counts, *pair) for pair in itertools.combinations(compared, 2)]
-    return {
-        "pairs": ReportTable.of(
-            "migration", _PAIR_COLUMNS, map(_pair_cells, pairs), data=list(map(asdict, pairs))
-        )
-    }
+    return ReportTable.of(
+        "migration", _PAIR_COLUMNS, map(_pair_cells, pairs), data=list(map(asdict, pairs))
+    )
 
 
 def _pair_cells(pair: PairedComparison) -> tuple[str, ...]:

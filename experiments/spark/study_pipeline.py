@@ -248,6 +248,7 @@ def write_study(
     rows = write_summary(
         read_cases(spark, output_files.uri_of(output), folders),
         f"{output_files.uri_of(output)}/{summary}",
+        chosen=settings.compared,
     )
     document = {**manifest(rows), "cases": total, "digest": digest, "summary": summary}
     output_files.write_manifest(spark, output, run, document, folders=[*folders, summary])
@@ -279,4 +280,5 @@ def _run_batches(
 def study_digest(cases: Cases, settings: StudySettings = DEFAULT_SETTINGS) -> str:
     """Return a digest of the study's cases, its limits and kassay's code."""
     described = [code_identity(), settings.drawn, repr(settings.limits), repr(cases)]
+    described += settings.compared
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]

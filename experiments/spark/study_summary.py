@@ -46,12 +46,15 @@ def query(
     return spark.sql(text, used, **_CONSTANTS, **frames)
 
 
-def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
-    """Write the summary tables of a study. Return the number of rows per study table."""
+def write_summary(cases: DataFrame, uri: str, *, chosen: Sequence[str] = ()) -> dict[str, int]:
+    """Write the summary tables of a study. Return the number of rows per study table.
+
+    ``chosen`` are the assignors that are compared in pairs, if the user selected them.
+    """
     scoped = query("scoped", cases=cases)
     rows = query("rows", scoped=scoped)
     outcomes = _written(query("outcomes", rows=rows), f"{uri}/outcomes").toPandas()
-    compared = tables.compared_assignors(tables.assignors_of(outcomes["assignor"]))
+    compared = tables.compared_assignors(outcomes["assignor"], chosen)
     rebalances = query("rebalances", cases=cases)
     sums = partial(query, "rebalance_sums", rebalances=rebalances)
     frames = {
@@ -59,6 +62,7 @@ def write_summary(cases: DataFrame, uri: str) -> dict[str, int]:
         "worst": query("worst", drawn=query("drawn", rows=rows), compared=compared),
         "fronts": query("fronts", cases=cases),
         "measures": query("measures", cases=cases),
+        "run_times": query("run_times", cases=cases),
         "trajectories": sums(keys="seed, start_members"),
         "events": sums(keys="event, period"),
     }

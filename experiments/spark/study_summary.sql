@@ -209,20 +209,32 @@ FROM (
 GROUP BY family, assignor
 
 -- measures
--- Measures of share groups, Streams applications and Connect clusters. The excess above the minimum is
--- known if the minimum is proven.
+-- Measures of other kinds of groups, and prices of goals. The excess above the minimum is known if the
+-- minimum is proven, and relative to it, in millionths, if it is not 0.
 SELECT family, assignor, measure,
   count(*) AS answers,
   sum(value) AS value,
   count(excess) AS proven,
   count_if(excess > 0) AS above,
   coalesce(sum(excess), 0) AS excess,
-  coalesce(max(excess), 0) AS largest_excess
+  coalesce(max(excess), 0) AS largest_excess,
+  coalesce(sum(if(minimum = 0, 0, 1000000 * excess div minimum)), 0) AS excess_ppm,
+  coalesce(max(if(minimum = 0, 0, 1000000 * excess div minimum)), 0) AS largest_ppm
 FROM (
   SELECT *, if(minimum = bound, value - minimum, null) AS excess
   FROM (SELECT groups.family, inline(measures) FROM {cases})
 )
 GROUP BY family, assignor, measure
+
+-- run_times
+-- Quantiles of the run time per group of each assignor, in seconds, with first runs apart.
+SELECT contestant,
+  count(*) AS runs,
+  percentile(if(is_first, null, seconds), 0.5) AS median,
+  percentile(if(is_first, null, seconds), 0.95) AS upper,
+  percentile(if(is_first, seconds, null), 0.5) AS first
+FROM (SELECT inline(timings) FROM {cases})
+GROUP BY contestant
 
 -- pairs
 -- Cases for each pair of compared assignors that both have a result, by both assignors' results.

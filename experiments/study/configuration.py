@@ -10,14 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits
-from kassay.experiments.implementations.library_catalogue import (
-    is_library_assignor,
-    parse_library_assignor,
-)
+from kassay.experiments.implementations.assignor_names import complete_name
 from kassay.experiments.study.cases import BATCH_CASES, IMPORTED, Cases, ImportedCases, family_cases
 from kassay.experiments.study.families.all_families import STUDIED
-from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.assignors import RELEASED_ASSIGNORS
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 from kassay.reference.model.errors import InputError
 
@@ -32,6 +28,7 @@ class StudySettings:
     limits: CaseLimits = LIMITS
     drawn: int | None = None  # cases with smaller seeds keep documents and assignments; None: all
     batch_cases: int = BATCH_CASES  # maximum number of cases per batch
+    compared: tuple[str, ...] = ()  # shown names of the assignors that are compared in pairs
 
 
 DEFAULT_SETTINGS = StudySettings()
@@ -45,7 +42,7 @@ class StudyConfig(StudySettings):
     digest: str | None = None  # its SHA-256
     families: Mapping[str, int | None]  # seeds per family; None for all groups of the family
     seeds: int | None = None  # number that was divided among the families, if there is one
-    assignors: tuple[str, ...] = tuple(ASSIGNORS)
+    assignors: tuple[str, ...] = RELEASED_ASSIGNORS
     first_seed: int = 0
     groups: tuple[str | Path, ...] = ()  # files of group documents, and URIs
 
@@ -69,6 +66,8 @@ class StudyConfig(StudySettings):
             },
             "families": families,
         }
+        if self.compared:
+            described["compared"] = list(self.compared)
         if len(imported):
             families.append({"name": IMPORTED})
             described["imported_digest"] = f"{imported.digest:015x}"
@@ -140,27 +139,14 @@ def _families(nodes: ConfigNode) -> dict[str, int | None]:
 def _assignors(nodes: ConfigNode) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for node in nodes.elements():
-        name = node.text()
-        if is_library_assignor(name):
-            name = _library_assignor(node, name)
-        elif name not in ASSIGNORS and name not in KIND_PORTS:
-            node.fail(
-                f"unknown assignor {name!r}, expected one of "
-                f"{', '.join((*ASSIGNORS, *KIND_PORTS))}, "
-                "LIBRARY[@VERSION]:ASSIGNOR"
-            )
+        try:
+            name = complete_name(node.text())
+        except InputError as error:
+            node.fail(str(error))
         if name in names:
             node.fail(f"{name!r} is repeated")
         names[name] = None
     return tuple(names)
-
-
-def _library_assignor(node: ConfigNode, name: str) -> str:
-    """Return the complete name of an assignor of a library."""
-    try:
-        return str(parse_library_assignor(name))
-    except InputError as error:
-        node.fail(str(error))
 
 
 def _limits(nodes: ConfigNode) -> CaseLimits:
@@ -202,20 +188,24 @@ def manifest(
     }
 
 
-def commit() -> str | None:
-    """Return the Git commit of this checkout, with ``+`` for uncommitted changes."""
-    head = _git("rev-parse", "HEAD")
-    return head and head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
+_CHECKOUT = Path(__file__).parents[2]
+
+
+def commit(folder: Path = _CHECKOUT) -> str | None:
+    """Return the Git commit of a checkout, with ``+`` for uncommitted changes."""
+    head = _git(folder, "rev-parse", "HEAD")
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return head and head + ("+" if changes else "")
 
 
 def tags() -> list[str]:
     """Return the Git tags of the commit of this checkout."""
-    return (_git("tag", "--points-at", "HEAD") or "").split()
+    return (_git(_CHECKOUT, "tag", "--points-at", "HEAD") or "").split()
 
 
-def _git(*arguments: str) -> str | None:
+def _git(folder: Path, *arguments: str) -> str | None:
     """Return the output of git, or None if it fails."""
-    command = ["git", "-C", str(Path(__file__).parents[2]), *arguments]
+    command = ["git", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(  # noqa: S603 - fixed arguments
             command, capture_output=True, text=True, check=True, timeout=10

@@ -22,6 +22,8 @@ from kassay.experiments.comparison.comparison_result import (
     ComparisonRow,
     comparison_row,
 )
+from kassay.experiments.comparison.prices import GroupPrices
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.installation import NotInstalledError
 from kassay.experiments.implementations.runner import (
     Ending,
@@ -32,7 +34,7 @@ from kassay.experiments.implementations.runner import (
 from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.registry import run_until_stable as run_document_until_stable
 from kassay.experiments.study import tables
-from kassay.experiments.study.cases import Case
+from kassay.experiments.study.cases import IMPORTED, Case
 from kassay.experiments.study.evaluate_event_stream import (
     compare_trajectories,
     hindsight_trajectory,
@@ -40,6 +42,7 @@ from kassay.experiments.study.evaluate_event_stream import (
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
 from kassay.experiments.study.families.document_families import DocumentFamily
 from kassay.experiments.study.families.event_streams import EventStreamFamily
+from kassay.experiments.study.families.kafka_grid import KafkaGridFamily
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import (
@@ -108,14 +111,34 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
         _evaluate_assignor(case, group, assignor, comparer, drawn=drawn)
         for assignor in case.assignors
     ]
+    has_prices = isinstance(family, KafkaGridFamily) or case.family == IMPORTED
+    prices = partial(_prices, case, group, optimum, limits)
+    measures = _attempt(prices)[0] if has_prices else ()
     return tables.CaseRecord(
         group=row,
         optimum=optimum_row,
         assignments=tuple(one.assignment for one in found),
+        measures=measures or (),
         comparisons=tuple(one.comparison for one in found),
         timings=(timing, *(one.timing for one in found)),
         front_distances=tuple(d for one in found if (d := one.front_distance) is not None),
     )
+
+
+def _prices(
+    case: Case, group: Group, optimum: Solution | None, limits: CaseLimits
+) -> tuple[tables.MeasureRow, ...]:
+    """Return the prices of goals of a group, and the values of the assignors by their goals."""
+    if optimum is None or group.is_weighted or not group.participant_indices:
+        return ()
+    prices = GroupPrices(group, optimum, limits)
+    rows = [tables.MeasureRow(tables.OPTIMUM, *one) for one in prices.of_group()]
+    for assignor in case.assignors:
+        assignment = run_until_stable(group, assignor).assignment
+        if assignment is not None:
+            name = shown_name(assignor)
+            rows += [tables.MeasureRow(name, *one) for one in prices.of_assignment(assignment)]
+    return tuple(rows)
 
 
 def _evaluate_document(
@@ -128,9 +151,10 @@ def _evaluate_document(
     """
     document = family.document(case.seed)
     assignments, timings, measures = [], [], []
-    for name in case.assignors:
+    for assignor in case.assignors:
         start = time.perf_counter()
-        run = run_document_until_stable(document, name)
+        run = run_document_until_stable(document, assignor)
+        name = shown_name(assignor)
         timings.append(_timing(case, name, start))
         ending, detail = run.ending, run.detail
         if run.compare is not None:
@@ -196,11 +220,13 @@ def _evaluate_assignor(
     case: Case, group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
 ) -> _AssignorRows:
     """Run an assignor on a group, and compare the result with the optimum, if known."""
-    start = time.perf_counter()
     result, error = _attempt(partial(run_until_stable, group, assignor))
     if result is None:
         result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
-    timing = _timing(case, assignor, start)
+    assignor = shown_name(assignor)
+    timing = tables.TimingRow(
+        case=case.name, contestant=assignor, seconds=result.seconds, is_first=result.is_first
+    )
     assignment_row = _assignment_row(case, group, assignor, result, drawn=drawn)
     comparison = None
     if comparer is not None:

@@ -41,6 +41,7 @@ class StudySummary:
     events: pd.DataFrame
     fronts: pd.DataFrame
     measures: pd.DataFrame
+    run_times: pd.DataFrame
     worst: Sequence[Mapping[str, Any]]
     manifest: Mapping[str, Any]
 

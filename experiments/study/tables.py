@@ -8,7 +8,7 @@ docs/formats.md documents each column.
 import hashlib
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 from zlib import crc32
@@ -20,7 +20,9 @@ from kassay.experiments.comparison.comparison_result import (
     ComparisonRow,
     FrontDistance,
 )
+from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
+from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.model.group import Group, Topic
 
 OPTIMUM = "optimum"
@@ -148,6 +150,7 @@ class TimingRow:
     case: str
     contestant: str  # an assignor, all its rounds together; or `optimum`
     seconds: float
+    is_first: bool = False  # the first run in its process, which includes the start of programs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +179,8 @@ class RebalanceRow:
 class MeasureRow:
     """Row of the table ``measures``: a measure of an answer, and the minimum of the measure.
 
-    Only share groups, Streams applications and Connect clusters have rows.
+    Only other kinds of groups have rows, and groups with prices of goals, see `GroupPrices`. The
+    rows of the contestant ``optimum`` are prices that hold for every assignor.
     """
 
     assignor: str
@@ -388,6 +392,7 @@ COMPARED_ASSIGNORS = tuple(
     if port.goal is Goal.BALANCE_AND_FEW_MOVES and port.release is Release.NEWEST
 )
 """Assignors of the newest Kafka release that aim at balance and at few moves."""
+_PREVIEWS = [name for name, port in ASSIGNORS.items() if port.release is Release.PREVIEW]
 NAMED_FAMILY = "named"
 """Name of the family of hand-written groups, which are excluded from all statistics."""
 GENERATED = "generated"
@@ -418,15 +423,27 @@ _FAMILY_ORDER = tuple(
 )
 
 
+def is_own(name: str) -> bool:
+    """Return whether a name in results is that of a user's own assignor, or an alias."""
+    known = (*ASSIGNORS, *KIND_PORTS, OPTIMUM, HINDSIGHT)
+    return name not in known and not is_library_assignor(name)
+
+
 def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Remove duplicate assignor names, and sort the names for tables of the report."""
-    return _ordered(names, _ASSIGNOR_ORDER)
+    """Remove duplicate assignor names, and sort the names for tables: own assignors first."""
+    return tuple(sorted(_ordered(names, _ASSIGNOR_ORDER), key=lambda name: not is_own(name)))
 
 
-def compared_assignors(names: Iterable[str]) -> tuple[str, ...]:
-    """Select, from the assignors of a study, those that the report compares in pairs."""
+def compared_assignors(names: Iterable[str], chosen: Sequence[str] = ()) -> tuple[str, ...]:
+    """Select the assignors that a report compares in pairs: own ones and previews first.
+
+    ``chosen`` are the assignors that the user selected.
+    """
     ordered = assignors_of(names)
-    return tuple(name for name in COMPARED_ASSIGNORS if name in ordered) or ordered[:3]
+    if chosen:
+        return tuple(name for name in chosen if name in ordered)
+    own = tuple(name for name in ordered if is_own(name) or name in _PREVIEWS)
+    return (*own, *(name for name in COMPARED_ASSIGNORS if name in ordered)) or ordered[:3]
 
 
 def families_of(names: Iterable[str]) -> tuple[str, ...]:

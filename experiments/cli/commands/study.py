@@ -9,10 +9,12 @@ import typer
 
 from kassay.experiments.cli.application import (
     BAD_INPUT,
+    NOT_REACHED,
     argument,
     known_names,
     note_on_interrupt,
     option,
+    print_note,
 )
 from kassay.experiments.cli.assignor_options import (
     assignors_of_one_kind,
@@ -24,7 +26,8 @@ from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import location_option, print_table
 from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.report.assignor_results import by_scope, measure_section
+from kassay.experiments.implementations.assignor_names import shown_name
+from kassay.experiments.report.assignor_results import by_scope, measure_section, run_time_table
 from kassay.experiments.spark.output_files import read_summary
 from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
@@ -32,6 +35,7 @@ from kassay.experiments.study.cases import ImportedCases, JoinedCases, divided_s
 from kassay.experiments.study.configuration import StudyConfig, manifest, read_config
 from kassay.experiments.study.families.all_families import STUDIED, USUAL
 from kassay.experiments.study.output_reader import StudySummary, load_summary, read_manifest
+from kassay.experiments.study.tables import assignors_of, is_own
 from kassay.reference.documents.input_files import name_of, open_text
 from kassay.reference.documents.output_files import check_writable, location
 from kassay.reference.model.errors import InputError, UsageError
@@ -50,6 +54,11 @@ class StudiedGroups(LimitOptions):
     )
     cases: int = cases_option(1000)
     assignor: list[str] | None = assignors_option()
+    compare: tuple[str, str] | None = option(
+        None,
+        metavar="NAME NAME",
+        show_default="own assignors, previews, and Kafka's assignors with few moves",
+    )
 
 
 _DEFAULTS = StudiedGroups(work=10.0)
@@ -104,6 +113,11 @@ def study(
     _print_summary(results)
     if not all_valid:
         raise typer.Exit(BAD_INPUT)
+    failed = results.outcomes[results.outcomes[["failed", "nonterminating"]].sum(axis=1) > 0]
+    own = [name for name in assignors_of(failed["assignor"]) if is_own(name)]
+    if own:
+        print_note(f"without a result on some groups: {', '.join(own)}")
+        raise typer.Exit(NOT_REACHED)
 
 
 def _finished(config: StudyConfig, documents: list[str], output: str) -> StudySummary | None:
@@ -134,10 +148,17 @@ def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], b
 
 
 def _config_of_options(options: StudiedGroups) -> StudyConfig:
+    names = assignors_of_one_kind(options.assignor)
+    shown, pair = [*map(shown_name, names)], options.compare or ()
+    if unknown := [name for name in pair if name not in shown]:
+        raise typer.BadParameter(f"--compare: {unknown[0]} is none of {', '.join(shown)}")
+    # Without generated groups, the family of hand-written groups is not studied, either.
+    families = options.family or (USUAL if options.cases or not options.groups else ())
     return StudyConfig(
-        families=divided_seeds(options.family or USUAL, options.cases),
+        families=divided_seeds(families, options.cases),
         seeds=options.cases,
-        assignors=tuple(assignors_of_one_kind(options.assignor)),
+        assignors=tuple(names),
+        compared=tuple(pair),
         groups=tuple(options.groups or ()),
         limits=options.case_limits(),
     )
@@ -152,6 +173,7 @@ def _config_of_file(path: Path) -> StudyConfig:
 
 def _print_summary(results: StudySummary) -> None:
     rows: list[dict[str, object]] = []
+    medians = {row[0]: row[2] for row in run_time_table(results).rows}
     for scope, summaries in by_scope(results.outcomes).items():
         rows += [
             {
@@ -165,6 +187,7 @@ def _print_summary(results: StudySummary) -> None:
                 "unnecessary moves": summary.sums["unnecessary_moves"],
                 "non-terminating": summary.sums["nonterminating"],
                 "failed": summary.sums["failed"],
+                "median run time": medians.get(name, "–"),
             }
             for name, summary in summaries.items()
         ]

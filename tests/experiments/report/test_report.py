@@ -181,4 +181,4 @@ def test_the_option_only_writes_one_figure(study_directory, tmp_path, capsys):
     with pytest.raises(SystemExit) as leaving:
         main(["report", str(study_directory), *options, "no-such"])
     assert leaving.value.code == 2
-    assert "--only: unknown name 'no-such'; choose from assignors, " in capsys.readouterr().err
+    assert "--only: unknown name 'no-such'; choose from " in capsys.readouterr().err

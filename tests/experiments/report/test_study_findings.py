@@ -3,22 +3,23 @@ import pytest
 
 from kassay.experiments.report.assignor_results import summarise_rows
 from kassay.experiments.report.study_report import study_findings
+from kassay.experiments.study.tables import assignors_of, compared_assignors
 from tests.stored_cases import stored_cases
 
 COUNTS = stored_cases("counts_of_a_study")
 
 
-def findings(**counts):
+def findings(*, assignor="sticky", **counts):
     rows = [
-        {"family": "f", "mixed": mixed, "assignor": "sticky"}
+        {"family": "f", "mixed": mixed, "assignor": assignor}
         | {"scope": "generated", "largest_excess": 0, "largest_excess_ppm": 0}
         | dict.fromkeys(COUNTS, 0)
         | (COUNTS | counts if mixed else {})
         for mixed in (False, True)
     ]
     halves = tuple(summarise_rows(pd.DataFrame([row])) for row in rows)
-    summaries = {"sticky": summarise_rows(pd.DataFrame(rows))}
-    return study_findings(summaries, {"sticky": halves}, ("sticky", "uniform"))
+    summaries = {assignor: summarise_rows(pd.DataFrame(rows))}
+    return study_findings(summaries, {assignor: halves}, (assignor, "uniform"))
 
 
 def test_findings_have_a_number_and_a_scope():
@@ -35,3 +36,14 @@ def test_groups_without_a_result_are_a_finding(ending, words):
     assert any(
         words in one and "2 of 30 groups" in one for one in findings(answered=28, **{ending: 2})
     )
+
+
+def test_a_failing_own_assignor_is_the_first_finding():
+    assert "fails on 2 of 30" in findings(assignor="mine", answered=28, failed=2)[0]
+    assert "fails" not in findings(assignor="sticky", answered=28, failed=2)[0]
+
+
+def test_own_assignors_and_previews_are_first_and_compared():
+    names = ["uniform", "sticky", "kafka-clients@4.4.0:sticky", "mine", "uniform2"]
+    assert assignors_of(names)[0] == "mine"
+    assert compared_assignors(names) == ("mine", "uniform2", "sticky", "uniform")
