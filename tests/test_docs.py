@@ -11,9 +11,11 @@ import pytest
 import typer
 
 from kassay.experiments.cli import COMMAND_GROUPS, COMMANDS, app
-from kassay.experiments.implementations import installation
+from kassay.experiments.implementations import assignor_names, installation
+from kassay.experiments.implementations.java_classes import JavaClass
 from kassay.experiments.planning.planned_events import load_planned_events
 from kassay.experiments.simulation.script import parse_script
+from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from tools import findings_figures, insert_findings, write_command_reference
@@ -135,6 +137,8 @@ def test_commands_in_fenced_blocks_are_executed(page):
 def test_indented_commands_have_valid_arguments(page, monkeypatch):
     # The arguments are parsed only: no library needs to be installed.
     monkeypatch.setattr(installation, "is_installed", lambda library, version: True)
+    java = JavaClass("Mine", ("true",), "kafka-broker", Kind.CONSUMER, RebalanceProtocol.EAGER)
+    monkeypatch.setattr(assignor_names, "find_java_class", lambda *_, version: java)
     text = text_outside_blocks(page).replace("\\\n", "")
     for line in re.findall(r"^    kassay (.*)$", text, re.MULTILINE):
         command, *arguments = shlex.split(line)
