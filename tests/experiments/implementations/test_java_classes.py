@@ -29,7 +29,7 @@ from kassay.reference.assignors import assign
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from tests.experiments.implementations.test_kind_assignors import RECORDED
 from tests.installed_library import require_library
-from tests.reference.assignors.notation import group
+from tests.notation import group
 
 RELEASES = {"broker": "kafka-broker@4.4.0", "clients": "kafka-clients@4.4.0"}
 RELEASES |= {"streams": "kafka-streams@4.3.1", "connect": "kafka-connect@4.3.1"}

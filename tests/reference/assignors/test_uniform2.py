@@ -13,7 +13,7 @@ from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import ownership, violations
 from kassay.reference.model.topic_partitions import Partitions
 from tests.goldens.cases import PINNED, read
-from tests.reference.assignors.notation import group
+from tests.notation import group
 from tests.strategies import groups
 
 RECORDED = PINNED.with_name("uniform2.jsonl.gz")
