@@ -1,6 +1,6 @@
 """Metrics of assignments, results of assignors, and manual actions that balance a group."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from kassay.experiments.comparison.compare import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.experiments.implementations.runner import Ending, run_until_stable
+from kassay.experiments.planning.forecast import Forecast, change_samples, forecast_changes
 from kassay.experiments.planning.identify_assignor import (
     DEFAULT_LIST,
     IdentifiedAssignor,
@@ -17,18 +18,17 @@ from kassay.experiments.planning.identify_assignor import (
     runs_in_client,
 )
 from kassay.experiments.planning.plan_verdict import count_of
-from kassay.experiments.prediction.predict import Distribution, predict, sample_count
+from kassay.experiments.planning.recommendation import decide
 from kassay.experiments.prediction.sample import consumer_names
-from kassay.experiments.prediction.scenario import (
-    Configuration,
-    Event,
-    Rebalance,
-    Restart,
-    RollingRestart,
-    rolling_restarts,
-)
+from kassay.experiments.prediction.scenario import Configuration, Restart, rolling_restarts
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS, Goal, Release, kafka_name
+from kassay.reference.assignors import (
+    ASSIGNORS,
+    DEFAULT_ASSIGNORS,
+    NEWEST_ASSIGNORS,
+    Release,
+    kafka_name,
+)
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group, Protocol
 from kassay.reference.model.metrics import (
@@ -171,24 +171,12 @@ def _minimum_movement(
     return fewest_moves_within(group, imbalance, optimum=optimum, limits=brief)
 
 
-_SAMPLES_OF_CHANGES = 3
-"""Minimum samples of a change of the assignor. A third of those of a forecast are used, because
-only changes between assignors of the broker have different moves."""
-_RESTART_SAMPLES = 3
-"""Number of simulations per member. They differ in the new member id, which breaks ties."""
-_RESTARTED_MEMBERS = 4
-"""Minimum number of members whose restart is simulated."""
-_MAX_RESTART_PARTITIONS = 5_000
-"""Number of partitions above which no restart is simulated: each simulation takes seconds then."""
-_MAX_RESTART_MEMBERS = 500
+_FEWEST_SAMPLES = 3
+"""Changes of groups with fewer samples are not simulated, because a plan would take minutes."""
 _EXCESS = 20
 """An action is effective if its maximum load exceeds the planned maximum by at most 1/20."""
 _UNEVEN = 6
 """More partitions are recommended if the maximum load exceeds the mean by more than 1/6."""
-
-
-_Result = tuple[AssignmentMetrics, Distribution | None, int | None]
-"""Loads after an action, its moves and its rebalances, None if they are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +185,7 @@ class RecommendedAction:
 
     ``metrics`` is None if the action changes the partitions. ``configuration`` is the assignor
     after the action. ``changes_assignor`` is true if all members need another configuration.
-    ``rebalances`` is None if only a simulation of the change shows their number.
+    ``rebalances`` and ``predicted_load`` are None without a prediction of the change.
     """
 
     text: str
@@ -206,6 +194,7 @@ class RecommendedAction:
     configuration: str | None = None
     changes_assignor: bool = False
     rebalances: int | None = None
+    predicted_load: float | None = None
 
     @property
     def makespan(self) -> int | None:
@@ -220,11 +209,11 @@ def effective_actions(
     planned: AssignmentMetrics,
     makespan: LevelValue,
     outcomes: Sequence[AssignorOutcome],
-    restarts: Iterable[RecommendedAction] = (),
+    forecast: Callable[[Sequence[str]], Sequence[Forecast]] = lambda _: (),
     levels: Sequence[Level] = (),
     rules: Sequence[Constraint] = (),
 ) -> tuple[RecommendedAction, ...]:
-    """Find manual actions that balance a group, those with the lowest loads first.
+    """Find manual actions that balance a group: first that of `decide`, then by loads.
 
     Of actions with equal loads, those come first that keep the configuration, then those with the
     fewest moves.
@@ -239,23 +228,20 @@ def effective_actions(
         Maximum load of the planned assignment, and a lower bound on the maximum load.
     outcomes
         Results of Kafka's assignors for the group.
-    restarts
-        Restarts of single members, with their simulated results.
+    forecast
+        `change_forecasts` of the group, by further assignors.
     levels, rules
         Levels and constraints of the plan, with the capacities. The results of actions meet the
         constraints.
     """
-    found = [
-        *_assignor_changes(group, outcomes, rules),
-        *restarts,
-        *(() if rules else _further_partitions(group, planned, makespan)),
-    ]
     values = compared_measures(current, planned, levels).values()
 
     def is_effective(reached: AssignmentMetrics | None) -> bool:
         """Return whether an action lowers a value, and almost reaches the values of the plan."""
         if reached is None:
             return True
+        if sum(reached.loads.values()) < sum(planned.loads.values()):
+            return False  # An assignor that does not end leaves partitions without an owner.
         is_near = all(v(reached) <= v(planned) + v(planned) // _EXCESS for v in values)
         return is_near and any(value(reached) < value(current) for value in values)
 
@@ -267,19 +253,100 @@ def effective_actions(
         squares = action.metrics.measures[Measure.SUM_OF_SQUARES]
         return (False, reached, squares, action.changes_assignor, action.moves)
 
+    own = identify_assignor(group)
+    further = [
+        one.assignor
+        for one in outcomes
+        if one.assignor in NEWEST_ASSIGNORS and own.name != one.assignor
+        if own.offers(one.assignor) and one.metrics is not None and is_effective(one.metrics)
+    ]
+    forecasts = forecast(further)
+    predicted = [_predicted_action(group, one, rules) for one in forecasts]
+    # The results of the client library itself replace forecasts, which use Java's assignors.
+    results = [one for one in outcomes if is_library_assignor(one.assignor)]
+    found = [
+        *(
+            one
+            for one in predicted
+            if one and not (results and runs_in_client(str(one.configuration)))
+        ),
+        *_assignor_changes(group, results if forecasts else outcomes),
+        *(() if rules else _further_partitions(group, planned, makespan)),
+    ]
+    first = predicted[forecasts.index(decide(forecasts))] if forecasts else None
     effective = [one for one in found if is_effective(one.metrics)]
-    return tuple(sorted(_without_downgrades(group, effective), key=order))
+    is_reached_by_broker = any(
+        not runs_in_client(one.assignor) and is_effective(one.metrics)
+        for one in outcomes
+        if one.metrics is not None and one.is_permitted and not is_library_assignor(one.assignor)
+    )
+    ordered = sorted(_without_downgrades(group, effective, is_reached_by_broker), key=order)
+    return tuple(sorted(ordered, key=lambda one: one is not first))
+
+
+def change_forecasts(group: Group, further: Sequence[str] = (), *, seed: int = 0) -> list[Forecast]:
+    """Forecast the default changes of ``kassay forecast``, and those to further assignors.
+
+    Return nothing if kassay cannot simulate its assignor, or the simulation takes too long for a
+    plan.
+    """
+    if identify_assignor(group).name not in POLICIES or not group.members:
+        return []
+    current = Configuration.of(group)
+    if change_samples(group, current) < _FEWEST_SAMPLES:
+        return []
+    return forecast_changes(group, current, further=further, seed=seed)
+
+
+def _predicted_action(
+    group: Group, forecast: Forecast, rules: Sequence[Constraint]
+) -> RecommendedAction | None:
+    """Return a forecast as an action; None for no change, members that end, or a violated rule."""
+    change, cost, prediction = forecast.change, forecast.cost, forecast.prediction
+    if cost is None or prediction.stopped_members:
+        return None
+    assignment = _by_member_id(group, prediction.assignment_after(-2))
+    if not is_permitted(group, assignment, rules):
+        return None
+    own, final = identify_assignor(group), change.final
+    load = forecast.maximum_load
+    parts = [f"{cost.moves.count('move')}, maximum load {load}"]
+    if isinstance(change.action, Restart):
+        [name] = change.action.members
+        member = next(id for id, known in consumer_names(group).items() if known == name)
+        text = f"restart {member}: {kafka_name(final.assignor)} divides the partitions again when "
+        text += "it leaves and returns"
+        parts[0] += f", {cost.rebalances.count('rebalance')}"
+    elif change.action is not None:
+        text = f"trigger a rebalance: {final.assignor} then balances the group"
+    else:
+        is_static = final.is_static and not change.start.is_static
+        text = "make all members static" if is_static else _switch(group, final.assignor)
+        parts.append(count_of(len(change.steps), "rolling restart"))
+        if change.start.listed:
+            parts[-1] += f" if the members list {' and '.join(change.start.listed)}"
+    if own.implementation is Implementation.OTHER and runs_in_client(final.assignor):
+        parts[0] = f"computed with the {final.assignor} of Java, {parts[0]}"
+    return RecommendedAction(
+        text=f"{text} ({'; '.join(parts)})",
+        metrics=assignment_metrics(group, assignment),
+        moves=round(cost.moves.record()["mean"]),
+        configuration=final.assignor,
+        changes_assignor=bool(change.steps),
+        rebalances=round(cost.rebalances.record()["mean"]),
+        predicted_load=load.record()["mean"],
+    )
 
 
 def _without_downgrades(
-    group: Group, actions: Sequence[RecommendedAction]
+    group: Group, actions: Sequence[RecommendedAction], is_reached_by_broker: bool
 ) -> Iterator[RecommendedAction]:
-    """Yield actions; a change to the classic protocol only if the consumer protocol has none."""
+    """Yield actions; a change to the classic protocol only if no assignor of the broker helps."""
     is_consumer = identify_assignor(group).implementation is Implementation.BROKER
-    modern = [
-        one for one in actions if one.configuration is None or not runs_in_client(one.configuration)
-    ]
-    yield from modern if is_consumer and any(one.metrics for one in modern) else actions
+    for one in actions:
+        is_classic = one.configuration is not None and runs_in_client(one.configuration)
+        if not (is_consumer and is_classic and is_reached_by_broker):
+            yield one
 
 
 def compared_measures(
@@ -299,42 +366,43 @@ def compared_measures(
 
 
 def _assignor_changes(
-    group: Group, outcomes: Sequence[AssignorOutcome], rules: Sequence[Constraint]
+    group: Group, outcomes: Sequence[AssignorOutcome]
 ) -> Iterator[RecommendedAction]:
+    """Yield changes to assignors without a prediction, with the loads of one rebalance.
+
+    Its moves are those of a client library for its own assignor, or if the current assignor is not
+    known. Otherwise the rolling restarts cause more.
+    """
     if not group.members:
-        return  # `predict` and Kafka assign nothing
+        return  # Kafka assigns nothing.
     own = identify_assignor(group)
     has_client = any(is_library_assignor(one.assignor) for one in outcomes)
-    for outcome in outcomes:
-        library, _, name = outcome.assignor.rpartition(":")
-        if not _is_offered(own, library, name, has_client=has_client):
-            continue
+    for one in outcomes:
+        library, _, name = one.assignor.rpartition(":")
         is_own = name == own.name
-        result = _result_of(group, own.name, name, outcome, rules)
-        if result is None:
+        if one.metrics is None or not one.is_permitted:
+            continue
+        if not _is_offered(own, library, name, has_client=has_client):
             continue
         of_library = f" of {library}" if library else ""
         text = f"{_switch(group, name)}{of_library}"
         if is_own:
             text = f"trigger a rebalance: {name}{of_library} then balances the group"
-        origin = "" if library else _origin(own, name)
+        is_java = not library and own.implementation is Implementation.OTHER
+        origin = f"computed with the {name} of Java, " if is_java and runs_in_client(name) else ""
         restarts = "" if library or is_own else _restarts_of_change(own, name)
         if own.name is None:
             restarts += "; values of one rebalance, as the current assignor is not known"
+        is_known = is_own or own.name not in POLICIES
+        moves = one.movement if is_known else None
         yield RecommendedAction(
-            text=f"{text} ({origin}{_action_result(group, *result[:2])}{restarts})",
-            metrics=result[0],
-            moves=None if result[1] is None else round(result[1].mean),
+            text=f"{text} ({origin}{_action_result(group, one.metrics, moves)}{restarts})",
+            metrics=one.metrics,
+            moves=moves,
             configuration=name,
             changes_assignor=not is_own,
-            rebalances=result[2],
+            rebalances=one.rebalances if is_own else None,
         )
-
-
-def _origin(own: IdentifiedAssignor, name: str) -> str:
-    """Describe the assignor that computed an action, if it is not that of the client library."""
-    is_java = own.implementation is Implementation.OTHER and runs_in_client(name)
-    return f"computed with the {name} of Java, " if is_java else ""
 
 
 def _is_offered(own: IdentifiedAssignor, library: str, name: str, *, has_client: bool) -> bool:
@@ -348,40 +416,6 @@ def _is_offered(own: IdentifiedAssignor, library: str, name: str, *, has_client:
         return False
     # The results of the library itself replace those of the ports.
     return not (runs_in_client(name) and has_client) and not (is_other and name == own.name)
-
-
-def _result_of(
-    group: Group, own: str | None, name: str, outcome: AssignorOutcome, rules: Sequence[Constraint]
-) -> _Result | None:
-    """Predict a rebalance by the own assignor, or the rolling restarts to another one.
-
-    Return None if members would end, or the result is not permitted. The results of client
-    libraries for their own assignor, and results without a known current assignor, are those of one
-    rebalance. If the prediction takes too long for a plan, its cost is not known.
-    """
-    if outcome.metrics is None or not outcome.is_permitted:
-        return None
-    if name == own and is_library_assignor(outcome.assignor):
-        return outcome.metrics, _moves_of(outcome), outcome.rebalances
-    if own not in POLICIES or name not in POLICIES:
-        return outcome.metrics, _moves_of(outcome), None
-    current = Configuration.of(group, own)
-    events: list[Event] = [RollingRestart(to=step) for step in current.steps_to(name)]
-    if name == own:
-        events = [Rebalance()]
-    count = sample_count(group, current, events)
-    if count <= _SAMPLES_OF_CHANGES:
-        return outcome.metrics, None, None
-    found = predict(group, current, events, samples=max(_SAMPLES_OF_CHANGES, count // 3))
-    assignment = _by_member_id(group, found.final)
-    if found.stopped_members or not is_permitted(group, assignment, rules):
-        return None
-    cost = found.total
-    return assignment_metrics(group, assignment), cost.moves, round(cost.rebalances.mean)
-
-
-def _moves_of(outcome: AssignorOutcome) -> Distribution | None:
-    return None if outcome.movement is None else Distribution.of([outcome.movement])
 
 
 def _by_member_id(group: Group, assignment: Assignment) -> Assignment:
@@ -414,14 +448,10 @@ def _switch(group: Group, name: str) -> str:
     return f"switch the assignor to {shown}{'' if is_client else ' of the consumer protocol'}"
 
 
-def _action_result(group: Group, metrics: AssignmentMetrics, moves: Distribution | None) -> str:
+def _action_result(group: Group, metrics: AssignmentMetrics, moves: int | None) -> str:
     """Describe the moves of an action, and the maximum load after it."""
     load = f"maximum load {member_units(group).shown(metrics.makespan):,}"
-    if moves is None:
-        return load
-    mean, low, high = map(round, (moves.mean, moves.low, moves.high))
-    between = "" if low == high else f", from {low} to {high}"
-    return f"{count_of(mean, 'move')}{between}, {load}"
+    return load if moves is None else f"{count_of(moves, 'move')}, {load}"
 
 
 def _further_partitions(
@@ -448,71 +478,3 @@ def _further_partitions(
         metrics=None,
         moves=None,
     )
-
-
-def member_restarts(
-    group: Group,
-    *,
-    current: AssignmentMetrics,
-    outcomes: Sequence[AssignorOutcome] = (),
-    rules: Sequence[Constraint] = (),
-) -> Iterator[RecommendedAction]:
-    """Yield the restart of each of a few members, with its simulated result.
-
-    The members are the one with the lowest load, which loses the fewest partitions, and those with
-    the highest loads; of a small group, all. The loads are the worst of several simulations.
-
-    Parameters
-    ----------
-    outcomes
-        Results of assignors. No restart is simulated for an assignor that ignores the owned
-        partitions, if its result has the current loads.
-    rules
-        Constraints that the assignment after the restart must meet.
-    """
-    own = identify_assignor(group)
-    if not _is_restart_simulated(group, own, current, outcomes):
-        return
-    configuration = Configuration.of(group, own.port)
-    names = consumer_names(group)
-    by_load = sorted(current.loads, key=lambda member: (-current.loads[member], member))
-    count = sample_count(group, configuration, [Restart(members=())]) // _RESTART_SAMPLES
-    for member in [*by_load[-1:], *by_load[:-1]][: max(_RESTARTED_MEMBERS, count)]:
-        found = predict(
-            group, configuration, Restart(members=(names[member],)), samples=_RESTART_SAMPLES
-        )
-        assignments = [_by_member_id(group, one.assignments[-1]) for one in found.courses]
-        if not all(is_permitted(group, one, rules) for one in assignments):
-            continue
-        metrics = max(
-            (assignment_metrics(group, one) for one in assignments),
-            key=lambda one: (one.makespan, one.measures[Measure.SUM_OF_SQUARES]),
-        )
-        rebalances = round(found.total.rebalances.mean)
-        result = _action_result(group, metrics, found.total.moves)
-        yield RecommendedAction(
-            text=f"restart {member}: {kafka_name(str(own.port))} divides the partitions again when "
-            f"it leaves and returns ({_origin(own, str(own.port))}{result}, "
-            f"{count_of(rebalances, 'rebalance')})",
-            metrics=metrics,
-            moves=round(found.total.moves.mean),
-            configuration=own.port,
-            rebalances=rebalances,
-        )
-
-
-def _is_restart_simulated(
-    group: Group,
-    own: IdentifiedAssignor,
-    current: AssignmentMetrics,
-    outcomes: Sequence[AssignorOutcome],
-) -> bool:
-    """Return whether the restart of a member can change the loads, and kassay can simulate it."""
-    if own.port not in POLICIES:
-        return False
-    if group.partition_count > _MAX_RESTART_PARTITIONS or len(group.members) > _MAX_RESTART_MEMBERS:
-        return False
-    if ASSIGNORS[own.port].goal is Goal.BALANCE_AND_FEW_MOVES:
-        return True
-    after = next((one.metrics for one in outcomes if one.assignor == own.port), None)
-    return after is not None and sorted(after.loads.values()) != sorted(current.loads.values())

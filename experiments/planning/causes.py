@@ -152,7 +152,7 @@ def _failed_assignor(given: Evidence) -> str | None:
     }
     text = f"The group's own assignor {name} {fails.get(Ending(ending), 'fails for this group')}"
     reason = f" ({' '.join(detail.split())})" if detail else ""
-    return f"{text}{reason}: a rebalance cannot balance it."
+    return f"{text}{reason}."
 
 
 def _library_claims(given: Evidence) -> str | None:

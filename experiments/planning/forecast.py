@@ -1,9 +1,10 @@
 """Forecasts of changes of a group, each with a later rolling restart, and the optimum."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.implementations.assignor_names import shown_name
@@ -27,6 +28,8 @@ from kassay.experiments.prediction.scenario import (
     Configuration,
     Event,
     NewPartitions,
+    Rebalance,
+    Restart,
     RollingRestart,
     ScaleTo,
 )
@@ -34,7 +37,7 @@ from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, measures, member_units, participants
+from kassay.reference.model.metrics import Measure, loads, measures, member_units, participants
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.sizing import Resizing, grown_topic, with_valid_ownership
@@ -49,7 +52,11 @@ _NUMBERS = re.compile(r"([+-]?)(\d{1,9})(?:\.\.\1(\d{1,9})(?::(\d{1,9}))?)?")
 """Number of members with an optional sign, or a range of numbers with the same sign."""
 _MAX_MEMBERS = 10_000
 _FULL_SAMPLES = 8
-"""Number of forecasts of a command that have all samples; more forecasts share their work."""
+"""Number of forecasts of other sizes that have all samples; more forecasts share their work."""
+LOAD_MARGIN = 0.02
+"""Share of a load that is no meaningful difference, as the tolerance of plans."""
+_MAX_RESTART_MEMBERS, _MAX_RESTART_PARTITIONS = 500, 5_000
+"""Sizes of groups above which no restart of a single member is simulated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,19 +170,25 @@ class Change:
     ----------
     start
         Configuration before the change.
+    action
+        Event that keeps the configuration, or None.
     steps
         Configurations after each rolling restart; empty for the current configuration.
     sizes
         Numbers of members and partitions after the change, or None.
     note
         Behaviour of static members that depends on the release of the broker, or None.
+    is_further
+        Whether the assignor is not one of the default, and is not recommended.
     """
 
     name: str
     start: Configuration
+    action: Event | None = None
     steps: tuple[Configuration, ...] = ()
     sizes: Sizes | None = None
     note: str | None = None
+    is_further: bool = False
 
     @property
     def final(self) -> Configuration:
@@ -185,19 +198,44 @@ class Change:
     def events(self, group: Group, restart: RollingRestart) -> list[Event]:
         """Return the events of the change. The times of rolling restarts are those of another."""
         sizes = () if self.sizes is None else self.sizes.events(group)
-        return [*(replace(restart, to=step) for step in self.steps), *sizes]
+        action = () if self.action is None else (self.action,)
+        return [*action, *(replace(restart, to=step) for step in self.steps), *sizes]
+
+
+class CurrentLoads(NamedTuple):
+    """Maximum load and sum of squared loads of the current assignment, as in predictions.
+
+    They are 0 if weights or speeds differ and the members have equal numbers of partitions: as
+    Kafka's assignors ignore weights, each rebalance then gives other loads by chance. ``shown`` is
+    the maximum load in any case.
+    """
+
+    maximum_load: float
+    squares: float
+    shown: float
+
+    @classmethod
+    def of(cls, group: Group) -> "CurrentLoads":
+        """Return the loads of a group."""
+        current, shown = keep_owners(group), current_load(group)
+        if group.common_weight is not None and group.has_equal_speeds:
+            return cls(shown, measures(group, current)[Measure.SUM_OF_SQUARES], shown)
+        counts = [len(current.get(one.id, ())) for one in group.members]
+        return cls(shown if max(counts) > min(counts) + 1 else 0, 0, shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
     """Predicted cost of one change, if ``batch_size`` members restart at a time.
 
-    The last event of the prediction is a rolling restart after the change.
+    The last event of the prediction is a rolling restart after the change. ``now`` has the loads
+    before it.
     """
 
     change: Change
     batch_size: int
     prediction: Prediction = field(repr=False)
+    now: CurrentLoads
 
     @property
     def cost(self) -> PredictedCost | None:
@@ -210,10 +248,39 @@ class Forecast:
         return self.prediction.events[-1]
 
     @property
+    def after(self) -> EventPrediction:
+        """Return the last event of the change; without a change, the later rolling restart."""
+        return self.prediction.events[-1 if self.cost is None else -2]
+
+    @property
     def maximum_load(self) -> Distribution:
-        """Return the maximum load after other sizes, otherwise after the later restart."""
-        last = -1 if self.change.sizes is None or self.cost is None else -2
-        return self.prediction.events[last].maximum_load
+        """Return the maximum load after the change; without a change, after the restart."""
+        return self.after.maximum_load
+
+    def highest(self, name: str) -> Distribution:
+        """Return the higher value of ``maximum_load`` or ``squares`` before and after the restart.
+
+        Before the later rolling restart, the group has the loads after the change, or those of now.
+        """
+        later: Distribution = getattr(self.restart, name)
+        before = [getattr(self.now, name)] * len(later.values)
+        if self.cost is not None:
+            before = getattr(self.after, name).values
+        return Distribution.of(list(map(max, before, later.values)))
+
+    @property
+    def assigned(self) -> float:
+        """Return the lower sum of all loads after the change and after the later restart."""
+        return min(sum(load.low for load in one.sorted_loads) for one in (self.after, self.restart))
+
+    @property
+    def is_uneven_now(self) -> bool:
+        """Return whether a rolling restart alone lowers the current loads."""
+        names = ("maximum_load", "squares")
+        return any(
+            self.highest(name).is_above(getattr(self.restart, name), factor=1 + LOAD_MARGIN)
+            for name in names
+        )
 
     def over(self, restarts: float) -> PredictedCost:
         """Return the cost of the change and of a number of later rolling restarts together."""
@@ -241,6 +308,7 @@ def forecast_changes(
     current: Configuration,
     *,
     assignors: Sequence[str] | None = None,
+    further: Sequence[str] = (),
     sizes: Sequence[Sizes] = (),
     batch_sizes: Sequence[int] = (1,),
     restart: RollingRestart | None = None,
@@ -255,7 +323,11 @@ def forecast_changes(
         Assignors to change to. The default are sticky, cooperative-sticky and uniform, which is
         the consumer protocol, as far as the client libraries of the members offer them, and
         roundrobin with weights or without sticky. A group of the consumer protocol stays in it by
-        default. With ``sizes``, the default is the current assignor.
+        default. If a rolling restart lowers the current
+        loads, the default includes the restart of a single member. With ``sizes``, the default is
+        the current assignor.
+    further
+        Assignors in addition to the default.
     sizes
         Other numbers of members and partitions.
     batch_sizes
@@ -272,25 +344,67 @@ def forecast_changes(
     UsageError
         If an assignor is unknown.
     """
+    rolling = restart or RollingRestart()
     changes = list(_changes(group, current, assignors, sizes))
-    courses = [
-        (size, change, [*change.events(group, later), later])
-        for size in batch_sizes
-        for later in [replace(restart or RollingRestart(), at_once=size)]
-        for change in changes
-    ]
+    known = {one.final.assignor for one in changes}
+    others = (_change_to(group, current, name) for name in further if name not in known)
+    changes += [replace(one, is_further=True) for one in others]
     if samples is None:
         # Samples of different configurations are compared one by one.
-        samples = min(sample_count(group, current, events) for _, _, events in courses)
-        samples = max(2, samples * _FULL_SAMPLES // max(_FULL_SAMPLES, len(courses)))
-    return [
-        Forecast(
-            change=change,
-            batch_size=size,
-            prediction=predict(group, change.start, events, samples=samples, seed=seed),
+        samples = change_samples(group, current, rolling)
+        if sizes:
+            count = len(changes) * len(batch_sizes)
+            samples = max(2, samples * _FULL_SAMPLES // max(_FULL_SAMPLES, count))
+    now = CurrentLoads.of(group)
+
+    def found(changes: Iterable[Change], batch_size: int) -> Iterator[Forecast]:
+        later = replace(rolling, at_once=batch_size)
+        for one in changes:
+            events = [*one.events(group, later), later]
+            yield Forecast(
+                change=one,
+                batch_size=batch_size,
+                prediction=predict(group, one.start, events, samples=samples, seed=seed),
+                now=now,
+            )
+
+    forecasts = [one for size in batch_sizes for one in found(changes, size)]
+    if assignors is None and not sizes:
+        actions = _actions(group, current, is_uneven=forecasts[0].is_uneven_now)
+        named = (
+            Change(name=f"{current.assignor}, {one}", start=current, action=one) for one in actions
         )
-        for size, change, events in courses
-    ]
+        forecasts += found(named, batch_sizes[0])
+    return forecasts
+
+
+def change_samples(
+    group: Group, current: Configuration, restart: RollingRestart | None = None
+) -> int:
+    """Return the number of samples of each change: that of a change with two rolling restarts."""
+    return sample_count(group, current, [restart or RollingRestart()] * 3)
+
+
+def _actions(group: Group, current: Configuration, *, is_uneven: bool) -> Iterator[Event]:
+    """Yield events without another configuration that can balance a group.
+
+    These are a rebalance, and, if a rolling restart lowers the current loads, the restarts of the
+    two members with the highest loads and of that with the lowest.
+    """
+    static = any(one.instance_id is not None for one in group.members)
+    if not current.is_consumer_protocol and (is_uneven or static):
+        yield Rebalance()
+    is_large = (
+        len(group.members) > _MAX_RESTART_MEMBERS or group.partition_count > _MAX_RESTART_PARTITIONS
+    )
+    if is_large or not is_uneven:
+        return
+    held = dict.fromkeys((one.id for one in group.members), 0) | loads(group, keep_owners(group))
+    names = consumer_names(group)
+    dynamic = [one.id for one in group.members if one.instance_id is None]
+    by_load = sorted(dynamic, key=lambda id: (-held[id], id))
+    for id in dict.fromkeys([*by_load[:2], *by_load[-1:]]):
+        yield Restart(members=(names[id],))
 
 
 def current_assignor(group: Group, current: str | None = None) -> str:
@@ -317,19 +431,12 @@ def _changes(
             for one in changes
         )
         return
-    if any(member.instance_id is None for member in group.members):
+    identified = identify_assignor(group)
+    is_dynamic = any(member.instance_id is None for member in group.members)
+    if is_dynamic and identified.has_static_members:
         static = (replace(current, is_static=True),)
         yield Change(name=f"{shown}, static members", start=current, steps=static)
-    identified = identify_assignor(group)
-    if assignors is None:
-        # Assignors ignore weights: each can reach the lowest maximum load.
-        if current.is_consumer_protocol:
-            targets = ["uniform", *(["server-range"] if group.is_weighted else [])]
-        else:
-            has_other = group.is_weighted or not identified.offers("sticky")
-            targets = [*DEFAULT_CHANGES, *(["roundrobin"] if has_other else [])]
-        assignors = [name for name in targets if identified.offers(name)]
-    for name in assignors:
+    for name in default_assignors(group, current) if assignors is None else assignors:
         change = _change_to(group, current, name)
         if change.steps:
             yield change
@@ -341,6 +448,18 @@ def _changes(
                 start=replace(current, listed=DEFAULT_LIST),
                 steps=change.steps[1:],
             )
+
+
+def default_assignors(group: Group, current: Configuration) -> list[str]:
+    """Return the assignors to change to if none is given."""
+    own = identify_assignor(group)
+    # Assignors ignore weights: each can reach the lowest maximum load.
+    if current.is_consumer_protocol:
+        names = ["uniform", *(["server-range"] if group.is_weighted else [])]
+    else:
+        has_other = group.is_weighted or not own.offers("sticky")
+        names = [*DEFAULT_CHANGES, *(["roundrobin"] if has_other else [])]
+    return [name for name in names if own.offers(name)]
 
 
 def _change_to(group: Group, current: Configuration, name: str) -> Change:

@@ -30,7 +30,8 @@ OFFERED = {
     "kafka-streams": frozenset[str](),
 }
 """Ported assignors that each client library offers."""
-
+_WITHOUT_STATIC_MEMBERS = frozenset({"kafka-go", "kafkajs"})
+"""Client libraries without ``group.instance.id``."""
 DEFAULT_LIST = ("range", "cooperative-sticky")
 """Default of ``partition.assignment.strategy`` of the Java client."""
 
@@ -75,6 +76,11 @@ class IdentifiedAssignor:
     def offers(self, assignor: str) -> bool:
         """Return whether all recognised client libraries of the members offer an assignor."""
         return all(assignor in OFFERED[library] for library in self.libraries)
+
+    @property
+    def has_static_members(self) -> bool:
+        """Return whether all recognised client libraries can have static members."""
+        return _WITHOUT_STATIC_MEMBERS.isdisjoint(self.libraries)
 
     def record(self) -> dict[str, object]:
         """Return the assignor as a JSON object."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, keep_owners
@@ -12,8 +13,8 @@ from kassay.experiments.planning.actions import (
     RecommendedAction,
     assignment_metrics,
     assignor_outcomes,
+    change_forecasts,
     effective_actions,
-    member_restarts,
 )
 from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
@@ -393,15 +394,14 @@ def plan(
             outcomes=outcomes,
             limits=search.part("cause of the imbalance", 0.1),
         )
+        is_uneven = planned.measures != current.measures
         actions = effective_actions(
             group,
             current=current,
             planned=planned,
             makespan=makespan,
             outcomes=outcomes,
-            restarts=member_restarts(group, current=current, outcomes=outcomes, rules=rules)
-            if planned.measures != current.measures
-            else (),
+            forecast=partial(change_forecasts, group, seed=seed) if is_uneven else lambda _: (),
             levels=levels,
             rules=rules,
         )

@@ -232,10 +232,7 @@ def _action_note(plan: Plan) -> str | None:
         if not _has_forecast(plan):
             return f"{text}."
         current = "" if identify_assignor(plan.group).name else " --current NAME"
-        return (
-            f"{text}: kassay forecast{current} compares their costs over four weeks, and can "
-            "recommend another one."
-        )
+        return f"{text}: kassay forecast{current} compares their costs over four weeks."
     if not plan.movement or not plan.assignor_outcomes or plan.interrupted:
         return None
     rules = " under its constraints" if plan.constraints else ""
@@ -296,7 +293,9 @@ def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -
         yield f"kassay plan {arguments} {few}"
     if _has_forecast(plan) and identify_assignor(plan.group).name is not None:
         yield f"kassay forecast {shlex.join(group)} --format table"
-    if plan.group.weight_source is not WeightSource.LAG:
+    own = identify_assignor(plan.group)
+    is_simulated = own.name is None or own.port is not None
+    if plan.group.weight_source is not WeightSource.LAG and is_simulated:
         like = shlex.quote(plan.group.members[0].id) if plan.group.members else ""
         like = "" if plan.group.has_equal_speeds else f" --like {like}"
         objective = [

@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.experiments.planning.forecast import Forecast
+from kassay.experiments.planning.forecast import LOAD_MARGIN, Forecast
 from kassay.experiments.planning.plan_verdict import count_of
 from kassay.experiments.prediction.predict import Distribution, PredictedCost
 
 HORIZON_WEEKS = 4
 """Weeks after a change in which its cost must pay off."""
-_LOAD_MARGIN = 0.02
-"""Share of the maximum load that is no meaningful difference, as the tolerance of plans."""
 _UNOWNED = "partition-seconds without an owner"
 
 
@@ -43,60 +41,60 @@ def recommend(
     criterion: Criterion = Criterion.UNOWNED,
     *,
     restarts_per_week: float = 2.0,
-    load_now: float | None = None,
     optimum: float | None = None,
     condition: str | None = None,
 ) -> Recommendation:
-    """Recommend a configuration and batch size.
-
-    Configurations remain if no other one has lower maximum loads in three of four samples. Of
-    these, those remain for which no other one has a lower cost, of the kind that the user
-    minimises: the cost of the change and of all rolling restarts in four weeks together. If the
-    current configuration remains, it is recommended, otherwise the one in which the whole group
-    stands still for the shortest time, then the one with the fewest restarts. A group of the
-    consumer protocol stays in it if the maximum loads are equal.
+    """Recommend a configuration and batch size, and give the reason for `decide`.
 
     Parameters
     ----------
     forecasts
         Those of `forecast_changes` without sizes; the first one is the current configuration.
-    load_now, optimum
-        Maximum load of the current assignment and of the optimum, for the reason.
+    optimum
+        Maximum load of the optimum, for the reason.
     condition
         Condition under which the forecasts hold, for the reason.
     """
     times, current = restarts_per_week * HORIZON_WEEKS, forecasts[0]
-    best = _choice(forecasts, criterion, times)
+    best = decide(forecasts, criterion, restarts_per_week=restarts_per_week)
     period = f"over {count_of(round(times), 'rolling restart')} in {HORIZON_WEEKS} weeks"
     unit = _UNOWNED if criterion is Criterion.UNOWNED else str(criterion)
     old, new = (criterion.of(one.over(times)) for one in (current, best))
-    before, after = current.restart.maximum_load, best.restart.maximum_load
+    before, after = current.highest("maximum_load"), best.highest("maximum_load")
     if best is current:
         parts = [f"the maximum load stays {after}"]
-        if load_now is not None and load_now > after.high:
-            parts = [f"after a rolling restart, the maximum load is {after}, not {load_now:g}"]
-        if optimum is not None and optimum < after.low:
+        if current.now.shown > current.maximum_load.high:
+            later = current.maximum_load
+            now = f"{current.now.shown:g}"
+            parts = [f"after a rolling restart, the maximum load is {later}, not {now}"]
+        if optimum is not None and optimum < current.maximum_load.low:
             parts[0] += f" (the optimum is {optimum:g})"
         parts.append(
-            f"{period}, it has {new} {unit}, and no configuration without a higher maximum "
-            "load has fewer in three of four samples"
+            f"{period}, it has {new} {unit}, and no configuration with as low loads "
+            "has fewer in three of four samples"
         )
     else:
-        loads = f"a maximum load of {after} instead of {before}"
-        is_lower = before.is_above(after, factor=1 + _LOAD_MARGIN)
-        parts = [loads if is_lower else f"{loads}, no meaningful difference"]
+        load = f"a maximum load of {after} instead of {before}"
+        is_lower = before.is_above(after, factor=1 + LOAD_MARGIN)
+        parts = [load if is_lower else f"{load}, no meaningful difference"]
         if str(after) == str(before):
             parts = [f"the same maximum load, {after}"]
-        change = " and for the change" if best.change.steps else ""
+        squares = [one.highest("squares") for one in (current, best)]
+        if not is_lower and squares[0].is_above(squares[1], factor=1 + LOAD_MARGIN):
+            parts[0] += f", and more even loads (sum of squares {squares[1]}, not {squares[0]})"
+        change = "" if best.cost is None else " and for the change"
         equal = "" if old.is_above(new) or new.is_above(old) else ", no meaningful difference"
         parts.append(f"{period}{change}, {new} instead of {old} {unit}{equal}")
     reason = "; ".join(filter(None, (*parts, _behaviour(best))))
     if best.cost is not None:
-        cost = best.cost
+        cost, steps = best.cost, len(best.change.steps)
+        taken = (
+            f"takes {count_of(steps, 'rolling restart')}" if steps else f"is a {best.change.action}"
+        )
         reason += (
-            f". The change itself takes {count_of(len(best.change.steps), 'rolling restart')} with "
-            f"{cost.unowned_seconds} {_UNOWNED}, {cost.rebalances} rebalances and "
-            f"{cost.moves} moves"
+            f". The change itself {taken} with "
+            f"{cost.unowned_seconds} {_UNOWNED}, {cost.rebalances.count('rebalance')} "
+            f"and {cost.moves.count('move')}"
         )
     if best.change.start.listed:
         reason += f". Condition: the members list {' and '.join(best.change.start.listed)}"
@@ -107,18 +105,40 @@ def recommend(
     return Recommendation(configuration=best.change.name, at_once=best.batch_size, reason=reason)
 
 
-def _choice(forecasts: Sequence[Forecast], criterion: Criterion, times: float) -> Forecast:
-    """Return the recommended forecast for a number of later rolling restarts."""
-    current = forecasts[0]
-    complete = [one for one in forecasts if not one.prediction.stopped_members] or [current]
-    by_load = _best(complete, lambda one: one.restart.maximum_load, factor=1 + _LOAD_MARGIN)
+def decide(
+    forecasts: Sequence[Forecast],
+    criterion: Criterion = Criterion.UNOWNED,
+    *,
+    restarts_per_week: float = 2.0,
+) -> Forecast:
+    """Decide for one forecast, by the loads, then by the cost, then by the times of standstill.
+
+    Configurations remain if no other one has lower maximum loads in three of four samples, then
+    if no other one has a lower sum of squared loads. The loads are the higher ones before and
+    after a later rolling restart. Of these, those remain for which no other one has a lower cost,
+    of the kind that the user minimises: the cost of the change and of all rolling restarts in
+    four weeks together. If the current configuration remains, it is the result, otherwise the one
+    in which the whole group stands still for the shortest time, then the one with the fewest
+    restarts and moves. A group of the consumer protocol stays in it if the loads are equal. If a
+    rebalance or the restart of a member gives the lowest loads, the configuration also stays: it
+    is not the cause.
+    """
+    current, times = forecasts[0], restarts_per_week * HORIZON_WEEKS
+    default = [one for one in forecasts if not one.change.is_further]
+    best = [one for one in default if not one.prediction.stopped_members] or [current]
+    # An assignor that does not end leaves partitions without an owner.
+    most = max(one.assigned for one in best)
+    best = [one for one in best if one.assigned == most]
+    best = _best(best, lambda one: one.highest("maximum_load"), factor=1 + LOAD_MARGIN)
+    best = _best(best, lambda one: one.highest("squares"), factor=1 + LOAD_MARGIN)
     if current.change.start.is_consumer_protocol:
-        by_load = [one for one in by_load if one.change.final.is_consumer_protocol] or by_load
-    by_cost = _best(by_load, lambda one: criterion.of(one.over(times)))
-    if current in by_cost:
+        best = [one for one in best if one.change.final.is_consumer_protocol] or best
+    best = [one for one in best if one.change.action is not None] or best
+    best = _best(best, lambda one: criterion.of(one.over(times)))
+    if current in best:
         return current
-    by_stop = _best(by_cost, lambda one: one.over(times).stopped_seconds)
-    return min(by_stop, key=lambda one: len(one.change.steps))
+    best = _best(best, lambda one: one.over(times).stopped_seconds)
+    return min(best, key=lambda one: (len(one.change.steps), one.over(0).moves.mean))
 
 
 def _best(

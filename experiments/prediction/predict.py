@@ -18,7 +18,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 _LOW, _HIGH = 5, 95
 """Percentiles of the interval."""
-_MOST_SAMPLES, _FEWEST_SAMPLES = 40, 2
+_MOST_SAMPLES, _FEWEST_SAMPLES = 20, 2
 _WORK = 650_000
 """Work of a prediction: heartbeats, and partitions at rebalances. It takes about 3 s."""
 
@@ -41,7 +41,9 @@ class Distribution:
         >>> Distribution.of([4, 4, 4])
         Distribution(mean=4.0, low=4.0, high=4.0)
         """
-        low, high = np.percentile(values, (_LOW, _HIGH))
+        # Limits are values of samples: a count has no limit such as 2.9.
+        low = np.percentile(values, _LOW, method="lower")
+        high = np.percentile(values, _HIGH, method="higher")
         return cls(float(np.mean(values)), float(low), float(high), tuple(values))
 
     def is_above(self, other: "Distribution", *, factor: float = 1.0) -> bool:
@@ -60,9 +62,19 @@ class Distribution:
         Examples
         --------
         >>> print(Distribution.of([4, 4]), Distribution.of(range(11)))
-        4 5 (0.5 to 9.5)
+        4 5 (0 to 10)
         """
         return interval_text(self.record(), " to ")
+
+    def count(self, noun: str) -> str:
+        """Return a number of things.
+
+        Examples
+        --------
+        >>> Distribution.of([1, 1]).count("move"), Distribution.of([2, 2]).count("move")
+        ('1 move', '2 moves')
+        """
+        return f"{self} {noun}{'' if str(self) == '1' else 's'}"
 
     def contains(self, value: float) -> bool:
         """Return whether a value is in the interval."""
@@ -131,6 +143,8 @@ class EventPrediction:
         unit of the weights.
     maximum_load
         Maximum load, in the unit of the fastest member.
+    squares
+        Sum of the squared loads; 0 if weights or speeds differ.
     members
         Number of members.
     """
@@ -140,6 +154,7 @@ class EventPrediction:
     loads: Mapping[str, Distribution] = field(repr=False)
     sorted_loads: tuple[Distribution, ...] = field(repr=False)
     maximum_load: Distribution
+    squares: Distribution
     members: Distribution
 
 
@@ -166,11 +181,15 @@ class Prediction:
     @cached_property
     def final(self) -> Assignment:
         """Return the most frequent assignment after the last event, by the names of members."""
-        finals = Counter(
-            tuple((name, tuple(sorted(tps))) for name, tps in sorted(one.assignments[-1].items()))
-            for one in self.courses
+        return self.assignment_after(-1)
+
+    def assignment_after(self, event: int) -> Assignment:
+        """Return the most frequent assignment after an event, by the names of members."""
+        found = Counter(
+            tuple((name, tuple(sorted(tps))) for name, tps in sorted(assignment.items()))
+            for assignment in (one.assignments[event] for one in self.courses)
         )
-        return Assignment(dict(finals.most_common(1)[0][0]))
+        return Assignment(dict(found.most_common(1)[0][0]))
 
     @cached_property
     def stopped_members(self) -> dict[str, int]:
@@ -215,7 +234,7 @@ def predict(
     events
         Events in order of time; by default one rolling restart.
     samples
-        Number of samples, at least 1. By default 40 for small groups and fewer for large ones.
+        Number of samples, at least 1. By default 20 for small groups and fewer for large ones.
     seed
         Seed of the samples.
 
@@ -278,7 +297,7 @@ def _samples(
 
 
 def sample_count(group: Group, configuration: Configuration, events: Sequence[Event]) -> int:
-    """Return the number of samples for a group: 40 for small groups, fewer for large ones."""
+    """Return the number of samples for a group: 20 for small groups, fewer for large ones."""
     members, partitions = len(group.members), group.partition_count
     rebalances = 0
     seconds = len(events) * (configuration.session_timeout + SETTLE_MS / 1000)
@@ -334,6 +353,7 @@ def _event_predictions(
         fastest = max(map(speed, loads), default=1)
         return max((load * fastest / speed(name) for name, load in loads.items()), default=0)
 
+    has_squares = group.common_weight is not None and group.has_equal_speeds
     for number, event in enumerate(events):
         found = [_loads(group, one.assignments[number]) for one in samples]
         names = dict.fromkeys(name for one in found for name in one)
@@ -345,5 +365,8 @@ def _event_predictions(
             loads={name: Distribution.of([one.get(name, 0) for one in found]) for name in names},
             sorted_loads=tuple(Distribution.of(column) for column in zip(*ranked, strict=True)),
             maximum_load=Distribution.of(list(map(maximum, found))),
+            squares=Distribution.of(
+                [has_squares * sum(load * load for load in one.values()) for one in found]
+            ),
             members=Distribution.of([len(one) for one in found]),
         )

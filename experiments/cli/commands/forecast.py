@@ -73,7 +73,7 @@ class ForecastOptions:
     restarts_per_week: float = option(2.0, min=0, max=1000, metavar="N")
     poll: float | None = option(None, min=0, show_default="0.01 to 1.2, over the samples")
     samples: int | None = option(
-        None, min=1, show_default="40 for small groups, fewer for large ones"
+        None, min=1, show_default="20 for small groups, fewer for large ones"
     )
     output_format: Format = format_option(Format.JSONL)
 
@@ -195,7 +195,6 @@ def _forecast(
             simulated,
             options.criterion,
             restarts_per_week=options.restarts_per_week,
-            load_now=current_load(group),
             optimum=None if minimum is None else minimum["low"],
             condition=condition(group, with_racks=True),
         )

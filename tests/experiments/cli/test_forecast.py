@@ -33,7 +33,7 @@ def test_the_output_compares_the_configurations(run):
     assert current["change"] is None
     assert current["restart"]["rebalances"] == {"mean": 6, "low": 6, "high": 6}
     assert static["restart"]["rebalances"]["high"] == static["restart"]["moves"]["high"] == 0
-    assert all(one["samples"] == 40 for one in record["forecasts"][:-1])
+    assert all(one["samples"] == 20 for one in record["forecasts"][:-1])
     names = [one["configuration"] for one in record["forecasts"]]
     assert record["recommendation"]["configuration"] in names
 

@@ -7,9 +7,10 @@ import pytest
 
 import kassay
 from kassay import Group, Member, Topic
-from kassay.experiments.planning.forecast import forecast_changes, parse_sizes
+from kassay.experiments.planning.forecast import current_load, forecast_changes, parse_sizes
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.prediction.predict import predict, sample_count
+from kassay.experiments.planning.recommendation import recommend
+from kassay.experiments.prediction.predict import predict
 from kassay.experiments.prediction.scenario import (
     Configuration,
     Rebalance,
@@ -20,6 +21,7 @@ from kassay.experiments.prediction.scenario import (
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group import GroupStatus, Protocol
+from kassay.reference.model.metrics import Measure, shown
 from kassay.solver.limits import SearchLimits
 
 CLIENT = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -71,33 +73,49 @@ def test_other_numbers_of_members_have_one_load(first):
             assert {step.assignor} == {*row.maximum_load.values} == {*load.values}, seed
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_actions_of_a_plan_are_those_of_the_prediction(seed):
-    group = stable_group(seed)
-    hot = max(group.members, key=lambda one: len(one.owned))
-    others = tuple(replace(one, owned=()) for one in group.members if one.id != hot.id)
-    # A lost rebalance: one member has all partitions.
-    owned = [(topic.name, n) for topic in group.topics for n in range(topic.partitions)]
-    group = replace(group, members=(replace(hot, owned=owned), *others))
+def lost_rebalance(seed: int) -> Group:
+    """Return a stable group, or one in which a member has all partitions of another one."""
+    group = stable_group(seed, members=5)
+    if seed % 2:
+        return group
+    first, second, *others = group.members
+    both = replace(first, owned=(*first.owned, *second.owned))
+    return replace(group, members=(both, replace(second, owned=()), *others))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(100))
+def test_plan_forecast_and_prediction_give_one_number_and_one_advice(seed):
+    group = lost_rebalance(seed)
     current = Configuration.of(group)
-    compared = 0
-    for action in plan(group).actions:
-        if action.text.startswith("restart "):
-            member = action.text.removeprefix("restart ").partition(":")[0]
-            found = predict(group, events=Restart(members=(member,)), samples=3)
-        elif action.changes_assignor or action.text.startswith("trigger "):
-            steps = [RollingRestart(to=one) for one in current.steps_to(action.configuration)]
-            events = steps if action.changes_assignor else [Rebalance()]
-            count = sample_count(group, current, events) // 3
-            found = predict(group, events=events, samples=max(3, count))
-        else:
+    found, result = forecast_changes(group, current), plan(group)
+    assert shown(Measure.MAKESPAN, result.current.makespan, group) == current_load(group)
+    rows = {(one.change.action, one.change.steps): one for one in found}
+    compared = []
+    for action in result.actions:
+        if action.predicted_load is None:
             continue
-        assert action.moves == round(found.total.moves.mean)
-        assert action.rebalances == round(found.total.rebalances.mean)
-        compared += 1
-        if not group.is_weighted:
-            assert action.makespan in found.events[-1].maximum_load.values
-    assert compared or group.is_weighted or len(group.members) < 3
+        name, steps, event = action.configuration, (), None
+        if action.text.startswith("restart "):
+            event = Restart(members=(action.text.removeprefix("restart ").partition(":")[0],))
+        elif action.text.startswith("trigger "):
+            event = Rebalance()
+        elif action.text.startswith("make all members static"):
+            steps = (replace(current, is_static=True),)
+        else:
+            steps = tuple(current.steps_to(name))
+            steps = steps[1:] if "if the members list" in action.text else steps
+        row = rows.get((event, steps)) or forecast_changes(group, current, assignors=[name])[-1]
+        events = [event] if event else [RollingRestart(to=one) for one in steps]
+        first = predict(group, row.change.start, events, samples=row.prediction.samples)
+        for cost in (first.total, row.cost):
+            assert action.moves == round(cost.moves.record()["mean"])
+            assert action.rebalances == round(cost.rebalances.record()["mean"])
+        for load in (first.events[-1].maximum_load, row.maximum_load):
+            assert action.predicted_load == load.record()["mean"]
+        compared.append(row.change.name)
+    if compared:
+        assert compared[0] == recommend(found).configuration
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -102,8 +102,8 @@ def test_large_groups_have_fewer_samples():
     counts = [
         sample_count(one, Configuration.of(one), [RollingRestart()]) for one in (small, large)
     ]
-    assert counts[0] == 40 > counts[1] >= 2
-    assert predict(small, events=Leave(members=("pod-1",))).samples == 40
+    assert counts[0] == 20 > counts[1] >= 2
+    assert predict(small, events=Leave(members=("pod-1",))).samples == 20
 
 
 def test_busy_consumers_leave_partitions_longer_without_an_owner():
