@@ -8,10 +8,11 @@ import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks.timeline_figure import draw_timeline
+from benchmarks.timeline_figure import RecordedPartitions, draw_timeline
+from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
-from kassay.experiments.simulation.simulation import simulate
+from kassay.experiments.simulation.simulation import Simulation, simulate
 from kassay.experiments.simulation.simulation_result import SimulationCost, cost_of
 
 FIGURES = (
@@ -77,8 +78,10 @@ def main() -> None:
         print(line)
     directory.mkdir(parents=True, exist_ok=True)
     for name, policy in FIGURES:
-        result = simulate(load_script(name), POLICIES[policy], keep_intervals=True)
-        draw_timeline(result, directory / f"simulate-{name}-{policy}.svg")
+        recorded = RecordedPartitions()
+        options = SimulationOptions(new_ownership=lambda recorded=recorded: recorded)
+        result = Simulation(load_script(name), POLICIES[policy], options).run()
+        draw_timeline(result, recorded.intervals, directory / f"simulate-{name}-{policy}.svg")
 
 
 if __name__ == "__main__":

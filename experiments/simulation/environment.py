@@ -12,7 +12,7 @@ from kassay.experiments.implementations.runner import count_withheld_partitions
 from kassay.experiments.simulation.policies import MixedLibraries, Policy, policy_named
 from kassay.experiments.simulation.script import Script, TopicPlan
 from kassay.experiments.simulation.simulation_result import (
-    OwnershipIntervals,
+    ConsumedPartitions,
     SimulatedRebalance,
     SimulationResult,
     TimelineNote,
@@ -266,7 +266,7 @@ class PartitionOffsets:
 class SimulationOptions:
     """Options of a simulation that its script does not contain."""
 
-    keep_intervals: bool = False  # record ownership intervals, which drawing a timeline needs
+    new_ownership: Callable[[], ConsumedPartitions] = ConsumedPartitions
     new_id: Callable[[str], str] | None = None  # creates a member id from a client id
     # Creates the ids of members of the consumer protocol; None for the function of other members.
     new_consumer_id: Callable[[str], str] | None = None
@@ -282,7 +282,7 @@ class Environment:
         self.settings = script.settings
         self.broker_config = script.broker
         self.clock = Clock()
-        self.ownership = OwnershipIntervals(keep=options.keep_intervals)
+        self.ownership = options.new_ownership()
         self.topics: dict[str, Topic] = {}
         self.result = SimulationResult(script=script.name, policy=policy.name, until=script.until)
         self._random = random.Random(script.seed).random  # noqa: S311 - not for security
@@ -417,9 +417,8 @@ class Environment:
         self, group: Group, generation: int, policy: Policy
     ) -> Assignment | LivelockError | UpstreamError:
         """Run a policy's assignor on a group, record the rebalance, and return the result."""
-        clients = tuple(self.client_ids[member.id] for member in group.members)
-        self.ownership.set_members(clients)
-        self.result.members.append((self.clock.now, clients))
+        clients = {member.id: self.client_ids[member.id] for member in group.members}
+        self.ownership.set_members(clients.values())
         result: Assignment | LivelockError | UpstreamError
         try:
             result = policy.assign(group)
@@ -434,7 +433,7 @@ class Environment:
             generation=generation,
             group=replace(group, id=f"{self.result.script}/{generation}"),
             assignment=assignment,
-            client_ids={member.id: self.client_ids[member.id] for member in group.members},
+            client_ids=clients,
             complete=not withheld,
         )
         self._record(self._last)

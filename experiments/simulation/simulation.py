@@ -89,7 +89,6 @@ class Simulation:
         result.moves, result.unowned_ms, result.unowned_messages, result.reread_messages = (
             after - before for after, before in zip(self._totals(), start, strict=True)
         )
-        result.intervals = self.environment.ownership.intervals or []
         result.lag = offsets.lag(self.clock.now)
         result.max_lag = offsets.max_lag
         return result
@@ -205,6 +204,6 @@ def _apply_to_consumer(consumer: Consumer, event: ScriptEvent) -> None:
         consumer.suspend(event.duration, frozen=event.action is Action.FREEZE)
 
 
-def simulate(script: Script, policy: Policy, *, keep_intervals: bool = False) -> SimulationResult:
+def simulate(script: Script, policy: Policy) -> SimulationResult:
     """Simulate a script under a policy and return the result."""
-    return Simulation(script, policy, SimulationOptions(keep_intervals=keep_intervals)).run()
+    return Simulation(script, policy).run()

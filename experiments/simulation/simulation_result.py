@@ -1,4 +1,4 @@
-"""Result of a simulation: rebalances as group documents, ownership intervals, totals and cost."""
+"""Result of a simulation: rebalances as group documents, consumed partitions, totals and cost."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -18,16 +18,6 @@ NO_OWNER, NEVER_OWNED = -1, -2
 
 class OverlapError(InternalError):
     """Internal error: two simulated members consume one partition at the same time."""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnershipInterval:
-    """A partition consumed by one member from ``start`` to ``end``, in milliseconds."""
-
-    partition: TopicPartition
-    member: str
-    start: int
-    end: int
 
 
 @dataclass(slots=True)
@@ -69,21 +59,19 @@ class _Topic:
         return self._unowned_messages + self.unowned * (self.rate * now // 1000)
 
 
-class OwnershipIntervals:
-    """Record of the partitions that consumers acquire and release over time.
+class ConsumedPartitions:
+    """Totals of the partitions that consumers acquire and release over time.
 
     A partition has a consumer while a member to which it is assigned runs and polls. The
     time before the first consumer is not counted.
     """
 
-    def __init__(self, *, keep: bool = False) -> None:
+    def __init__(self) -> None:
         self.moves = 0
-        self.intervals: list[OwnershipInterval] | None = [] if keep else None
         self._topics: dict[str, _Topic] = {}
         self._members: dict[str, int] = {}
         self._absent: set[int] = set()
         self._now = 0
-        self._open: dict[TopicPartition, tuple[str, int]] = {}
         self._consumed = 0
         self._stopped_at: int | None = None
         self._stopped_ms = 0
@@ -125,8 +113,6 @@ class OwnershipIntervals:
                     elif previous != NO_OWNER and previous not in absent:
                         self.moves += 1
             topic.change_unowned(never_owned - len(numbers), now)
-        if self.intervals is not None:
-            self._open.update(dict.fromkeys(partitions, (member, now)))
 
     def release(self, partitions: Partitions, now: int) -> None:
         """Record that the current consumers of partitions stop consuming them."""
@@ -140,8 +126,6 @@ class OwnershipIntervals:
                 owner[number] = NO_OWNER
                 released_at[number] = now
             topic.change_unowned(len(numbers), now)
-        if self.intervals is not None:
-            self._end(partitions, now)
 
     def set_members(self, members: Iterable[str]) -> None:
         """Set the current members. A partition taken over from a former member is no move."""
@@ -158,11 +142,8 @@ class OwnershipIntervals:
         ]
 
     def close(self, now: int) -> None:
-        """Extend the totals and the recorded intervals to the time ``now``."""
+        """Extend the totals to the time ``now``."""
         self._now = now
-        reopened = {partition: (member, now) for partition, (member, _) in self._open.items()}
-        self._end(sorted(reopened), now)
-        self._open = reopened
 
     @property
     def unowned_ms(self) -> int:
@@ -192,12 +173,6 @@ class OwnershipIntervals:
     def unowned_messages(self) -> int:
         """Return the number of messages produced to partitions without a consumer."""
         return sum(topic.unowned_messages(self._now) for topic in self._topics.values())
-
-    def _end(self, partitions: Iterable[TopicPartition], now: int) -> None:
-        for partition in partitions:
-            member, start = self._open.pop(partition)
-            if self.intervals is not None and now > start:
-                self.intervals.append(OwnershipInterval(partition, member, start, now))
 
     def _columns(self, partitions: Partitions) -> list[tuple[_Topic, list[int]]]:
         names, numbers = partitions.topics, partitions.numbers
@@ -243,9 +218,6 @@ class SimulationResult:
     until: int  # length of the run in ms
     rebalances: list[SimulatedRebalance] = field(default_factory=list)
     notes: list[TimelineNote] = field(default_factory=list)
-    # Time of each change of the group, and the client ids after it.
-    members: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
-    intervals: list[OwnershipInterval] = field(default_factory=list)  # empty if not recorded
     moves: int = 0  # partitions that went from one member of the group to another
     unowned_ms: int = 0  # partition-milliseconds without a consumer
     unowned_messages: int = 0  # messages produced to partitions without a consumer
