@@ -128,6 +128,7 @@ _DURATION = re.compile(r"(\d+)(ms|s|m|h)")
 _MAX_PARTITIONS, _MAX_MEMBERS, _MAX_TIMES = 1_000_000, 10_000, 100_000
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 _T = TypeVar("_T", Settings, CoordinatorConfig)
+_Parser = Callable[[ConfigNode], Any]
 
 _EVENT_KEYS: dict[Action, tuple[str, ...]] = {
     Action.JOIN: ("member",),
@@ -160,7 +161,7 @@ def parse_script(text: str, name: str) -> Script:
     topics = tuple(_topic(key, node) for key, node in items["topics"].items().items())
     known = {topic.name: topic for topic in topics}
     members = tuple(_members(items["members"], known))
-    parsers: dict[str, Callable[[ConfigNode], Any]] = {
+    parsers: dict[str, _Parser] = {
         "name": ConfigNode.text,
         "settings": _client_settings,
         "broker": lambda node: _settings(node, CoordinatorConfig(), _broker_value),
@@ -169,8 +170,8 @@ def parse_script(text: str, name: str) -> Script:
         "policies": _policies,
         "events": lambda node: tuple(_events(node, members, known)),
     }
-    given = {key: parse(items[key]) for key, parse in parsers.items() if key in items}
-    return Script(**{"name": name, "topics": topics, "members": members, **given})
+    given = {"name": name, "topics": topics, "members": members, **_given(items, parsers)}
+    return Script(**given)
 
 
 def parse_planned_events(
@@ -185,16 +186,17 @@ def parse_planned_events(
         if key in known:
             node.fail(f"the group has topic {key!r} already; topics defines new topics")
         known[key] = _topic(key, node)
-    events = tuple(_events(items["events"], members, known))
-    return Script(
-        name=name,
-        topics=tuple(known.values()),
-        members=tuple(members),
-        events=events,
-        settings=_settings(items["settings"], Settings(), _duration)
-        if "settings" in items
-        else Settings(),
-    )
+    parsers: dict[str, _Parser] = {
+        "events": lambda node: tuple(_events(node, members, known)),
+        "settings": lambda node: _settings(node, Settings(), _duration),
+    }
+    given = _given(items, parsers)
+    return Script(name=name, topics=tuple(known.values()), members=tuple(members), **given)
+
+
+def _given(items: Mapping[str, ConfigNode], parsers: Mapping[str, _Parser]) -> dict[str, Any]:
+    """Return the values of the keys that a node has."""
+    return {key: parse(items[key]) for key, parse in parsers.items() if key in items}
 
 
 def _require(node: ConfigNode, items: Mapping[str, ConfigNode], *keys: str) -> None:
@@ -208,9 +210,10 @@ def _topic(name: str, node: ConfigNode) -> TopicPlan:
         return TopicPlan(name=name, partitions=node.integer(maximum=_MAX_PARTITIONS))
     items = node.only("partitions", "rate")
     _require(node, items, "partitions")
-    rate = items["rate"].integer() if "rate" in items else 0
     partitions = items["partitions"].integer(maximum=_MAX_PARTITIONS)
-    return TopicPlan(name=name, partitions=partitions, rate=rate)
+    return TopicPlan(
+        name=name, partitions=partitions, **_given(items, {"rate": ConfigNode.integer})
+    )
 
 
 def _members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> Iterable[MemberPlan]:
@@ -225,19 +228,20 @@ def _members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> Iterable[Memb
 
 def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[MemberPlan, ...]:
     """Parse an entry of the member list; ``count`` creates members that are numbered from 0."""
+    parsers: dict[str, _Parser] = {
+        "id": ConfigNode.text,
+        "topics": lambda node: _topics(node, topics),
+        "static": ConfigNode.flag,
+        "rack": ConfigNode.text,
+        "rate": lambda node: node.integer(1),
+        "assignment_time": _duration,
+        "start_at": _duration,
+        "library": _library,
+    }
     keys = ("id", "count", "topics", "static", "rack", "rate", "every", "library")
     items = node.only(*keys, "assignment_time", "start_at")
     _require(node, items, "id", "topics")
-    plan = MemberPlan(
-        id=items["id"].text(),
-        topics=_topics(items["topics"], topics),
-        static=items["static"].flag() if "static" in items else False,
-        rack=items["rack"].text() if "rack" in items else None,
-        rate=items["rate"].integer(1) if "rate" in items else None,
-        assignment_time=_optional_duration(items, "assignment_time"),
-        start_at=_optional_duration(items, "start_at"),
-        library=_library(items["library"]) if "library" in items else None,
-    )
+    plan = MemberPlan(**_given(items, parsers))
     every = _optional_duration(items, "every")
     if "count" not in items:
         if every:
