@@ -61,7 +61,15 @@ def compare_connect_cluster(
             tuple(Topic(name, count) for name, count in connectors.items()),
             tuple(Topic(name, 1) for name in connectors),
         )
-        placed = [_tasks(state["state"]), _connectors(state["state"])]
+        tasks = {
+            worker: [
+                (name, int(number))
+                for name, _, number in (task.rpartition("-") for task in own["tasks"])
+            ]
+            for worker, own in state["state"].items()
+        }
+        single = {w: [(name, 0) for name in own["connectors"]] for w, own in state["state"].items()}
+        placed = [Assignment(tasks), Assignment(single)]
         both = [
             _compare_state(list(step["workers"]), *parts, limits)
             for parts in zip(topics, placed, previous, strict=True)
@@ -104,22 +112,6 @@ def _compare_state(
     if any(topic.partitions > 1 for topic in topics):
         measures.insert(1, measure_level(group, answer, best, "topic_spread", chosen))
     return KindComparison(tuple(measures), unneeded)
-
-
-def _tasks(state: Mapping[str, Any]) -> Assignment:
-    """Return the tasks of each worker as partitions of their connectors."""
-    lists = {}
-    for worker, running in state.items():
-        split = [task.rpartition("-") for task in running["tasks"]]
-        lists[worker] = [(name, int(number)) for name, _, number in split]
-    return Assignment(lists)
-
-
-def _connectors(state: Mapping[str, Any]) -> Assignment:
-    """Return the connectors of each worker, each as the partition 0 of a topic."""
-    return Assignment(
-        {worker: [(name, 0) for name in running["connectors"]] for worker, running in state.items()}
-    )
 
 
 @dataclass(frozen=True, slots=True)

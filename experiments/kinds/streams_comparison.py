@@ -66,11 +66,6 @@ class Application:
     owned: Mapping[str, tuple[Task, ...]]
 
     @property
-    def threads(self) -> dict[str, str]:
-        """Return the process of each thread."""
-        return {thread: one.id for one in self.processes for thread in one.threads}
-
-    @property
     def stateful(self) -> tuple[Topic, ...]:
         """Return the stateful subtopologies."""
         return tuple(topic for topic in self.topics if topic.is_stateful)
@@ -148,80 +143,16 @@ class StreamsAnswer:
 
 
 def read_application(document: KindDocument) -> Application:
-    """Convert a checked document of a Streams group or of a Kafka Streams application."""
-    content: Any = document.content
-    if document.kind is Kind.STREAMS_GROUP:
-        topics = _topics(content, content.get("num_standby_replicas", 0))
-        keys = content.get("rack_aware_tags", ())
-        processes = [*_group_processes(content["members"], topics, keys)]
-        owned = {one["id"]: tuple(_tasks(one.get("active", {}))) for one in content["members"]}
-        return Application(document.id, topics, tuple(processes), owned)
-    config = content.get("config", {})
-    topics = _topics(content, config.get("num_standby_replicas") or 0)
-    stateful = {topic.name for topic in topics if topic.is_stateful}
-    state: dict[str, list[Task]] = {one["id"]: [] for one in content["processes"]}
-    for task, ids in caught_up_processes(document).items():
-        for id in ids:
-            state[id].append(_task(task))
-    processes = [
-        Process(
-            one["id"],
-            tuple(f"{one['id']}/{number}" for number in range(one["threads"])),
-            tuple(map(_task, one.get("active", ()))),
-            _stateful(stateful, (_task(t) for k in _COPIES for t in one.get(k, ()))),
-            _stateful(stateful, map(_task, one.get("lags", ()))),
-            tuple(state[one["id"]]),
-            _tags(one, config.get("rack_aware_assignment_tags", ())),
-        )
-        for one in content["processes"]
-    ]
-    return Application(document.id, topics, tuple(processes), {})
+    """Convert a checked document of a Streams group or of a Kafka Streams application.
 
-
-def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsAnswer:
-    """Convert the answer of an assignor.
-
-    The tasks of a process that are not assigned to threads are dealt to them, stateful tasks
-    first: no other distribution is more even.
+    A process of a group has the state of its previous tasks and of its local directories.
     """
-    if "members" in answer:
-        return _group_answer(application, answer["members"])
-    active, standby = (
-        {
-            one.id: [*map(_task, answer["processes"].get(one.id, {}).get(key, ()))]
-            for one in application.processes
-        }
-        for key in ("active", "standby")
-    )
-    names = {topic.name for topic in application.stateful}
-    threads: dict[str, list[Task]] = {}
-    for one in application.processes:
-        tasks = sorted(active[one.id], key=lambda task: (task.topic not in names, task))
-        count = len(one.threads)
-        threads |= {thread: tasks[at::count] for at, thread in enumerate(one.threads)}
-    return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
-
-
-def _group_answer(application: Application, members: Mapping[str, Any]) -> StreamsAnswer:
-    """Convert the answer for a Streams group, in which each thread has its own tasks."""
-    active: dict[str, list[Task]] = {one.id: [] for one in application.processes}
-    standby: dict[str, list[Task]] = {one.id: [] for one in application.processes}
-    threads: dict[str, list[Task]] = {}
-    for thread, process in application.threads.items():
-        own = members.get(thread, {})
-        threads[thread] = [*_tasks(own.get("active", {}))]
-        active[process] += threads[thread]
-        standby[process] += _tasks(own.get("standby", {}))
-    return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
-
-
-def _task(text: str) -> Task:
-    subtopology, number = parse_task(text)
-    return Task(str(subtopology), number)
-
-
-def _topics(content: Mapping[str, Any], standbys: int) -> tuple[Topic, ...]:
-    return tuple(
+    content: Any = document.content
+    is_group = document.kind is Kind.STREAMS_GROUP
+    config = content if is_group else content.get("config", {})
+    standbys = config.get("num_standby_replicas") or 0
+    tag_keys = config.get("rack_aware_tags" if is_group else "rack_aware_assignment_tags", ())
+    topics = tuple(
         Topic(
             name,
             fields["partitions"],
@@ -230,33 +161,64 @@ def _topics(content: Mapping[str, Any], standbys: int) -> tuple[Topic, ...]:
         )
         for name, fields in content["subtopologies"].items()
     )
-
-
-def _group_processes(
-    members: Sequence[Mapping[str, Any]], topics: Sequence[Topic], keys: Sequence[str]
-) -> Iterator[Process]:
-    """Yield the processes of a Streams group.
-
-    A process has the state of its previous tasks and of its local directories.
-    """
     stateful = {topic.name for topic in topics if topic.is_stateful}
-    for id in dict.fromkeys(member["process"] for member in members):
-        inside = [member for member in members if member["process"] == id]
-
-        def of(*names: str, inside: Sequence[Mapping[str, Any]] = inside) -> Iterator[Task]:
-            for member in inside:
-                for key in names:
-                    yield from _tasks(member.get(key, {}))
-
-        yield Process(
-            id,
-            tuple(member["id"] for member in inside),
-            tuple(of("active")),
-            _stateful(stateful, of(*_COPIES)),
-            _stateful(stateful, of("offsets")),
-            _stateful(stateful, of(*_COPIES, "offsets")),
-            _tags(inside[0], keys),
+    reported = "offsets" if is_group else "lags"
+    caught_up = {} if is_group else caught_up_processes(document)
+    inside: dict[str, list[Any]] = {}
+    for one in content["members" if is_group else "processes"]:
+        inside.setdefault(one["process" if is_group else "id"], []).append(one)
+    processes = []
+    for id, own in inside.items():
+        threads = [one["id"] for one in own]
+        state = _stateful(stateful, _tasks(own, *_COPIES, reported))
+        if not is_group:
+            threads = [f"{id}/{number}" for number in range(own[0]["threads"])]
+            state = tuple(_task(task) for task, ids in caught_up.items() if id in ids)
+        tags = own[0].get("tags", {})
+        processes.append(
+            Process(
+                id,
+                tuple(threads),
+                tuple(_tasks(own, "active")),
+                _stateful(stateful, _tasks(own, *_COPIES)),
+                _stateful(stateful, _tasks(own, reported)),
+                state,
+                tuple((key, tags[key]) for key in tag_keys if key in tags),
+            )
         )
+    owned = {one["id"]: tuple(_tasks([one], "active")) for one in content.get("members", ())}
+    return Application(document.id, topics, tuple(processes), owned)
+
+
+def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsAnswer:
+    """Convert the answer of an assignor.
+
+    The tasks of a process that are not assigned to threads are dealt to them, stateful tasks
+    first: no other distribution is more even.
+    """
+    names = {topic.name for topic in application.stateful}
+    active: dict[str, list[Task]] = {}
+    standby: dict[str, list[Task]] = {}
+    threads: dict[str, list[Task]] = {}
+    for process in application.processes:
+        if "members" in answer:
+            own = [answer["members"].get(thread, {}) for thread in process.threads]
+            dealt = [[*_tasks([one], "active")] for one in own]
+        else:
+            own, count = [answer["processes"].get(process.id, {})], len(process.threads)
+            tasks = sorted(_tasks(own, "active"), key=lambda task: (task.topic not in names, task))
+            dealt = [tasks[at::count] for at in range(count)]
+        active[process.id], standby[process.id] = (
+            [*_tasks(own, "active")],
+            [*_tasks(own, "standby")],
+        )
+        threads |= zip(process.threads, dealt, strict=True)
+    return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
+
+
+def _task(text: str) -> Task:
+    subtopology, number = parse_task(text)
+    return Task(str(subtopology), number)
 
 
 def _stateful(names: Collection[str], tasks: Iterable[Task]) -> tuple[Task, ...]:
@@ -264,16 +226,19 @@ def _stateful(names: Collection[str], tasks: Iterable[Task]) -> tuple[Task, ...]
     return tuple(dict.fromkeys(task for task in tasks if task.topic in names))
 
 
-def _tasks(table: Mapping[str, Any]) -> Iterator[Task]:
-    """Yield the tasks of a table from subtopologies to partition numbers."""
-    for name, numbers in table.items():
-        for number in numbers:
-            yield Task(name, int(number))
+def _tasks(members: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[Task]:
+    """Yield the tasks under keys of members or processes.
 
-
-def _tags(one: Mapping[str, Any], keys: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    tags = one.get("tags", {})
-    return tuple((key, tags[key]) for key in keys if key in tags)
+    They are names, or tables from subtopologies to partition numbers.
+    """
+    for member in members:
+        for key in keys:
+            entries = member.get(key, ())
+            if isinstance(entries, Mapping) and key != "lags":
+                for name, numbers in entries.items():
+                    yield from (Task(name, int(number)) for number in numbers)
+            else:
+                yield from map(_task, entries)
 
 
 STREAMS_LEVELS = {
