@@ -3,15 +3,13 @@
 import html
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -141,14 +139,23 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
     ``low`` and ``high``, from 0 to 1. Proportions without interval have None.
     """
     names = list(dict.fromkeys(table["assignor"]))
-    with _row_figure(0.3 * len(names) + 0.5) as (figure, axes):
+    height = 0.3 * len(names) + 0.5
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(_WIDTH, height))
+        # Margins do not depend on the height.
+        axes = figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))
         for place, (series, colour) in enumerate(colours.items()):
             rows = table[(table["subscriptions"] == series) & table["share"].notna()]
             y = [names.index(name) + 0.3 * (place - 0.5) for name in rows["assignor"]]
             low, high = (rows[end].astype(float) for end in ("low", "high"))
             axes.hlines(y, low, high, color=colour, alpha=0.35, linewidth=3)
             axes.plot(rows["share"].astype(float), y, "os"[place], color=colour, markersize=4.5)
-        _label_rows(axes, names)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(-0.015, 1.015)
+        axes.set_xticks((0, 0.25, 0.5, 0.75, 1), ("0", "25", "50", "75", "100 %"))
+        axes.grid(visible=True, axis="x")
+        axes.set_axisbelow(True)
         return svg_of(figure, label)
 
 
@@ -162,24 +169,3 @@ def svg_of(figure: Figure, label: str) -> str:
     text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
     text = re.sub(r" font-family: [^;\"]*;", "", text)
     return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(label)}"', 1)
-
-
-_QUARTERS = (0, 0.25, 0.5, 0.75, 1)
-_PERCENTAGES = ("0", "25", "50", "75", "100 %")
-
-
-@contextmanager
-def _row_figure(height: float) -> Iterator[tuple[Figure, Axes]]:
-    """Create a Matplotlib figure for labelled rows. Margins do not depend on the height."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(_WIDTH, height))
-        yield figure, figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))
-
-
-def _label_rows(axes: Axes, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xlim(-0.015, 1.015)
-    axes.set_xticks(_QUARTERS, _PERCENTAGES)
-    axes.grid(visible=True, axis="x")
-    axes.set_axisbelow(True)
