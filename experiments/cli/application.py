@@ -215,7 +215,10 @@ def _param(group: type, one: "Field[Any]", default: object) -> tuple[Any, Callab
     declaration.default = ... if default is REQUIRED else default
     if declaration.help is None:
         sections = map(help_texts("options").get, (each.__name__ for each in group.__mro__))
-        text = next(texts[one.name] for texts in sections if texts and one.name in texts)
+        text = next((texts[one.name] for texts in sections if texts and one.name in texts), None)
+        if text is None:
+            name = one.name.replace("_", "-")
+            raise LookupError(f"options.md has no text for --{name} of {group.__name__}")
         declaration.help = " ".join(text.split()).replace("$names", one.metadata["names"])
     if one.type is bool and not declaration.param_decls:
         declaration.param_decls = (f"--{one.name.replace('_', '-')}",)
