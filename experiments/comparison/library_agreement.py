@@ -219,8 +219,8 @@ def add_agreements(
         compared = list(compare_with_reference(group, counts, limits=limits))
         if limits.is_stopped:
             break
-        for one in compared:
-            counts[one.assignor].add(one)
+        for each, one in zip(counts.values(), compared, strict=True):
+            each.add(one)
 
 
 def _size(group: Group) -> tuple[int, int, int]:

@@ -1,5 +1,6 @@
 """Forecasts of changes of a group, each with a later rolling restart, and the optimum."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -270,8 +271,10 @@ class Forecast:
 
     @property
     def assigned(self) -> float:
-        """Return the lower sum of all loads after the change and after the later restart."""
-        return min(sum(load.low for load in one.sorted_loads) for one in (self.after, self.restart))
+        """Return the lowest sum of all loads, after the change or the later restart of a sample."""
+        ends = (self.after.sorted_loads, self.restart.sorted_loads)
+        samples = (zip(*(load.values for load in end), strict=True) for end in ends)
+        return round(min(math.fsum(loads) for end in samples for loads in end), 6)
 
     @property
     def is_uneven_now(self) -> bool:

@@ -47,6 +47,7 @@ from kassay.experiments.comparison.library_agreement import (
     run_releases,
     sorted_loads,
 )
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
 from kassay.experiments.planning.identify_assignor import identify_assignor
@@ -237,7 +238,7 @@ def _compare_libraries(
         raise UsageError("no library is installed: see kassay libraries, or give --assignor")
     has_source = not library.cases or source.file != STDIN
     imported, all_valid = read_valid_groups([source.file] if has_source else [])
-    counts = {name: AgreementCounts(name) for name in names}
+    counts = {name: AgreementCounts(shown_name(name)) for name in names}
     generated = cases_of(USUAL, seeds=library.cases, assignors=["sticky"]) if library.cases else ()
     groups = chain(imported, (case.build() for case in generated))
     # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.

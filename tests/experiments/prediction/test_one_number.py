@@ -118,6 +118,13 @@ def test_plan_forecast_and_prediction_give_one_number_and_one_advice(seed):
         assert compared[0] == recommend(found).configuration
 
 
+def test_weights_that_fall_to_members_by_chance_leave_no_partition_without_an_owner():
+    group = lost_rebalance(63)
+    found = forecast_changes(group, Configuration.of(group))
+    assert len({tuple(one.maximum_load.values) for one in found}) > 1
+    assert {one.assigned for one in found} == {sum(sum(one.weights) for one in group.topics)}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_forecast_is_the_prediction_of_its_restarts(seed):
     group = stable_group(seed, members=4)
