@@ -329,7 +329,9 @@ class _Reader:
         if rule in _COMMANDS:
             match = _GROUP_OPTION.search(text)
             if match is not None or rule == "prompt":
-                self._enter(None if match is None else match[1].strip("\"'"))
+                group = None if match is None else match[1].strip("\"'")
+                # A variable of a loop in the shell does not name the group.
+                self._enter(None if group is None or group.startswith("$") else group)
         return self.use(at, rule, is_noise=True)
 
     def _enter(self, group: str | None) -> None:
