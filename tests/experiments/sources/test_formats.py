@@ -27,6 +27,8 @@ WITH_IDLE = [
     "kafka-python",
     "kafkajs",
     "kcl",
+    "kcl-classic",
+    "kcl-consumer",
     "kcl-members",
     "redpanda-console",
 ]
