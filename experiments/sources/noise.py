@@ -15,7 +15,7 @@ _CELL = re.compile(
     r"(?i:(id|state|host|partitions?|assignment|coordinator|members?|topics?)[\"']?\s*[=:])|"
     r"\w[\"']?:\s*[\"'\[{]|^\W+$|[\"'\]},;]$|\b[A-Z#]+-[A-Z-]+\b|\b[A-Z]{4,}\s+[A-Z]{4,}\b"
 )
-"""What a row, a header, a JSON value or a message has, and text without data does not have."""
+"""Parts of rows, headers, JSON values and messages that sentences do not contain."""
 _NO_PROSE = re.compile(
     r"onsumer group|active members|is rebalancing|does not exist|PartitionCount|\w\{\w+=|\":|"
     r"[\]}],?$|(^|\s)/[\w.]+(\s|$)|[0-9a-f]{8}-[0-9a-f]{2}|\w[(:]\d+(,\d+)*|(^|\s)-?\d+\s+-?\d+(\s|$)"
