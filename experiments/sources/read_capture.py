@@ -67,7 +67,7 @@ _OTHER_GROUP = re.compile(r"Error: (Share|Streams) group '")
 _RECORD = re.compile(r"Dumping .*__consumer_offsets.*|\| offset: \d+ .*")
 _RECORD_MESSAGE = "the file contains records of kafka-dump-log.sh; read it with kassay history"
 _GROUP_OPTION = re.compile(
-    r"(?:--group[ =]|\bconsumer-group |\bgroup describe )(?!-)(\"[^\"]+\"|'[^']+'|\S+)"
+    r"(?:--group[ =]|\bconsumer-group |\bgroup describe )(?!-)(\"[^\"]+\"|'[^']+'|[^\s;|&<>()]+)"
 )
 _TOOL = re.compile(r"\b(kafka-[a-z-]+(\.sh|\.bat)?|kafkactl|rpk|kaf|kcl|confluent) ")
 _COMMANDS = ("prompt", "command")
@@ -330,8 +330,8 @@ class _Reader:
             match = _GROUP_OPTION.search(text)
             if match is not None or rule == "prompt":
                 group = None if match is None else match[1].strip("\"'")
-                # A variable of a loop in the shell does not name the group.
-                self._enter(None if group is None or group.startswith("$") else group)
+                # Neither a variable of the shell nor an id joined with a prompt names the group.
+                self._enter(None if group is None or "$" in group else group)
         return self.use(at, rule, is_noise=True)
 
     def _enter(self, group: str | None) -> None:

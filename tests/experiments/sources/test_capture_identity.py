@@ -135,6 +135,12 @@ def test_a_prompt_ends_the_group_of_a_command(read):
     assert note in found[1].group.notes
 
 
+@pytest.mark.parametrize("end", ["; echo", "|tee x", ")", " 2>&1", "$", "-$ENV", "bob@b1:~$ "])
+def test_the_group_of_a_command_ends_with_its_word(read, end):
+    (found,) = read(describe_txt=f"$ kafka-consumer-groups.sh --group a{end}\n{HEADER}\n{ROWS}")
+    assert found.id == ("describe" if "$" in end else "a")
+
+
 def test_partitions_that_are_not_shown_are_noted(read):
     (found,) = read(describe_txt=f"GROUP {HEADER}\ng t 1 1 1 0 c /h c\ng t 4 1 1 0 c /h c\n")
     assert any("t-0, t-2, t-3" in note for note in found.group.notes)
