@@ -29,6 +29,7 @@ _INVISIBLE = str.maketrans(
 _LONE_DASH = re.compile(r"(?<!\S)[\u2012-\u2015\u2212](?!\S)")
 """Dash that an editor has put in place of a hyphen in a cell."""
 _HTML = re.compile(r"</?(pre|code|br|p|span|div)\b[^>\n]*>")
+_JSON_TEXT = re.compile(r'".*\\n')
 _WRAPPERS = [
     re.compile(form) for _, form in read_data_file(Path(__file__).with_name("wrappers.txt"))
 ]
@@ -70,8 +71,8 @@ def clean_lines(
 
 def _wrapper(contents: Sequence[str], is_start: Callable[[str], bool]) -> re.Pattern[str] | None:
     """Return the form of a prefix that stands before a start of data."""
-    # The quotes of lines in a JSON object belong to the object.
-    is_json = any(content.endswith("{") or content == "[" for content in contents)
+    # The quotes of lines in a JSON object belong to the object, those of a text to the text.
+    is_json = any(one.endswith("{") or one == "[" or _JSON_TEXT.match(one) for one in contents)
     return next(
         (
             form

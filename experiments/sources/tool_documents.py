@@ -179,7 +179,7 @@ _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 _GENERATED = "Proposed partition reassignment configuration"
 METRIC = "metric"
 """Rule of samples that are used."""
-_JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)')
+_JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)|"([^"\\]|\\.)*\\n')
 
 
 def read_tool_line(line: Line, *, name: str) -> FoundText | None:

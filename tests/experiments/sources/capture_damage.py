@@ -201,6 +201,7 @@ IN_JSON = {
         )[1:],
     ],
     "list": lambda lines, _: json.dumps(lines, indent=2).split("\n"),
+    "jq without -r": lambda lines, _: [json.dumps("\n".join(lines))],
     "container": _each(lambda line, _: json.dumps({"log": line + "\n", "stream": "stdout"})),
 }
 """JSON that has a capture as text."""
