@@ -376,27 +376,23 @@ class _Reader:
         for run in _runs(self.waiting):
             at = self._end_of_row(run)
             while at < len(run):
-                count = self._wrapped(run, at) or self._without_header(run[at])
-                text, number = run[at].line.text, run[at].line.number
-                if noise_rule(text) == _LEFT_OUT and not data.isdisjoint((number - 1, number + 1)):
+                line = run[at].line
+                is_left_out = noise_rule(line.text) == _LEFT_OUT
+                if is_left_out and not data.isdisjoint((line.number - 1, line.number + 1)):
                     message = "rows are left out here; give the complete output"
-                    count = self.refuse(number - 1, message)
-                if not count and noise_rule(text) == _LEFT_OUT:
-                    self.uses.append(LineUse(run[at].line.number, _LEFT_OUT, is_noise=True))
-                    count = 1
-                if (
-                    not count
-                    and (
-                        is_prose(text, names, is_below=run[at].table is not None)
-                        or self._continues_prose(run[at])
-                    )
-                    and not self._hides_row(text)
-                ):
-                    self.uses.append(LineUse(run[at].line.number, "prose", is_noise=True))
-                    count = 1
-                if not count:
-                    self._refuse_row(run[at])
-                at += max(count, 1)
+                    at += self.refuse(line.number - 1, message)
+                    continue
+                count = self._wrapped(run, at) or self._without_header(run[at])
+                if not count and (is_left_out or self._is_prose(run[at], names)):
+                    rule = _LEFT_OUT if is_left_out else "prose"
+                    count = self.use(line.number - 1, rule, is_noise=True)
+                at += count or self._refuse_row(run[at])
+
+    def _is_prose(self, waiting: _Waiting, names: frozenset[str]) -> bool:
+        """Return whether a line is text of its author, and no row follows in the line."""
+        text = waiting.line.text
+        is_sentence = is_prose(text, names, is_below=waiting.table is not None)
+        return (is_sentence or self._continues_prose(waiting)) and not self._hides_row(text)
 
     def _continues_prose(self, waiting: _Waiting) -> bool:
         """Return whether a line is a title, or a word below a sentence, such as a name."""
@@ -523,7 +519,7 @@ class _Reader:
         )
         return 1
 
-    def _refuse_row(self, waiting: _Waiting) -> None:
+    def _refuse_row(self, waiting: _Waiting) -> int:
         line, table = waiting.line, waiting.table
         rows = [] if table is None else table.rows
         groups = {getattr(row, "group", None) for row in rows}
@@ -540,6 +536,7 @@ class _Reader:
             message = f"the line is not a complete row of the {table.rule} above it"
         group = max(named, key=len) if named else None
         self.problems.append(Problem(line.number, message, group, line.text, count=1))
+        return 1
 
 
 _RULES: tuple[Callable[[_Reader, int], int], ...] = (
