@@ -526,5 +526,5 @@ def _add_notice(groups: dict[str, ObservedGroup], capture: Capture, notice: Noti
     group = groups.setdefault(name, ObservedGroup(name))
     group.notices.add(notice.kind)
     if notice.kind == "error":
-        failure = error_at(capture.name, notice.line, "the tool failed", notice.text)
-        group.error = group.error or str(failure)
+        failure = f"{capture.name}:{notice.line}: the tool failed: {notice.text!r}"
+        group.error = group.error or failure  # not shortened: the cause stands at the end

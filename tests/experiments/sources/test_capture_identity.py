@@ -224,6 +224,17 @@ def test_the_account_names_the_rule_of_each_line():
     ]
 
 
+def test_the_error_of_a_tool_is_shown_to_its_end(read):
+    text = f"Error: Executing consumer group command failed due to {'x' * 100}: unknown host\n"
+    assert "unknown host" in read(describe_txt=text)[0].error
+
+
+def test_a_text_without_a_table_is_an_error_with_the_next_step(read):
+    (found,) = read(describe_txt="hello\n")
+    assert ":1: the text contains no table" in found.error
+    assert all(step in found.error for step in ("--describe", "kcat -L -J", "expand=status"))
+
+
 def test_outputs_of_tools_for_other_groups_stand_beside_a_table(read):
     text = (
         "\nError: Streams group 'words' has no active members.\n"
