@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -14,6 +15,7 @@ from kassay.experiments.sources.live_cluster.client_properties import (
     PROPERTIES,
     Property,
     librdkafka_settings,
+    load_librdkafka_settings,
     parse_properties,
 )
 from kassay.experiments.sources.live_cluster.kafka_python import kafka_python_settings
@@ -94,6 +96,13 @@ def test_pem_and_pkcs12_stores_are_translated() -> None:
 def test_errors_of_java_stores_explain_the_conversion(text: str, advice: str) -> None:
     line = text.count("\n") + 1
     assert error_of(text).startswith(f"c.properties:{line}: {advice}")
+
+
+def test_a_missing_file_is_an_error_with_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "c.properties"
+    file.write_text("security.protocol=SSL\nssl.truststore.location=/none/ca.pem\n")
+    with pytest.raises(InputError, match=r"c\.properties:2: .*no such file: /none/ca\.pem"):
+        load_librdkafka_settings(file)
 
 
 def test_unknown_properties_are_rejected_with_file_and_line() -> None:
