@@ -75,7 +75,7 @@ class IdentifiedAssignor:
 
     def offers(self, assignor: str) -> bool:
         """Return whether all recognised client libraries of the members offer an assignor."""
-        return all(assignor in OFFERED[library] for library in self.libraries)
+        return all(assignor in OFFERED.get(one, (assignor,)) for one in self.libraries)
 
     @property
     def has_static_members(self) -> bool:

@@ -184,3 +184,10 @@ def test_an_unknown_current_assignor_is_an_input_error():
     assert forecast(replace(group, status=GroupStatus()), current="sticky", assignors=())
     with pytest.raises(InputError, match="cannot simulate the assignor 'own'"):
         forecast(replace(group, status=GroupStatus(assignor="own")))
+
+
+def test_a_client_library_without_a_catalogue_entry_can_offer_each_assignor():
+    group = running_group("range", members=2, partitions=3)
+    other = tuple(replace(one, client=Client(library="other")) for one in group.members)
+    names = by_name(forecast(replace(group, members=other)))
+    assert {"sticky", "cooperative-sticky", "uniform, consumer protocol"} <= set(names)
