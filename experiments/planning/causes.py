@@ -22,7 +22,7 @@ from kassay.experiments.planning.cause_evidence import (
 )
 from kassay.experiments.planning.identify_assignor import Implementation
 from kassay.experiments.planning.moves import move_steps, schedule_moves
-from kassay.experiments.planning.plan_verdict import count_of, plan_condition
+from kassay.experiments.planning.plan_verdict import count_of, plan_condition, unowned_text
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, Goal
 from kassay.reference.model.assignment import Assignment, ownership
 from kassay.reference.model.group import Assumed, Group
@@ -189,10 +189,7 @@ def _incomplete_rebalance(given: Evidence) -> str | None:
 
 def _partitions_without_owner(given: Evidence) -> str | None:
     """Test whether partitions have no owner."""
-    if not given.unowned:
-        return None
-    partitions = f"{count_of(given.unowned, 'partition')} {'has' if given.unowned == 1 else 'have'}"
-    return f"{partitions} no owner: a rebalance is pending or was lost."
+    return f"{unowned_text(given.unowned)}." if given.unowned else None
 
 
 def _heavy_partition(given: Evidence) -> str | None:

@@ -15,7 +15,7 @@ from kassay.experiments.planning.identify_assignor import (
     identify_assignor,
     lists_default_assignors,
 )
-from kassay.experiments.planning.plan_verdict import makespan_of
+from kassay.experiments.planning.plan_verdict import makespan_of, unowned_partitions
 from kassay.experiments.prediction.predict import (
     Distribution,
     EventPrediction,
@@ -42,7 +42,7 @@ from kassay.reference.model.metrics import Measure, loads, measures, member_unit
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, default_levels
 from kassay.solver.sizing import Resizing, grown_topic, with_valid_ownership
-from kassay.solver.solution import Status, value_and_bound
+from kassay.solver.solution import value_and_bound
 from kassay.solver.solve import solve
 
 DEFAULT_CHANGES = ("sticky", "cooperative-sticky", "uniform")
@@ -54,8 +54,8 @@ _NUMBERS = re.compile(r"([+-]?)(\d{1,9})(?:\.\.\1(\d{1,9})(?::(\d{1,9}))?)?")
 _MAX_MEMBERS = 10_000
 _FULL_SAMPLES = 8
 """Number of forecasts of other sizes that have all samples; more forecasts share their work."""
-LOAD_MARGIN = 0.02
-"""Share of a load that is no meaningful difference, as the tolerance of plans."""
+LOAD_FACTORS = {"maximum_load": 1.02, "squares": 1.02**2}
+"""Factors up to which loads do not differ, as the tolerance of plans; squares are of loads."""
 _MAX_RESTART_MEMBERS, _MAX_RESTART_PARTITIONS = 500, 5_000
 """Sizes of groups above which no restart of a single member is simulated."""
 
@@ -208,21 +208,23 @@ class CurrentLoads(NamedTuple):
 
     They are 0 if weights or speeds differ and the members have equal numbers of partitions: as
     Kafka's assignors ignore weights, each rebalance then gives other loads by chance. ``shown`` is
-    the maximum load in any case.
+    the maximum load in any case, ``unowned`` the number of partitions without an owner.
     """
 
     maximum_load: float
     squares: float
     shown: float
+    unowned: int = 0
 
     @classmethod
     def of(cls, group: Group) -> "CurrentLoads":
         """Return the loads of a group."""
         current, shown = keep_owners(group), current_load(group)
+        unowned = sum(map(len, unowned_partitions(group).values()))
         if group.common_weight is not None and group.has_equal_speeds:
-            return cls(shown, measures(group, current)[Measure.SUM_OF_SQUARES], shown)
+            return cls(shown, measures(group, current)[Measure.SUM_OF_SQUARES], shown, unowned)
         counts = [len(current.get(one.id, ())) for one in group.members]
-        return cls(shown if max(counts) > min(counts) + 1 else 0, 0, shown)
+        return cls(shown if max(counts) > min(counts) + 1 else 0, 0, shown, unowned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,15 +276,14 @@ class Forecast:
         """Return the lowest sum of all loads, after the change or the later restart of a sample."""
         ends = (self.after.sorted_loads, self.restart.sorted_loads)
         samples = (zip(*(load.values for load in end), strict=True) for end in ends)
-        return round(min(math.fsum(loads) for end in samples for loads in end), 6)
+        return round(min((math.fsum(one) for end in samples for one in end), default=0), 6)
 
     @property
     def is_uneven_now(self) -> bool:
         """Return whether a rolling restart alone lowers the current loads."""
-        names = ("maximum_load", "squares")
         return any(
-            self.highest(name).is_above(getattr(self.restart, name), factor=1 + LOAD_MARGIN)
-            for name in names
+            self.highest(name).is_above(getattr(self.restart, name), factor=factor)
+            for name, factor in LOAD_FACTORS.items()
         )
 
     def over(self, restarts: float) -> PredictedCost:
@@ -325,10 +326,9 @@ def forecast_changes(
     assignors
         Assignors to change to. The default are sticky, cooperative-sticky and uniform, which is
         the consumer protocol, as far as the client libraries of the members offer them, and
-        roundrobin with weights or without sticky. A group of the consumer protocol stays in it by
-        default. If a rolling restart lowers the current
-        loads, the default includes the restart of a single member. With ``sizes``, the default is
-        the current assignor.
+        roundrobin with weights or without sticky. A group of the consumer protocol stays in it.
+        The default includes restarts of single members and a rebalance if they can lower the
+        current loads. With ``sizes``, the default is the current assignor.
     further
         Assignors in addition to the default.
     sizes
@@ -534,11 +534,6 @@ def optimum_record(
             topic for topic, one in known.items() if one and not subscribers.get(topic)
         ],
     }
-
-
-def is_reached(optimum: Mapping[str, object]) -> bool:
-    """Return whether an optimum has an assignment."""
-    return optimum["status"] in (Status.OPTIMAL, Status.FEASIBLE)
 
 
 def current_load(group: Group) -> float:

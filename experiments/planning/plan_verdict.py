@@ -238,6 +238,12 @@ def unowned_partitions(group: Group) -> dict[str, list[int]]:
     }
 
 
+def unowned_text(count: int) -> str:
+    """Describe a number of partitions without an owner."""
+    have = "has" if count == 1 else "have"
+    return f"{count_of(count, 'partition')} {have} no owner: a rebalance is pending or was lost"
+
+
 def _restriction(group: Group, constraints: Sequence[Constraint]) -> str:
     if constraints:
         return " under the constraints"

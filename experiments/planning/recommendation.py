@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.experiments.planning.forecast import LOAD_MARGIN, Forecast
-from kassay.experiments.planning.plan_verdict import count_of
+from kassay.experiments.planning.forecast import LOAD_FACTORS, Forecast
+from kassay.experiments.planning.plan_verdict import count_of, unowned_text
 from kassay.experiments.prediction.predict import Distribution, PredictedCost
 
 HORIZON_WEEKS = 4
@@ -60,46 +60,30 @@ def recommend(
     period = f"over {count_of(round(times), 'rolling restart')} in {HORIZON_WEEKS} weeks"
     unit = _UNOWNED if criterion is Criterion.UNOWNED else str(criterion)
     old, new = (criterion.of(one.over(times)) for one in (current, best))
-    before, after = current.highest("maximum_load"), best.highest("maximum_load")
     if best is current:
-        parts = [f"the maximum load stays {after}"]
-        if current.now.shown > current.maximum_load.high:
-            later = current.maximum_load
-            now = f"{current.now.shown:g}"
-            parts = [f"after a rolling restart, the maximum load is {later}, not {now}"]
-        if optimum is not None and optimum < current.maximum_load.low:
-            parts[0] += f" (the optimum is {optimum:g})"
-        parts.append(
+        cost = (
             f"{period}, it has {new} {unit}, and no configuration with as low loads "
             "has fewer in three of four samples"
         )
     else:
-        load = f"a maximum load of {after} instead of {before}"
-        is_lower = before.is_above(after, factor=1 + LOAD_MARGIN)
-        parts = [load if is_lower else f"{load}, no meaningful difference"]
-        if str(after) == str(before):
-            parts = [f"the same maximum load, {after}"]
-        squares = [one.highest("squares") for one in (current, best)]
-        if not is_lower and squares[0].is_above(squares[1], factor=1 + LOAD_MARGIN):
-            parts[0] += f", and more even loads (sum of squares {squares[1]}, not {squares[0]})"
         change = "" if best.cost is None else " and for the change"
         equal = "" if old.is_above(new) or new.is_above(old) else ", no meaningful difference"
-        parts.append(f"{period}{change}, {new} instead of {old} {unit}{equal}")
-    reason = "; ".join(filter(None, (*parts, _behaviour(best))))
+        cost = f"{period}{change}, {new} instead of {old} {unit}{equal}"
+    reason = "; ".join(filter(None, (_loads_text(current, best, optimum), cost, _behaviour(best))))
     if best.cost is not None:
-        cost, steps = best.cost, len(best.change.steps)
-        taken = (
-            f"takes {count_of(steps, 'rolling restart')}" if steps else f"is a {best.change.action}"
-        )
+        steps, taken = len(best.change.steps), f"is a {best.change.action}"
+        taken = f"takes {count_of(steps, 'rolling restart')}" if steps else taken
         reason += (
             f". The change itself {taken} with "
-            f"{cost.unowned_seconds} {_UNOWNED}, {cost.rebalances.count('rebalance')} "
-            f"and {cost.moves.count('move')}"
+            f"{best.cost.unowned_seconds} {_UNOWNED}, {best.cost.rebalances.count('rebalance')} "
+            f"and {best.cost.moves.count('move')}"
         )
     if best.change.start.listed:
         reason += f". Condition: the members list {' and '.join(best.change.start.listed)}"
     if best.change.note is not None:
         reason += f". Note: {best.change.note}"
+    if current.now.unowned:
+        reason += f". {unowned_text(current.now.unowned)}"
     if condition is not None:
         reason = f"if {condition}: {reason}"
     return Recommendation(configuration=best.change.name, at_once=best.batch_size, reason=reason)
@@ -119,9 +103,9 @@ def decide(
     of the kind that the user minimises: the cost of the change and of all rolling restarts in
     four weeks together. If the current configuration remains, it is the result, otherwise the one
     in which the whole group stands still for the shortest time, then the one with the fewest
-    restarts and moves. A group of the consumer protocol stays in it if the loads are equal. If a
-    rebalance or the restart of a member gives the lowest loads, the configuration also stays: it
-    is not the cause.
+    restarts and moves. A group of the consumer protocol stays in it if the loads are equal. If
+    the current loads are higher, and a rebalance or the restart of a member gives the lowest ones,
+    the configuration also stays: it is not the cause. Then the cost is that of the action alone.
     """
     current, times = forecasts[0], restarts_per_week * HORIZON_WEEKS
     default = [one for one in forecasts if not one.change.is_further]
@@ -129,11 +113,16 @@ def decide(
     # An assignor that does not end leaves partitions without an owner.
     most = max(one.assigned for one in best)
     best = [one for one in best if one.assigned == most]
-    best = _best(best, lambda one: one.highest("maximum_load"), factor=1 + LOAD_MARGIN)
-    best = _best(best, lambda one: one.highest("squares"), factor=1 + LOAD_MARGIN)
+    best = _best(best, lambda one: one.highest("maximum_load"), LOAD_FACTORS["maximum_load"])
+    best = _best(best, lambda one: one.highest("squares"), LOAD_FACTORS["squares"])
     if current.change.start.is_consumer_protocol:
         best = [one for one in best if one.change.final.is_consumer_protocol] or best
-    best = [one for one in best if one.change.action is not None] or best
+    actions = [one for one in best if one.change.action is not None]
+    if current in best:  # There is nothing to balance.
+        best = [one for one in best if one.change.action is None]
+    elif actions:
+        # The configuration stays: later restarts do not depend on the action.
+        best, times = actions, 0.0
     best = _best(best, lambda one: criterion.of(one.over(times)))
     if current in best:
         return current
@@ -152,6 +141,28 @@ def _best(
         if not any(mine.is_above(other, factor=factor) for other in values)
     ]
     return found or list(forecasts)
+
+
+def _loads_text(current: Forecast, best: Forecast, optimum: float | None) -> str:
+    """Describe the loads of a forecast, compared with those of the current configuration."""
+    before, after = current.highest("maximum_load"), best.highest("maximum_load")
+    now, later = current.now.shown, current.maximum_load
+    if best is current:
+        text = f"the maximum load stays {after}"
+        if not later.contains(now):
+            text = f"after a rolling restart, the maximum load is {later}, not {now:g}"
+        is_optimal = optimum is None or optimum >= later.low
+        return text if is_optimal else f"{text} (the optimum is {optimum:g})"
+    text = f"a maximum load of {after} instead of {before}"
+    is_lower = before.is_above(after, factor=LOAD_FACTORS["maximum_load"])
+    if str(after) == str(before):
+        text = f"the same maximum load, {after}"
+    elif not is_lower:
+        text += ", no meaningful difference"
+    old, new = current.highest("squares"), best.highest("squares")
+    if not is_lower and old.is_above(new, factor=LOAD_FACTORS["squares"]):
+        text += f", and more even loads (sum of squares {new}, not {old})"
+    return text if before.contains(now) else f"{text} (now {now:g}; a rolling restart changes it)"
 
 
 def _behaviour(best: Forecast) -> str:

@@ -47,9 +47,7 @@ class Distribution:
         return cls(float(np.mean(values)), float(low), float(high), tuple(values))
 
     def is_above(self, other: "Distribution", *, factor: float = 1.0) -> bool:
-        """Return whether the value is higher than another one, times a factor, in most samples.
-
-        Most samples are three of four.
+        """Return whether the value is above another one, times a factor, in three of four samples.
 
         Samples with the same number have the same conditions, such as busy consumers.
         """

@@ -21,7 +21,6 @@ from kassay.experiments.planning.forecast import (
     current_assignor,
     current_load,
     forecast_changes,
-    is_reached,
     optimum_record,
     parse_sizes,
 )
@@ -207,7 +206,8 @@ def _forecast(
         "forecasts": [*(one.record() for one in simulated), *optima],
         "recommendation": best,
     }
-    return GroupResult(record, reached=not sizes or all(map(is_reached, optima)))
+    is_solved = {one["status"] for one in optima} <= {Status.OPTIMAL, Status.FEASIBLE}
+    return GroupResult(record, reached=not sizes or is_solved)
 
 
 def _optima(

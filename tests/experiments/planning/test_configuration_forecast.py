@@ -161,6 +161,56 @@ def test_each_reason_is_true_for_its_numbers(assignor, criterion, uneven):
     assert ("never stands still" in text) <= (stopped.high == 0)
 
 
+def moved(group: Group, *, count: int = 4) -> Group:
+    """Return a group in which the first member has some partitions of the last one."""
+    first, *others, last = group.members
+    first = replace(first, owned=(*first.owned, *last.owned[:count]))
+    return replace(group, members=(first, *others, replace(last, owned=last.owned[count:])))
+
+
+def test_slightly_more_even_loads_are_no_reason_for_a_change():
+    forecasts = forecast(running_group("range", members=4, partitions=7))
+    assert {one.highest("squares").mean for one in forecasts} == {50, 52}
+    assert recommend(forecasts).configuration == "range, current"
+
+
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky", "roundrobin"])
+@pytest.mark.parametrize("criterion", list(Criterion))
+def test_a_balanced_group_of_static_members_needs_no_rebalance(assignor, criterion):
+    group = running_group(assignor, members=3, partitions=5)
+    static = tuple(replace(one, instance_id=one.id) for one in group.members)
+    forecasts = forecast(replace(group, members=static))
+    assert forecasts[-1].change.name == f"{assignor}, rebalance"
+    assert recommend(forecasts, criterion).configuration != forecasts[-1].change.name
+
+
+@pytest.mark.parametrize("assignor", ["sticky", "roundrobin", "uniform"])
+@pytest.mark.parametrize("criterion", list(Criterion))
+def test_of_several_actions_that_balance_a_group_the_cheapest_one_is_recommended(
+    assignor, criterion
+):
+    forecasts = forecast(moved(running_group(assignor, members=4, partitions=9)))
+    actions = {one.change.name: one for one in forecasts if one.change.action is not None}
+    best = actions.pop(recommend(forecasts, criterion).configuration)
+    for one in actions.values():
+        assert not criterion.of(best.over(0)).is_above(criterion.of(one.over(0)))
+
+
+def test_the_reason_has_the_current_load_if_a_restart_changes_it():
+    first, *others = forecast(running_group("range", members=3, partitions=7))
+    reasons = [
+        recommend([replace(first, now=CurrentLoads(0, 0, now)), *others]).reason for now in (99, 2)
+    ]
+    assert [re.search(r"not (99|2);|now (99|2);", one) is not None for one in reasons] == [True] * 2
+
+
+def test_the_reason_has_the_number_of_partitions_without_an_owner():
+    group = running_group("sticky", members=4, partitions=7)
+    found = recommend(forecast(replace(group, members=group.members[:-1])))
+    assert found.configuration == "sticky, current"
+    assert "no owner: a rebalance is pending or was lost" in found.reason
+
+
 def test_a_change_with_which_members_end_is_not_recommended():
     group = running_group("cooperative-sticky", members=3, partitions=4)
     library = tuple(replace(one, client=Client(library="librdkafka")) for one in group.members)
