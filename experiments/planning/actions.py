@@ -8,7 +8,12 @@ import numpy as np
 from kassay.experiments.comparison.compare import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.experiments.implementations.runner import Ending, run_until_stable
-from kassay.experiments.planning.forecast import Forecast, change_samples, forecast_changes
+from kassay.experiments.planning.forecast import (
+    LOAD_FACTORS,
+    Forecast,
+    change_samples,
+    forecast_changes,
+)
 from kassay.experiments.planning.identify_assignor import (
     DEFAULT_LIST,
     IdentifiedAssignor,
@@ -175,6 +180,8 @@ _FEWEST_SAMPLES = 3
 """Changes of groups with fewer samples are not simulated, because a plan would take minutes."""
 _EXCESS = 20
 """An action is effective if its maximum load exceeds the planned maximum by at most 1/20."""
+_FACTORS = {"makespan": LOAD_FACTORS["maximum_load"], "sum_of_squares": LOAD_FACTORS["squares"]}
+"""Factors of `decide` above which a load is lower."""
 _UNEVEN = 6
 """More partitions are recommended if the maximum load exceeds the mean by more than 1/6."""
 
@@ -220,7 +227,7 @@ def effective_actions(
 
     An action almost reaches the maximum load of the plan, and the values of its other levels for
     hosts and racks. It lowers at least one of them, or the sum of squares if the plan keeps the
-    maximum load.
+    maximum load, with the factors of `decide`.
 
     Parameters
     ----------
@@ -234,7 +241,8 @@ def effective_actions(
         Levels and constraints of the plan, with the capacities. The results of actions meet the
         constraints.
     """
-    values = compared_measures(current, planned, levels).values()
+    compared = compared_measures(current, planned, levels)
+    values = compared.values()
 
     def is_effective(reached: AssignmentMetrics | None) -> bool:
         """Return whether an action lowers a value, and almost reaches the values of the plan."""
@@ -243,7 +251,10 @@ def effective_actions(
         if sum(reached.loads.values()) < sum(planned.loads.values()):
             return False  # An assignor that does not end leaves partitions without an owner.
         is_near = all(v(reached) <= v(planned) + v(planned) // _EXCESS for v in values)
-        return is_near and any(value(reached) < value(current) for value in values)
+        return is_near and any(
+            _FACTORS.get(name, 1) * value(reached) < value(current)
+            for name, value in compared.items()
+        )
 
     def order(action: RecommendedAction) -> tuple[object, ...]:
         """Return the order of an action: its loads first, then its cost."""
@@ -264,24 +275,26 @@ def effective_actions(
     predicted = [_predicted_action(group, one, rules) for one in forecasts]
     # The results of the client library itself replace forecasts, which use Java's assignors.
     results = [one for one in outcomes if is_library_assignor(one.assignor)]
+    kept = [x for x in predicted if x and not (results and runs_in_client(str(x.configuration)))]
     found = [
-        *(
-            one
-            for one in predicted
-            if one and not (results and runs_in_client(str(one.configuration)))
-        ),
+        *kept,
         *_assignor_changes(group, results if forecasts else outcomes),
         *(() if rules else _further_partitions(group, planned, makespan)),
     ]
     first = predicted[forecasts.index(decide(forecasts))] if forecasts else None
-    effective = [one for one in found if is_effective(one.metrics)]
-    is_reached_by_broker = any(
+    # A group changes to the classic protocol only if no assignor of the broker helps.
+    stays = own.implementation is Implementation.BROKER and any(
         not runs_in_client(one.assignor) and is_effective(one.metrics)
         for one in outcomes
         if one.metrics is not None and one.is_permitted and not is_library_assignor(one.assignor)
     )
-    ordered = sorted(_without_downgrades(group, effective, is_reached_by_broker), key=order)
-    return tuple(sorted(ordered, key=lambda one: one is not first))
+    effective = [
+        one
+        for one in found
+        if is_effective(one.metrics)
+        if not (stays and one.configuration is not None and runs_in_client(one.configuration))
+    ]
+    return tuple(sorted(effective, key=lambda one: (one is not first, order(one))))
 
 
 def change_forecasts(group: Group, further: Sequence[str] = (), *, seed: int = 0) -> list[Forecast]:
@@ -305,7 +318,8 @@ def _predicted_action(
     change, cost, prediction = forecast.change, forecast.cost, forecast.prediction
     if cost is None or prediction.stopped_members:
         return None
-    assignment = _by_member_id(group, prediction.assignment_after(-2))
+    names, after = consumer_names(group), prediction.assignment_after(-2)
+    assignment = Assignment({id: after.get(name, ()) for id, name in names.items()})
     if not is_permitted(group, assignment, rules):
         return None
     own, final = identify_assignor(group), change.final
@@ -313,7 +327,7 @@ def _predicted_action(
     parts = [f"{cost.moves.count('move')}, maximum load {load}"]
     if isinstance(change.action, Restart):
         [name] = change.action.members
-        member = next(id for id, known in consumer_names(group).items() if known == name)
+        member = next(id for id, known in names.items() if known == name)
         text = f"restart {member}: {kafka_name(final.assignor)} divides the partitions again when "
         text += "it leaves and returns"
         parts[0] += f", {cost.rebalances.count('rebalance')}"
@@ -336,17 +350,6 @@ def _predicted_action(
         rebalances=round(cost.rebalances.record()["mean"]),
         predicted_load=load.record()["mean"],
     )
-
-
-def _without_downgrades(
-    group: Group, actions: Sequence[RecommendedAction], is_reached_by_broker: bool
-) -> Iterator[RecommendedAction]:
-    """Yield actions; a change to the classic protocol only if no assignor of the broker helps."""
-    is_consumer = identify_assignor(group).implementation is Implementation.BROKER
-    for one in actions:
-        is_classic = one.configuration is not None and runs_in_client(one.configuration)
-        if not (is_consumer and is_classic and is_reached_by_broker):
-            yield one
 
 
 def compared_measures(
@@ -395,8 +398,10 @@ def _assignor_changes(
             restarts += "; values of one rebalance, as the current assignor is not known"
         is_known = is_own or own.name not in POLICIES
         moves = one.movement if is_known else None
+        result = f"maximum load {member_units(group).shown(one.metrics.makespan):,}"
+        result = result if moves is None else f"{count_of(moves, 'move')}, {result}"
         yield RecommendedAction(
-            text=f"{text} ({origin}{_action_result(group, one.metrics, moves)}{restarts})",
+            text=f"{text} ({origin}{result}{restarts})",
             metrics=one.metrics,
             moves=moves,
             configuration=name,
@@ -416,12 +421,6 @@ def _is_offered(own: IdentifiedAssignor, library: str, name: str, *, has_client:
         return False
     # The results of the library itself replace those of the ports.
     return not (runs_in_client(name) and has_client) and not (is_other and name == own.name)
-
-
-def _by_member_id(group: Group, assignment: Assignment) -> Assignment:
-    """Return an assignment of simulated consumers by the member ids of the group."""
-    names = consumer_names(group)
-    return Assignment({id: assignment.get(name, ()) for id, name in names.items()})
 
 
 def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
@@ -446,12 +445,6 @@ def _switch(group: Group, name: str) -> str:
     if runs_classic and not is_client:
         return f"switch to the consumer protocol with the assignor {shown}"
     return f"switch the assignor to {shown}{'' if is_client else ' of the consumer protocol'}"
-
-
-def _action_result(group: Group, metrics: AssignmentMetrics, moves: int | None) -> str:
-    """Describe the moves of an action, and the maximum load after it."""
-    load = f"maximum load {member_units(group).shown(metrics.makespan):,}"
-    return load if moves is None else f"{count_of(moves, 'move')}, {load}"
 
 
 def _further_partitions(

@@ -240,8 +240,8 @@ def _action_note(plan: Plan) -> str | None:
     names = compared_measures(plan.current, plan.planned, plan.levels)
     near = "is at most 5 % above that" if len(names) == 1 else "are at most 5 % above those"
     return (
-        "No action that kassay checks, such as another assignor, improves the group so that its "
-        f"{' and '.join(map(level_words, names))} {near} of this plan{rules}.{ignored}"
+        "No action that kassay checks, such as another assignor, lowers the loads by more than 2 % "
+        f"so that the {' and '.join(map(level_words, names))} {near} of this plan{rules}.{ignored}"
     )
 
 

@@ -13,6 +13,7 @@ from kassay.experiments.planning.forecast import (
     current_assignor,
     forecast_changes,
 )
+from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.recommendation import Criterion, recommend
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart
 from kassay.reference.assignors import assign
@@ -172,6 +173,7 @@ def test_slightly_more_even_loads_are_no_reason_for_a_change():
     forecasts = forecast(running_group("range", members=4, partitions=7))
     assert {one.highest("squares").mean for one in forecasts} == {50, 52}
     assert recommend(forecasts).configuration == "range, current"
+    assert not plan(running_group("range", members=4, partitions=7)).actions
 
 
 @pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky", "roundrobin"])
