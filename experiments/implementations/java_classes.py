@@ -45,7 +45,7 @@ class JavaClass:
 
 
 def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> JavaClass:
-    """Find the interface of a class in folders and jars; a folder also stands for its jars.
+    """Find the interface of a class in jars, folders, and the jars of the folders.
 
     ``version`` is that of the library with the interface, None for the newest installed one.
 
