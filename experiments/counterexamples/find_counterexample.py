@@ -306,10 +306,10 @@ def _excess(
     is_about_moves = options.shortcoming is Shortcoming.MOVES
     if is_about_moves and moves < options.excess:
         return Fraction(0)
-    other = reference_assignment(group, options, optimum)
+    other = _other_values(group, options, optimum)
     if other is None:
         return None if options.has_optimum else Fraction(0)
-    least, fewest = _values(group, other)
+    least, fewest = other
     found = imbalance - least
     if is_about_moves:
         found = moves - fewest if imbalance == least else 0
@@ -322,13 +322,25 @@ def _values(group: Group, assignment: Assignment | None) -> tuple[int, int]:
     return measures(group, found)[default_measure(group)], movement(group, found)
 
 
-def reference_assignment(
-    group: Group, options: CounterexampleOptions, optimum: Solution | None = None
-) -> Assignment | None:
+def _other_values(
+    group: Group, options: CounterexampleOptions, optimum: Solution | None
+) -> tuple[int, int] | None:
+    """Return imbalance and moves of the other assignor or the proven optimum, None without one.
+
+    A known optimum can be that of another naming of the group: its values are the same.
+    """
+    if optimum is not None:
+        is_proven = all(level.gap == 0 for level in optimum.levels)
+        return (optimum.imbalance.value, optimum.movement.value) if is_proven else None
+    other = reference_assignment(group, options)
+    return None if other is None else _values(group, other)
+
+
+def reference_assignment(group: Group, options: CounterexampleOptions) -> Assignment | None:
     """Return the assignment of the other assignor or the proven optimum, None without one."""
     if not options.has_optimum and options.worse_than is not None:
         return run_until_stable(group, options.worse_than).assignment
-    best = optimum or solve_optimum(group, levels=options.levels, limits=options.limits)
+    best = solve_optimum(group, levels=options.levels, limits=options.limits)
     return best.assignment if all(level.gap == 0 for level in best.levels) else None
 
 
