@@ -217,6 +217,7 @@ def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> s
     template = environment(_TEMPLATES, autoescape=True).get_template("gallery.html.j2")
     return template.render(
         gallery=gallery,
+        assignor=shown_name(gallery.options.assignor),
         title=_TITLES[gallery.options.shortcoming],
         largest_first=gallery.options.is_largest_first,
         about=about,

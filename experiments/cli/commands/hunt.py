@@ -185,7 +185,7 @@ def _description(
     options: HuntOptions, target: CounterexampleOptions, families: Sequence[str]
 ) -> dict[str, str]:
     description = {
-        "assignor": target.assignor,
+        "assignor": shown_name(target.assignor),
         "shortcoming": str(target.shortcoming),
         **({} if target.worse_than is None else {"worse than": shown_name(target.worse_than)}),
         **({} if target.event is None else {"event": str(target.event)}),

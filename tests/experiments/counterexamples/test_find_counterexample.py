@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from kassay import Group, solve
-from kassay.experiments.comparison.compare import compare
+from kassay.experiments.comparison.compare import compare, solve_optimum
 from kassay.experiments.counterexamples.find_counterexample import (
     ORDERS,
     CounterexampleOptions,
@@ -22,7 +22,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
     renamed,
     shrink_group,
 )
-from kassay.experiments.counterexamples.gallery import gallery
+from kassay.experiments.counterexamples.gallery import gallery, render_gallery
 from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
 from kassay.experiments.implementations.runner import Ending, run_until_stable
 from kassay.experiments.study.cases import Case
@@ -188,6 +188,14 @@ def test_a_gallery_does_not_depend_on_the_order_of_the_searches(searched):
     assert gallery(reversed(searches), options) == found
 
 
+def test_the_page_of_a_gallery_shows_the_alias_of_the_assignor(searched):
+    options, _, found = searched
+    aliased = replace(found, options=replace(options, assignor="mine=sticky"))
+    page = render_gallery(aliased, about={}, top=2)
+    assert "<h1>Where mine " in page
+    assert "mine=sticky" not in page
+
+
 def hunted(case, **options):
     found = find_counterexample(
         case, CounterexampleOptions(assignor="uniform2", worse_than="spread-optimum", **options)
@@ -216,6 +224,23 @@ def test_moves_above_those_of_an_optimum_are_found_after_an_event():
     assert movement(group, assign(group, "uniform2")) == best.movement.value + 2
     before = replace(group, members=group.members[:-1])
     assert movement(before, assign(before, "uniform2")) == 0
+
+
+@pytest.mark.parametrize("worse_than", ORDERS)
+def test_all_namings_of_a_group_have_the_minimum_moves_of_their_own_optimum(worse_than):
+    options = CounterexampleOptions(
+        assignor="range", shortcoming=Shortcoming.MOVES, worse_than=worse_than
+    )
+    (case,) = (
+        one
+        for one in exhaustive_cases(members=2, partitions=3, assignor="range")
+        if one.name == "small-worlds/42"
+    )
+    first, *others = namings(case.build())
+    optimum = solve_optimum(first, levels=options.levels)
+    for group in (first, *others):
+        known = measure_shortfall(group, options, optimum=optimum)
+        assert known.severity == measure_shortfall(group, options).severity
 
 
 def test_an_assignor_can_be_worse_than_another_one():
