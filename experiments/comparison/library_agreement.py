@@ -10,6 +10,7 @@ from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.implementations.library_catalogue import (
     Library,
     repetitions_of,
+    split_alias,
     version_key,
 )
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
@@ -106,7 +107,9 @@ def compare_with_reference(
             compare(group, assignor, optimum=optimum, result=result, limits=limits)
             for result in results
         ]
-        yield _group_agreement(group, results, known[other], comparisons)
+        is_repeatable, port = repetitions_of(assignor) == 1, known[other]
+        kinds = [agreement_of(group, one, port, is_repeatable=is_repeatable) for one in results]
+        yield _group_agreement(group, results, kinds, comparisons)
 
 
 def reference_of(assignor: str) -> str:
@@ -114,10 +117,10 @@ def reference_of(assignor: str) -> str:
 
     Examples
     --------
-    >>> reference_of("sarama@1.43.3:sticky")
-    'sticky'
+    >>> reference_of("sarama@1.43.3:sticky"), reference_of("mine=uniform")
+    ('sticky', 'uniform')
     """
-    name = assignor.rpartition(":")[2]
+    name = split_alias(assignor)[1].rpartition(":")[2]
     return name if name in ASSIGNORS else "range"
 
 
@@ -155,12 +158,10 @@ def _sets(assignment: Assignment) -> Mapping[str, frozenset[tuple[str, int]]]:
 
 
 def _group_agreement(
-    group: Group, runs: list[StableResult], other: StableResult, comparisons: list[Comparison]
+    group: Group, runs: list[StableResult], kinds: list[Agreement], comparisons: list[Comparison]
 ) -> GroupAgreement:
     """Summarise the runs of an assignor on a group, with their comparisons with the optimum."""
-    is_repeatable = repetitions_of(comparisons[0].assignor) == 1
-    agreements = [agreement_of(group, run, other, is_repeatable=is_repeatable) for run in runs]
-    worst = min(agreements, key=_WORST_FIRST.index)
+    worst = min(kinds, key=_WORST_FIRST.index)
     imbalance = [one.least_imbalance for one in comparisons]
     moves = [one.unnecessary_moves for one in comparisons]
     assigned = [run.assignment for run in runs if run.assignment is not None]
@@ -168,7 +169,7 @@ def _group_agreement(
         group=group,
         assignor=comparisons[0].assignor,
         agreement=worst,
-        detail=runs[agreements.index(worst)].detail,
+        detail=runs[kinds.index(worst)].detail,
         least_imbalance=None if None in imbalance else all(imbalance),
         unnecessary_moves=None if None in moves else max(m for m in moves if m is not None),
         distinct_assignments=len({frozenset(_sets(one).items()) for one in assigned}),

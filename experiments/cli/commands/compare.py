@@ -248,7 +248,7 @@ def _compare_libraries(
     if STOP.is_set() and not any(one.agreements for one in found):
         exit_interrupted("no group is counted")
     print_records(
-        list(map(_agreement_record, found)),
+        [_agreement_record(name, one) for name, one in counts.items()],
         options.output_format,
         rows=list(map(_agreement_row, found)),
     )
@@ -278,10 +278,10 @@ def _agreement_row(counts: AgreementCounts) -> dict[str, object]:
     }
 
 
-def _agreement_record(counts: AgreementCounts) -> dict[str, object]:
+def _agreement_record(name: str, counts: AgreementCounts) -> dict[str, object]:
     return {
         "assignor": counts.assignor,
-        "reference": reference_of(counts.assignor),
+        "reference": reference_of(name),
         "groups": counts.agreements.total(),
         "agreement": {str(kind): counts.agreements[kind] for kind in Agreement},
         "minimum_imbalance": counts.least_imbalance,

@@ -73,6 +73,8 @@ def test_agreement_counts_groups_and_shows_the_smallest(kassay, write_groups):
     assert done.record["groups"] > 5
     assert done.record["smallest"]["identical"]["members"]
     assert kassay("compare", file, "--libraries").code == 2
+    aliased = kassay("compare", file, "--libraries", "--assignor", "mine=sticky").record
+    assert (aliased["assignor"], aliased["reference"]) == ("mine", "sticky")
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,12 @@ def test_an_assignor_with_varying_results_is_compared_by_loads_only(drivers):
     assert one.least_imbalance
 
 
+def test_an_alias_does_not_change_the_agreement(drivers):
+    drivers["sarama"] = '{"a": [["t", 0]], "b": [["t", 1]]}'
+    found = compare_with_reference(PAIR, ["sarama:sticky", "mine=sarama:sticky"])
+    assert [one.agreement for one in found] == [Agreement.SAME_LOADS] * 2
+
+
 def test_the_worst_of_several_runs_counts(drivers):
     drivers["sarama"] = (
         '{"a": [["t", 0], ["t", 1]]} if number == 3 else {"a": [["t", 0]], "b": [["t", 1]]}'
