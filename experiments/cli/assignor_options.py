@@ -8,16 +8,15 @@ import typer
 from kassay.experiments.cli.application import REQUIRED, check_name, option
 from kassay.experiments.implementations.assignor_names import (
     FORMS,
+    check_consumer_kind,
     check_shown_names,
     complete_name,
     is_custom_assignor,
     kind_of_assignor,
-    shown_name,
 )
 from kassay.experiments.implementations.library_catalogue import is_library_assignor, split_alias
 from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
 from kassay.reference.assignors.kind_ports import KIND_PORTS
-from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
 
 
@@ -27,23 +26,15 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     Return the complete name, with the version of the library. Assignors of other kinds of groups
     are errors unless ``of_each_kind`` is true.
     """
-    try:
-        return _complete_name(name, of_each_kind=of_each_kind)
-    except InputError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _complete_name(name: str, *, of_each_kind: bool) -> str:
     rest = split_alias(name)[1]
     if not (is_custom_assignor(rest) or is_library_assignor(rest)):
         check_name("assignor", [*ASSIGNORS, *KIND_PORTS, *FORMS], rest)
-    complete = complete_name(name)
-    kind = kind_of_assignor(complete)
-    if kind is not Kind.CONSUMER and not of_each_kind:
-        raise InputError(
-            f"{shown_name(name)} reads documents of kind {str(kind)!r}, which this command does "
-            "not support; use kassay assign, compare, hunt or study"
-        )
+    try:
+        complete = complete_name(name)
+        if not of_each_kind:
+            check_consumer_kind(complete)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
     return complete
 
 

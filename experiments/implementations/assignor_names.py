@@ -197,6 +197,16 @@ def kind_of_assignor(name: str) -> Kind:
     return Kind.CONSUMER if java is None else java.kind
 
 
+def check_consumer_kind(name: str) -> None:
+    """Raise InputError unless this is an assignor of consumer groups."""
+    kind = kind_of_assignor(name)
+    if kind is not Kind.CONSUMER:
+        raise InputError(
+            f"{shown_name(name)} reads documents of kind {str(kind)!r}, which this command does "
+            "not support; use kassay assign, compare, hunt or study"
+        )
+
+
 def uses_cooperative_protocol(assignor: str) -> bool:
     """Return whether an assignor can use the cooperative protocol."""
     if is_library_assignor(assignor):

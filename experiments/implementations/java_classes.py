@@ -30,7 +30,6 @@ _INTERFACES = {
     "org.apache.kafka.connect.runtime.distributed.ConnectAssignor": ("kafka-connect", Kind.CONNECT),
 }
 """Library and kind of documents by interface of an assignor."""
-_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +81,8 @@ def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> 
         protocol = RebalanceProtocol.CONSUMER
     elif "COOPERATIVE" in types:
         protocol = RebalanceProtocol.COOPERATIVE
-    return JavaClass(
-        name,
-        jvm_command(libraries()[library], installed[library], own=own),
-        library,
-        kind,
-        protocol,
-    )
+    command = jvm_command(libraries()[library], installed[library], own=own)
+    return JavaClass(name, command, library, kind, protocol)
 
 
 def _types(name: str, own: Sequence[str], installed: Mapping[str, str]) -> list[str]:
@@ -105,7 +99,7 @@ def _types(name: str, own: Sequence[str], installed: Mapping[str, str]) -> list[
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=_SECONDS,
+        timeout=60,
         check=False,
     )
     if done.returncode:

@@ -147,15 +147,6 @@ class LibraryAssignor:
         """Return the time limit per group in seconds: that of the name, or the default."""
         return ANSWER_SECONDS if self.seconds is None else self.seconds
 
-    def check_kind(self) -> None:
-        """Raise InputError unless this is an assignor of consumer groups."""
-        if self.assignor.kind is not Kind.CONSUMER:
-            raise InputError(
-                f"{self.library.name}:{self.assignor.name} reads documents of kind "
-                f"{str(self.assignor.kind)!r}, which this command does not support; use kassay "
-                "assign, compare, hunt or study"
-            )
-
     def __str__(self) -> str:
         """Return the complete name, with the version."""
         limit = "" if self.seconds is None else f"@{self.seconds:g}s"

@@ -17,6 +17,7 @@ from typing import IO
 import numpy as np
 
 from kassay.experiments.implementations.assignor_names import (
+    check_consumer_kind,
     is_custom_assignor,
     parse_custom_assignor,
     uses_cooperative_protocol,
@@ -268,8 +269,7 @@ def run(group: Group, assignor: str) -> RunResult:
     >>> run(NAMED_GROUPS["A"].group, "cmd:false").failed
     'the process ended without writing an assignment (exit code 1)'
     """
-    if is_library_assignor(assignor):
-        parse_library_assignor(assignor).check_kind()
+    check_consumer_kind(assignor)
     driver = _driver(assignor)
     if driver is not None:
         return _run_with_driver(driver, group, is_library=is_library_assignor(assignor))
@@ -307,8 +307,7 @@ def _driver(name: str) -> _Driver | None:
         if custom is None or custom.java is None:
             return None
         command, requested, seconds = custom.command, f"class:{custom.java.name}", custom.seconds
-    process = assignor_process(command, start_seconds=_START_SECONDS)
-    return _Driver(process, requested, seconds)
+    return _Driver(assignor_process(command, start_seconds=_START_SECONDS), requested, seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

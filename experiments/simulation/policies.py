@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kassay.experiments.implementations.assignor_names import (
+    check_consumer_kind,
     is_custom_assignor,
     parse_custom_assignor,
 )
@@ -163,7 +164,7 @@ def library_assignor(library: str, assignor: str) -> LibraryAssignor:
     libraries.
     """
     parsed = parse_library_assignor(f"{library}:{assignor}")
-    parsed.check_kind()
+    check_consumer_kind(str(parsed))
     name = _OTHER_NAMES.get(parsed.library.name)
     if name is not None:
         raise InputError(

@@ -47,7 +47,7 @@ from kassay.experiments.comparison.library_agreement import (
     run_releases,
     sorted_loads,
 )
-from kassay.experiments.implementations.assignor_names import shown_name
+from kassay.experiments.implementations.assignor_names import check_consumer_kind, shown_name
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
 from kassay.experiments.planning.identify_assignor import identify_assignor
@@ -301,7 +301,7 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
     assignor = given[0]
     try:
         parsed = parse_library_assignor(assignor)
-        parsed.check_kind()
+        check_consumer_kind(assignor)
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     library, name, seconds = parsed.library, parsed.assignor.name, parsed.time_limit

@@ -161,8 +161,9 @@ def test_assign_prints_the_answer_and_the_errors_of_other_documents(driver):
 def test_other_commands_refuse_assignors_and_documents_of_another_kind():
     refused = "reads documents of kind 'share', which this command does not support; use kassay "
     refused += "assign, compare, hunt or study"
-    with pytest.raises(InputError, match=refused):
-        run(NAMED_GROUPS["A"].group, "kafka-broker:share")
+    for name in ("kafka-broker:share", "share"):
+        with pytest.raises(InputError, match=refused):
+            run(NAMED_GROUPS["A"].group, name)
     result = CliRunner().invoke(app, ["compare", "--assignor", "kafka-broker:share"], input="{}")
     assert result.exit_code == 2
     result = CliRunner().invoke(app, ["compare", "--assignor", "share"], input="{}")
