@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -20,7 +20,6 @@ from kassay.experiments.cli.assignor_options import (
     assignors_of_one_kind,
     assignors_option,
     cases_option,
-    known_assignor,
 )
 from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
@@ -86,7 +85,9 @@ def study(
             f"{options.config}; set the values in the file"
         )
     else:
-        config = _config_of_file(options.config)
+        file = options.config
+        with open_text(file) as stream:
+            config = read_config(stream.read(), name_of(file), directory=file.parent)
     documents, uris, all_valid = _read_groups(config.groups)
     if not (documents or uris or len(config.cases())):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
@@ -163,13 +164,6 @@ def _config_of_options(options: StudiedGroups) -> StudyConfig:
         groups=tuple(options.groups or ()),
         limits=options.case_limits(),
     )
-
-
-def _config_of_file(path: Path) -> StudyConfig:
-    with open_text(path) as stream:
-        config = read_config(stream.read(), name_of(path), directory=path.parent)
-    names = (known_assignor(name, of_each_kind=True) for name in config.assignors)
-    return replace(config, assignors=tuple(names))
 
 
 def _print_summary(results: StudySummary) -> None:
