@@ -8,7 +8,7 @@ import multiprocessing
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -71,6 +71,7 @@ class _AssignorRows(NamedTuple):
     comparison: ComparisonRow
     timing: tables.TimingRow
     front_distance: tables.FrontDistanceRow | None
+    assigned: Assignment | None
 
 
 def evaluate_case(
@@ -112,7 +113,7 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
         for assignor in case.assignors
     ]
     has_prices = isinstance(family, KafkaGridFamily) or case.family == IMPORTED
-    prices = partial(_prices, case, group, optimum, limits)
+    prices = partial(_prices, found, group, optimum, limits)
     measures = _attempt(prices)[0] if has_prices else ()
     return tables.CaseRecord(
         group=row,
@@ -126,18 +127,17 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
 
 
 def _prices(
-    case: Case, group: Group, optimum: Solution | None, limits: CaseLimits
+    found: Iterable[_AssignorRows], group: Group, optimum: Solution | None, limits: CaseLimits
 ) -> tuple[tables.MeasureRow, ...]:
     """Return the prices of goals of a group, and the values of the assignors by their goals."""
     if optimum is None or group.is_weighted or not group.participant_indices:
         return ()
     prices = GroupPrices(group, optimum, limits)
     rows = [tables.MeasureRow(tables.OPTIMUM, *one) for one in prices.of_group()]
-    for assignor in case.assignors:
-        assignment = run_until_stable(group, assignor).assignment
-        if assignment is not None:
-            name = shown_name(assignor)
-            rows += [tables.MeasureRow(name, *one) for one in prices.of_assignment(assignment)]
+    for one in found:
+        if one.assigned is not None:
+            name, values = one.assignment.assignor, prices.of_assignment(one.assigned)
+            rows += [tables.MeasureRow(name, *value) for value in values]
     return tuple(rows)
 
 
@@ -245,7 +245,7 @@ def _evaluate_assignor(
     front = (
         None if comparison.front is None else tables.front_distance_row(assignor, comparison.front)
     )
-    return _AssignorRows(assignment_row, row, timing, front)
+    return _AssignorRows(assignment_row, row, timing, front, result.assignment)
 
 
 def failed_record(case: Case, error: str) -> tables.CaseRecord:
