@@ -20,11 +20,9 @@ MAIN_MEASURES = (
     *("task_starts", "state_moves", "standby_moves", "probing_ms", "rebalances"),
 )
 """Measures of the findings and of the published tables."""
-_MEASURE_COLUMNS = (
-    *("family", "assignor", "measure", "above the minimum"),
-    *("mean excess of those", "mean value"),
-)
-_MILLISECONDS = "_ms"
+_COLUMNS = ("family", "assignor", "measure", "above the minimum")
+_MEASURE_COLUMNS = (*_COLUMNS, "mean excess of those", "mean value")
+_PRICE_COLUMNS = (*_COLUMNS, "mean excess of all", "largest excess")
 
 _MeasureRow = Mapping[str, Any]
 
@@ -76,8 +74,8 @@ def _ordered_measures(results: StudySummary) -> list[_MeasureRow]:
 
 def _measure_cells(row: _MeasureRow) -> tuple[str, ...]:
     name, unit = row["measure"], 1
-    if name.endswith(_MILLISECONDS):
-        name, unit = f"{name.removesuffix(_MILLISECONDS)}_s", 1000
+    if name.endswith("_ms"):
+        name, unit = f"{name.removesuffix('_ms')}_s", 1000
     above = "–"
     if row["proven"]:
         share = Proportion(row["above"], row["proven"])
@@ -87,12 +85,6 @@ def _measure_cells(row: _MeasureRow) -> tuple[str, ...]:
         *(row["family"], row["assignor"], name, above, excess),
         number_text(row["value"] / unit / row["answers"]),
     )
-
-
-_PRICE_COLUMNS = (
-    *("family", "assignor", "measure", "above the minimum"),
-    *("mean excess of all", "largest excess"),
-)
 
 
 def price_table(results: StudySummary) -> ReportTable | None:
