@@ -70,7 +70,9 @@ def _mixed(name: str, assignor: str, library: str = "java") -> LiveGroup:
 
 GROUPS = (
     LiveGroup(name="range", assignor="range"),
-    LiveGroup(name="range, after a crash", assignor="range", crashed=("pod-2",)),
+    LiveGroup(
+        name="range, after a crash", assignor="range", members=_EQUAL[:1] * 6, crashed=("pod-2",)
+    ),
     LiveGroup(name="default list", assignor="range,cooperative-sticky"),
     LiveGroup(name="range, static", assignor="range", is_static=True),
     LiveGroup(
