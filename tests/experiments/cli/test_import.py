@@ -94,6 +94,15 @@ def test_metadata_and_subscriptions_fill_in_missing_data(run, write):
     assert {tuple(member["topics"]) for member in document["members"]} == {("orders", "audit")}
 
 
+def test_captures_of_several_files_are_one_group(run, write):
+    write("offsets.txt", offsets())
+    members = [f"group {name} /10.0.0.1 app {n}\n" for name, n in (("c1", 1), ("c2", 1), ("c3", 0))]
+    write("members.txt", "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS\n" + "".join(members))
+    _, (document,), _ = run("offsets.txt", "members.txt")
+    owned = {one["id"]: one.get("owned") for one in document["members"]}
+    assert owned == {"c1": [["orders", 0]], "c2": [["orders", 1]], "c3": None}
+
+
 def test_utf_16_text_with_carriage_returns_is_read(run, write):
     write("windows.txt", b"\xff\xfe" + offsets().replace("\n", "\r\n").encode("utf-16-le"))
     code, (document,), _ = run("windows.txt")
