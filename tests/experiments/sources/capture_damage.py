@@ -147,6 +147,7 @@ TABLES = {
         *(f"    {json.dumps(line)}," for line in lines),
         "]",
     ],
+    "backslashes": _each(lambda line, _: line + " \\"),
     "bar at the end": _each(lambda line, _: f"{line:<160}\u2502"),
     "record separator": lambda lines, _: ["\x1e" + lines[0], *lines[1:]],
     **{
@@ -194,6 +195,7 @@ _RESULT = {"changed": True, "rc": 0, "cmd": ["kafka-consumer-groups.sh"], "stder
 IN_JSON = {
     "text": lambda lines, _: [json.dumps(_RESULT | {"stdout": "\n".join(lines)})],
     "lines": lambda lines, _: json.dumps({"stdout_lines": lines}, indent=4).split("\n"),
+    "assignment": lambda lines, _: ["lag = " + json.dumps({"stdout": "\n".join(lines)})],
     "Ansible": lambda lines, _: [
         "ok: [b1] => {",
         *json.dumps(_RESULT | {"stdout": "\n".join(lines), "stdout_lines": lines}, indent=4).split(

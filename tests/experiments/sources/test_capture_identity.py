@@ -7,6 +7,7 @@ import pytest
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import import_groups
 from kassay.experiments.sources.read_capture import read_capture
+from tests.stored_cases import stored_cases
 
 HEADER = "TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID"
 ROWS = "bills 1 10 60 50 p-1 /10.0.0.1 p\nbills 2 10 40 30 p-2 /10.0.0.2 p\n"
@@ -233,6 +234,15 @@ def test_a_text_without_a_table_is_an_error_with_the_next_step(read):
     (found,) = read(describe_txt="hello\n")
     assert ":1: the text contains no table" in found.error
     assert all(step in found.error for step in ("--describe", "kcat -L -J", "expand=status"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [(rule, line) for rule, lines in stored_cases("lines_of_noise").items() for line in lines],
+)
+def test_a_line_without_data_below_a_table_is_known(rule, line):
+    account = read_capture(f"{SHOP}\n{line}\n", name="x").account
+    assert f"x:4: ignored: {rule}\n" in str(account)
 
 
 def test_outputs_of_tools_for_other_groups_stand_beside_a_table(read):
