@@ -64,13 +64,17 @@ def clean_lines(
     contents = [_CONTROL.sub("", line).translate(_INVISIBLE) for line in _LINE_END.split(text)]
     contents = [_LONE_DASH.sub("-", line) for line in contents]
     contents = [_EMPHASIS.sub(r" \2 ", line) if "|" in line else line for line in contents]
-    while wrapper := _wrapper(contents, is_start) or _shared_prefix(contents, is_header):
+    while wrapper := _wrapper(contents, (is_start, is_header)) or _shared_prefix(
+        contents, is_header
+    ):
         contents = [_without(wrapper, content) for content in contents]
     return [Line(number, content) for number, content in enumerate(contents, start=1)]
 
 
-def _wrapper(contents: Sequence[str], is_start: Callable[[str], bool]) -> re.Pattern[str] | None:
-    """Return the form of a prefix that stands before a start of data."""
+def _wrapper(
+    contents: Sequence[str], rules: Sequence[Callable[[str], bool]]
+) -> re.Pattern[str] | None:
+    """Return the form of lines without which a rule knows a start of data."""
     # The quotes of lines in a JSON object belong to the object, those of a text to the text.
     is_json = any(one.endswith("{") or one == "[" or _JSON_TEXT.match(one) for one in contents)
     return next(
@@ -78,9 +82,10 @@ def _wrapper(contents: Sequence[str], is_start: Callable[[str], bool]) -> re.Pat
             form
             for form in (_WRAPPERS[:-1] if is_json else _WRAPPERS)
             if any(
-                is_start(_without(form, content))
+                is_known(_without(form, content)) and not is_known(content)
                 for content in contents
-                if form.fullmatch(content) and not is_start(content)
+                if form.fullmatch(content)
+                for is_known in rules
             )
         ),
         None,
