@@ -9,21 +9,19 @@ from typing import Any
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits
 from kassay.experiments.comparison.comparison_result import ComparisonRow
 from kassay.experiments.history.group_records import decode_batches
 from kassay.experiments.history.rebalances import (
     HindsightRow,
-    RecordedRebalanceRow,
     compared_row,
     generation_rows,
     hindsight_rows,
     last_document,
     rebalance_rows,
 )
-from kassay.experiments.spark.jobs import map_batches, map_rows
+from kassay.experiments.spark.jobs import map_batches, map_rows, queries_of
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
 from kassay.experiments.study.tables import schema_of
 from kassay.reference.documents.output_files import location, replacing_file
@@ -61,13 +59,17 @@ GENERATIONS = pa.schema(
     ]
 )
 
-_REBALANCE = schema_of(RecordedRebalanceRow)
-REBALANCES = pa.schema(
-    [*_REBALANCE, *(f for f in schema_of(ComparisonRow) if f.name not in _REBALANCE.names)]
-)
+_COMPARISON = schema_of(ComparisonRow)
+_REBALANCE = [
+    *(_required("group", _TEXT), _required("incarnation", _INT), _required("generation", _INT)),
+    *(_required("first", _INT), _required("protocol", _TEXT), ("started", _INT)),
+    *(("timestamp", _INT), _required("members", _INT), _required("partitions", _INT)),
+    *(("unknown", _TEXT), ("document", _TEXT), _required("assigned", _TEXT)),
+]
+REBALANCES = pa.schema([*_REBALANCE, *_COMPARISON])
 # Columns that are known before a rebalance is solved.
 REBALANCE_FACTS = pa.schema(
-    [*_REBALANCE, *(REBALANCES.field(name) for name in ("case", "assignor", "rounds"))]
+    [*_REBALANCE, *(_COMPARISON.field(name) for name in ("case", "assignor", "rounds"))]
 )
 
 ERRORS = pa.schema([*_POSITION, _required("error", _TEXT)])
@@ -81,7 +83,7 @@ RECORD_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
 
 HISTORY_FOLDER, GROUPS = "history", "groups.jsonl"
 _DOCUMENT = pa.schema([pa.field("document", pa.string(), nullable=False)])
-_PLACE = ("partition", "offset")
+_QUERIES = queries_of("history_summary.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +99,18 @@ def decode_records(raw: DataFrame) -> DataFrame:
     return map_batches(raw, decode_batches, RECORDS)
 
 
-def group_records(records: DataFrame) -> DataFrame:
-    """Select the decoded records that describe members and assignments of groups."""
-    return records.where(
-        F.col("error").isNull()
-        & F.col("payload").isNotNull()
-        & ~F.col("kind").isin(
-            *OFFSET_COMMIT_KINDS, int(RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT)
-        )
-    ).select("group", "kind", *_PLACE, "timestamp", "payload")
-
-
 def rebuild_generations(records: DataFrame, *, known: ClusterMetadata, tasks: int) -> DataFrame:
     """Reconstruct the generations of every group from decoded records.
 
     Each task reads its groups one by one and holds at most one of them. The order of the
     input rows does not matter.
     """
-    by_group = group_records(records).repartition(tasks, "group")
-    by_group = by_group.sortWithinPartitions("group", *_PLACE, "timestamp", "payload")
+    skipped = {*OFFSET_COMMIT_KINDS, RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT}
+    kinds = ", ".join(f"{kind:d}" for kind in sorted(skipped))
+    described = f"error IS NULL AND payload IS NOT NULL AND kind NOT IN ({kinds})"
+    columns = ("group", "kind", "partition", "offset", "timestamp", "payload")
+    by_group = records.where(described).select(*columns).repartition(tasks, "group")
+    by_group = by_group.sortWithinPartitions(*(name for name in columns if name != "kind"))
     names = dict(known.topic_names)
     return map_rows(by_group, lambda rows: generation_rows(rows, topic_names=names), GENERATIONS)
 
@@ -185,11 +180,13 @@ def write_history(
         "errors": written(records.where("error IS NOT NULL").select(*ERRORS.names), "errors"),
     }
     counts = {name: frame.count() for name, frame in frames.items()}
-    [total] = records.agg(F.sum("records").alias("records")).collect()
-    counts["records"] = total["records"] or 0
+    [total] = records.selectExpr("coalesce(sum(records), 0) AS records").collect()
+    counts["records"] = total["records"]
     records.unpersist()
-    documents = _last_groups(generations, frames["rebalances"])
-    documents.write.text(f"{uri_of(output)}/{folder}/groups")
+    last = spark.sql(
+        _QUERIES["last_groups"], generations=generations, rebalances=frames["rebalances"]
+    )
+    map_rows(last, _documents, _DOCUMENT).write.text(f"{uri_of(output)}/{folder}/groups")
     local = location(output)
     if local is not None:
         with replacing_file(local / GROUPS) as lines:
@@ -207,26 +204,6 @@ def summarise_groups(
 
     The moves over all rebalances are compared with the fewest, see `HindsightRow`.
     """
-    known = "unnecessary_moves IS NOT NULL"
-    generation = F.struct("incarnation", "number")
-    generations = history.generations.groupBy("group").agg(
-        F.count("*").alias("generations"),
-        F.max_by("number", generation).alias("last_generation"),
-        F.max_by("members", generation).alias("members"),
-    )
-    rebalances = history.rebalances.groupBy("group").agg(
-        F.count("*").alias("rebalances"),
-        F.count("unnecessary_moves").alias("proven"),
-        F.expr(f"sum(movement_greedy) FILTER (WHERE {known})").alias("moves"),
-        F.sum("unnecessary_moves").alias("unnecessary_moves"),
-        F.expr("count_if(ending = 'invalid')").alias("invalid"),
-        F.expr("count_if(least_imbalance)").alias("least_imbalance"),
-    )
-    # Subscribed topics without an assigned partition in the last generation.
-    unassigned = F.expr("""array_sort(array_except(
-        flatten(transform(members, m -> coalesce(m.subscription, array()))),
-        flatten(transform(members, m -> coalesce(transform(m.assigned, t -> t.topic), array())))
-    ))""")
     sequences = history.rebalances.repartition("group").sortWithinPartitions(
         "group", "incarnation", "generation"
     )
@@ -234,34 +211,14 @@ def summarise_groups(
     hindsight = map_rows(
         sequences, lambda rows: hindsight_rows(rows, limits=limits), HINDSIGHT, size=64
     )
-    joined = generations.join(rebalances, "group", "left").join(hindsight, "group", "left")
-    joined = joined.na.fill(0)
-    rows = joined.orderBy("group").select(
-        F.col("group").alias("id"),
-        *("generations", "last_generation", "rebalances", "proven", "moves"),
-        *("unnecessary_moves", "invalid", unassigned.alias("unassigned_topics")),
-        "least_imbalance",
-        *(name for name in HINDSIGHT.names if name != "group"),
+    rows = sequences.sparkSession.sql(
+        _QUERIES["summaries"],
+        generations=history.generations,
+        rebalances=history.rebalances,
+        hindsight=hindsight,
     )
-    for row in rows.toLocalIterator():
+    for row in rows.na.fill(0).toLocalIterator():
         yield row.asDict()
-
-
-def _last_groups(generations: DataFrame, rebalances: DataFrame) -> DataFrame:
-    """Return the document of each group's last generation; skip groups without members."""
-    generation = F.struct("incarnation", "number")
-    last = generations.groupBy("group").agg(
-        F.max(generation).alias("last"), F.max_by("members", generation).alias("members")
-    )
-    last_generations = last.where(F.size("members") > 0).select(
-        "group",
-        F.col("last.incarnation").alias("incarnation"),
-        F.col("last.number").alias("generation"),
-    )
-    rows = rebalances.join(last_generations, ["group", "incarnation", "generation"]).select(
-        "group", "generation", "document", "assigned"
-    )
-    return map_rows(rows.orderBy("group"), _documents, _DOCUMENT)
 
 
 def _documents(rows: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
