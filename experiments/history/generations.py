@@ -61,18 +61,8 @@ class Generation:
 
 def generation_row(generation: Generation) -> dict[str, object]:
     """Convert a generation to a row of the table ``generations``."""
-    row = asdict(generation)
-    row["protocol"] = str(generation.protocol)
-    row["partition_counts"] = _entries(generation.partition_counts)
-    for member in row["members"]:
-        for name in ("assigned", "claimed"):
-            if member[name] is not None:
-                member[name] = _entries(member[name])
-    return row
-
-
-def _entries(pairs: Iterable[tuple[str, object]]) -> list[dict[str, object]]:
-    return [{"topic": topic, "partitions": partitions} for topic, partitions in pairs]
+    # Arrow stores a pair as an entry with a topic and its partitions.
+    return asdict(generation) | {"protocol": str(generation.protocol)}
 
 
 def generation_of(row: Mapping[str, Any]) -> Generation:

@@ -320,30 +320,6 @@ def _pairs(numbers: AssignedNumbers) -> _Pairs:
 _NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRebalanceRow:
-    """A row of the table ``rebalances`` before the columns of `ComparisonRow` are added.
-
-    ``first`` and ``generation`` are the first and the last generation, ``started`` and
-    ``timestamp`` their times in milliseconds since 1970. ``partitions`` is the number of
-    assigned partitions. ``document`` and ``assigned`` are JSON: the group document and the
-    assignment.
-    """
-
-    group: str
-    incarnation: int
-    generation: int
-    first: int
-    protocol: str
-    started: int | None
-    timestamp: int | None
-    members: int
-    partitions: int
-    unknown: str | None
-    document: str | None
-    assigned: str
-
-
 def generation_rows(
     rows: Iterable[Row], *, topic_names: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
@@ -400,27 +376,24 @@ def last_document(row: Row) -> dict[str, object] | None:
 
 
 def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
-    """Convert a rebalance to a table row without the columns of the comparison."""
+    """Convert a rebalance to a row of the table ``rebalances``, without those of the comparison.
+
+    ``generation`` and ``timestamp`` are those of the last generation, ``partitions`` the number of
+    assigned partitions. ``document`` and ``assigned`` are JSON.
+    """
     last, assignment = rebalance.last, rebalance.assignment
     document = None if rebalance.group is None else group_document(rebalance.group)
-    row = RecordedRebalanceRow(
-        group=last.group,
-        incarnation=last.incarnation,
-        generation=last.number,
-        first=rebalance.first,
-        protocol=str(last.protocol),
-        started=rebalance.started,
-        timestamp=last.timestamp,
-        members=len(last.members),
-        partitions=sum(assignment.counts().values()),
-        unknown=rebalance.unknown,
-        document=None if document is None else json.dumps(document, ensure_ascii=False),
-        assigned=json.dumps({"assignment": assignment_document(assignment)}, ensure_ascii=False),
-    )
-    return asdict(row) | {
-        "case": rebalance.case,
+    return {
+        **{name: getattr(last, name) for name in ("group", "incarnation", "timestamp")},
+        **{name: getattr(rebalance, name) for name in ("case", "first", "started", "rounds")},
+        "generation": last.number,
+        "protocol": str(last.protocol),
         "assignor": last.assignor or "",
-        "rounds": rebalance.rounds,
+        "members": len(last.members),
+        "partitions": sum(assignment.counts().values()),
+        "unknown": rebalance.unknown,
+        "document": None if document is None else json.dumps(document, ensure_ascii=False),
+        "assigned": json.dumps({"assignment": assignment_document(assignment)}, ensure_ascii=False),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+import pyarrow as pa
 import pytest
 
 from benchmarks.record_encoder import (
@@ -19,6 +20,7 @@ from benchmarks.record_encoder import (
 from kassay.experiments.history.generations import generation_of, reconstruct_generations
 from kassay.experiments.history.group_records import GroupRecord
 from kassay.experiments.history.rebalances import find_rebalances, generation_rows
+from kassay.experiments.spark.history_pipeline import GENERATIONS
 from kassay.reference.model.group import Protocol
 from kassay.reference.protocol.group_messages import GroupMetadata
 from kassay.reference.protocol.record_schemas import RecordType
@@ -132,7 +134,8 @@ def test_generations_of_a_consumer_group_are_its_target_assignments() -> None:
         {"b": (("t", (0, 1)),)},
         {},
     ]
-    rows = generation_rows(decode_rows(raw), topic_names=TOPIC_NAMES)
+    rows = list(generation_rows(decode_rows(raw), topic_names=TOPIC_NAMES))
+    rows = pa.RecordBatch.from_pylist(rows, schema=GENERATIONS).to_pylist()
     assert [generation_of(row) for row in rows] == generations
     comparisons = [compare_rebalance(rebalance) for rebalance in find_rebalances(generations)]
     assert [(c.movement.value, c.unnecessary_moves) for c in comparisons if c] == [

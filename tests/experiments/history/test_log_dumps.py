@@ -116,5 +116,5 @@ def test_the_user_data_of_sticky_members_contain_generation_and_owned_partitions
         "generation": 7,
     }
     [member] = next(generation_rows([row], topic_names={}))["members"]
-    assert member["claimed"] == [{"topic": "t", "partitions": (3,)}]
+    assert member["claimed"] == (("t", (3,)),)
     assert member["claimed_generation"] == 7
