@@ -3,7 +3,6 @@
 import re
 from enum import StrEnum
 from functools import lru_cache
-from pathlib import Path
 
 from kassay.reference.documents.input_files import read_data_file
 
@@ -29,7 +28,7 @@ class Cause(StrEnum):
 
 def entries_of_causes(kind: str) -> list[tuple[Cause, str]]:
     """Return the causes with their patterns or texts of a kind, in the order of the data file."""
-    entries = read_data_file(Path(__file__).with_name("log_causes.txt"))
+    entries = read_data_file(__package__, "log_causes.txt")
     return [(Cause(cause), text) for each, cause, text in entries if each == kind]
 
 

@@ -19,7 +19,6 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from kassay.reference.documents.input_files import read_data_file
@@ -101,7 +100,7 @@ _Rules = dict[str, list[_Rule]]
 def _rules() -> dict[str, _Rules]:
     """Return the rules per section of the data file, by the first word of their messages."""
     sections: dict[str, _Rules] = {}
-    for first, *others in read_data_file(Path(__file__).with_suffix(".txt")):
+    for first, *others in read_data_file(__package__, "log_messages.txt"):
         if not others:
             table = sections.setdefault(first.strip("[]"), {})
         else:

@@ -8,7 +8,6 @@ number or text is ignored; one with a list or object is an error: it may contain
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from kassay.experiments.sources.document_rows import DocumentRows, require_last_page
@@ -24,9 +23,7 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION, Schema
 
-_NAMES = {
-    key: tuple(names.split()) for key, names in read_data_file(Path(__file__).with_suffix(".txt"))
-}
+_NAMES = {key: tuple(names.split()) for key, names in read_data_file(__package__, "group_json.txt")}
 _TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _FOREIGN = frozenset({"kind", "kafka"})
 """Keys of REST Proxy and of Metricbeat, which have readers of their own."""

@@ -1,13 +1,10 @@
 """Lines of a capture that contain no data: known noise, and sentences of its author."""
 
 import re
-from pathlib import Path
 
 from kassay.reference.documents.input_files import read_data_file
 
-_NOISE_FORMS = [
-    (rule, re.compile(form)) for rule, form in read_data_file(Path(__file__).with_name("noise.txt"))
-]
+_NOISE_FORMS = [(rule, re.compile(form)) for rule, form in read_data_file(__package__, "noise.txt")]
 _WORD = re.compile(r"[(\"'`*]*([a-z]{2,}('[a-z]+)?|a)[)\"'`*.,:;!?]*")
 _CELL = re.compile(
     r"(?<![\w.:/-])[([]?(-?[\d.,]+[a-zA-Z%]?|-|null|none)[)\],;]*(?!\S)|\S  |\t|"  # number, gap

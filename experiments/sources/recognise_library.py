@@ -2,19 +2,12 @@
 
 import re
 
+from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.protocol.record_codec import Fields, has_version_prefix
 
-_PATTERNS = (
-    ("kafka-go", re.compile(r".*\(github\.com/segmentio/kafka-go\)")),
-    ("franz-go", re.compile(r"kgo")),
-    ("sarama", re.compile(r"sarama")),
-    ("librdkafka", re.compile(r"rdkafka")),
-    ("kafkajs", re.compile(r"kafkajs")),
-    ("aiokafka", re.compile(r"aiokafka-\d.*")),
-    ("kafka-python", re.compile(r"kafka-python-\d.*")),
-    ("kafka-streams", re.compile(r".*-StreamThread-\d+(-restore)?-consumer")),
-    ("java", re.compile(r"consumer-(.+-)?\d+")),
-)
+_PATTERNS = [
+    (name, re.compile(form)) for name, form in read_data_file(__package__, "libraries.txt")
+]
 LIBRARIES = frozenset(name for name, _ in _PATTERNS)
 # Assignors that only one library has.
 _ASSIGNORS = {"RoundRobinAssigner": "kafkajs"}

@@ -10,21 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from io import StringIO
-from pathlib import Path
 
 from kassay.reference.documents.input_files import read_data_file
 
 _NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,|]+")
-# Release 0.9 writes two names with spaces, rpk, kcl and kafkactl have other names.
-_CURRENT_SPELLING = {
-    "CURRENT OFFSET": "CURRENT-OFFSET",
-    "LOG END OFFSET": "LOG-END-OFFSET",
-    "MEMBER-ID": "CONSUMER-ID",
-    "INSTANCE-ID": "GROUP-INSTANCE-ID",
-    "NEWEST_OFFSET": "LOG-END-OFFSET",
-    "OLDEST_OFFSET": "LOG-START-OFFSET",
-    "CONSUMER_OFFSET": "CURRENT-OFFSET",
+_SPELLINGS = {
+    (where, name): column
+    for where, name, column in read_data_file(__package__, "column_spellings.txt")
 }
+"""Name of a column in this module, by its name in a ``layout`` or in ``CSV``."""
 _MIN_KNOWN_COLUMNS = 2
 _FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group", "CLIENT_HOST")
 
@@ -47,8 +41,7 @@ class TableKind(StrEnum):
 
 
 _LAYOUTS = {
-    TableKind(kind): layout
-    for kind, layout in read_data_file(Path(__file__).with_name("table_layouts.txt"))
+    TableKind(kind): layout for kind, layout in read_data_file(__package__, "table_layouts.txt")
 }
 """All sequences of columns that a release prints."""
 _COLUMNS = {
@@ -64,13 +57,6 @@ _CSV_KEYS = {
     TableKind.STATE: ("GROUP", "STATE"),
 }
 """Columns that define the kind of a table in CSV."""
-_CSV_SPELLINGS = {
-    **dict.fromkeys(("CONSUMER-GROUP", "GROUPID", "GROUP-ID"), "GROUP"),
-    **dict.fromkeys(("CONSUMER", "MEMBER", "MEMBER-ID"), "CONSUMER-ID"),
-    "CLIENT": "CLIENT-ID",
-    "INSTANCE": "GROUP-INSTANCE-ID",
-    "PARTITION-ASSIGNOR": "ASSIGNMENT-STRATEGY",
-}
 _UNUSED = frozenset({"CLUSTER", "SIMPLE"})
 """Columns of Confluent CLI without data about members."""
 MAX_PARTS = 6
@@ -164,7 +150,7 @@ def _layout_header(text: str, *, line: int) -> Header | None:
 
 def _names(text: str) -> list[str]:
     words = [match.group() for match in _NAME.finditer(text)]
-    return [_CURRENT_SPELLING.get(word, word) for word in words]
+    return [_SPELLINGS.get(("layout", word), word) for word in words]
 
 
 def _csv_header(text: str, *, line: int) -> Header | str | None:
@@ -211,7 +197,7 @@ def csv_cells(text: str, separator: str) -> Sequence[str] | None:
 def _csv_column(cell: str) -> str:
     written = cell.strip().strip('"').upper()
     name = written.replace("_", "-").replace(" ", "-")
-    name = _CSV_SPELLINGS.get(name, name)
+    name = _SPELLINGS.get(("CSV", name), name)
     return written if written in _KNOWN_COLUMNS and name not in _KNOWN_COLUMNS else name
 
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from kassay.experiments.sources.table_headers import Header, TableKind, csv_cells
@@ -172,7 +171,7 @@ _TOPIC_IN_PARENTHESES = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
 _TOPIC_WITH_COLON = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
 # Releases 3.8 and 3.9 print the partition numbers of each topic without the topic.
 _WITHOUT_TOPICS = re.compile(rf"\({_NUMBER_LIST}\)(, ?\({_NUMBER_LIST}\))*")
-_COLUMNS = read_data_file(Path(__file__).with_name("table_columns.txt"))
+_COLUMNS = read_data_file(__package__, "table_columns.txt")
 _PATTERNS = {column: re.compile(rest[0]) for column, _, _, *rest in _COLUMNS if rest}
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from pathlib import Path
 
 from kassay.reference.documents.input_files import read_data_file
 
@@ -30,9 +29,7 @@ _LONE_DASH = re.compile(r"(?<!\S)[\u2012-\u2015\u2212](?!\S)")
 """Dash that an editor has put in place of a hyphen in a cell."""
 _HTML = re.compile(r"</?(pre|code|br|p|span|div)\b[^>\n]*>")
 _JSON_TEXT = re.compile(r'".*\\n')
-_WRAPPERS = [
-    re.compile(form) for _, form in read_data_file(Path(__file__).with_name("wrappers.txt"))
-]
+_WRAPPERS = [re.compile(form) for _, form in read_data_file(__package__, "wrappers.txt")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def make_java_home(directory: Path) -> Path:
     return directory
 
 
-_SUFFIXES = (".py", ".pyi", ".json", ".sql", ".yaml")
+_SUFFIXES = (".py", ".pyi", ".json", ".sql", ".txt", ".yaml")
 _LIBRARIES = ("numpy", "ortools", "pyarrow")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -56,9 +57,10 @@ def without_gzip(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == GZIP_SUFFIX else path
 
 
-def read_data_file(path: Path) -> list[list[str]]:
+def read_data_file(package: str, name: str) -> list[list[str]]:
     """Return the lines of a data file of kassay as cells, separated by tabs, without comments."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    # On Spark workers, the packages are in an archive.
+    lines = files(package).joinpath(name).read_text(encoding="utf-8").splitlines()
     return [line.split("\t") for line in lines if line and not line.startswith("# ")]
 
 

@@ -12,7 +12,7 @@ from kassay.reference.model.errors import InputError
 Settings = Mapping[str, str]
 
 IGNORED, TLS = "ignored", "TLS"
-_TABLE = read_data_file(Path(__file__).with_suffix(".txt"))
+_TABLE = read_data_file(__package__, "client_properties.txt")
 PROPERTIES = {java: name for java, name, _ in _TABLE}
 """Property of librdkafka, or `IGNORED`, by the property of the Java client.
 
@@ -23,29 +23,12 @@ KAFKA_PYTHON = {name: setting for _, name, setting in _TABLE if setting != "-"}
 """Setting of kafka-python, `TLS` or `IGNORED`, by the property of librdkafka."""
 _JAAS = re.compile(r"\s*(?P<module>[\w.$]+)\s+\w+(?P<options>(?:\s+.*)?);\s*", re.DOTALL)
 _JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s"';]+))""")
-_JAAS_OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "PlainLoginModule": {"username": "sasl.username", "password": "sasl.password"},
-    "ScramLoginModule": {"username": "sasl.username", "password": "sasl.password"},
-    "OAuthBearerLoginModule": {
-        "clientId": "sasl.oauthbearer.client.id",
-        "clientSecret": "sasl.oauthbearer.client.secret",
-        "scope": "sasl.oauthbearer.scope",
-    },
-    "IAMLoginModule": {
-        "awsProfileName": msk_iam.PROFILE,
-        "awsRoleArn": msk_iam.ROLE,
-        "awsRoleSessionName": msk_iam.SESSION,
-    },
-    "Krb5LoginModule": {
-        "keyTab": "sasl.kerberos.keytab",
-        "principal": "sasl.kerberos.principal",
-        "serviceName": "sasl.kerberos.service.name",
-    },
+_JAAS_OPTIONS = {
+    (module, option): name
+    for module, option, name in read_data_file(__package__, "jaas_options.txt")
 }
-_IGNORED_OPTIONS = {
-    "Krb5LoginModule": ("useKeyTab", "storeKey", "doNotPrompt", "useTicketCache"),
-    "IAMLoginModule": ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs", "awsStsRegion"),
-}
+"""Property of librdkafka, or `IGNORED`, by login module and option of ``sasl.jaas.config``."""
+_JAAS_MODULES = tuple(dict.fromkeys(module for module, _ in _JAAS_OPTIONS))
 _EMPTY = {"ssl.endpoint.identification.algorithm": "none"}  # empty disables the check in Java
 _HANDLER_KEY = ".callback.handler.class"
 _HANDLER = re.compile(r".*\.(?:(IAM)\w+|OAuthBearerLogin)CallbackHandler")
@@ -147,8 +130,8 @@ def _store_type(item: Property, properties: Mapping[str, Property], key: str) ->
 def _jaas(item: Property, name: str) -> Settings:
     match = _JAAS.fullmatch(item.value)
     module = match["module"].rpartition(".")[2] if match else ""
-    if match is None or module not in _JAAS_OPTIONS:
-        known = ", ".join(_JAAS_OPTIONS)
+    if match is None or module not in _JAAS_MODULES:
+        known = ", ".join(_JAAS_MODULES)
         raise error_at(name, item.line, f"sasl.jaas.config must have one entry, of {known}")
     settings: dict[str, str] = {}
     rest = match["options"]
@@ -159,11 +142,11 @@ def _jaas(item: Property, name: str) -> Settings:
         key, rest = option[1], rest[option.end() :]
         quoted = None if option[2] is None else re.sub(r"\\(.)", r"\1", option[2])
         value = next(text for text in (quoted, option[3], option[4]) if text is not None)
-        if key in _JAAS_OPTIONS[module]:
-            settings[_JAAS_OPTIONS[module][key]] = value
-        elif key not in _IGNORED_OPTIONS.get(module, ()):
+        if (module, key) not in _JAAS_OPTIONS:
             message = f"sasl.jaas.config: option {key!r} of {module} is not supported"
             raise error_at(name, item.line, message)
+        if (translated := _JAAS_OPTIONS[module, key]) != IGNORED:
+            settings[translated] = value
     if module == "OAuthBearerLoginModule":
         settings["sasl.oauthbearer.method"] = "oidc"
     return settings

@@ -1,10 +1,15 @@
 """Groups get their share of an executor's memory."""
 
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 
-from kassay.experiments.spark.session import memory_per_task
+from kassay.experiments.spark.session import memory_per_task, send_code
 
 
 @pytest.mark.parametrize(
@@ -22,3 +27,19 @@ def test_a_group_may_use_the_memory_of_one_executor_core(
     spark = MagicMock()
     spark.conf.get.side_effect = lambda key, _: properties[key]
     assert memory_per_task(spark) == expected
+
+
+def test_workers_can_import_the_code_of_all_tasks_from_the_archive(tmp_path: Path) -> None:
+    spark = MagicMock()
+    send_code(spark, tmp_path)
+    assert (
+        "kassay/experiments/history/log_messages.txt"
+        in zipfile.ZipFile(tmp_path / "kassay.zip").namelist()
+    )
+    modules = "history_pipeline, log_pipeline, study_pipeline"
+    subprocess.run(
+        [sys.executable, "-c", f"from kassay.experiments.spark import {modules}"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "kassay.zip")},
+        cwd=tmp_path,
+        check=True,
+    )
