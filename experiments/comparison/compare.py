@@ -310,7 +310,7 @@ class Comparer:
         if with_moves and assignment is not None:
             within = self._fewest_moves_of(assignment, front)
         return replace(
-            _without_values(group, assignor, result),
+            comparison_without_values(group, assignor, result),
             measure=self._measure,
             proven=self._is_proven,
             imbalance={
@@ -412,7 +412,7 @@ def compare_levels(
         values = [level_value(problem, level, placement) for level in levels]
         broken = tuple(map(str, violated(problem, constraints, placement)))
     return replace(
-        _without_values(group, assignor, result),
+        comparison_without_values(group, assignor, result),
         levels={
             key: ComparedValue.with_optimum(value, best)
             for key, value, best in zip_longest(keys, values, proven)
@@ -421,7 +421,8 @@ def compare_levels(
     )
 
 
-def _without_values(group: Group, assignor: str, result: StableResult) -> Comparison:
+def comparison_without_values(group: Group, assignor: str, result: StableResult) -> Comparison:
+    """Return the comparison of a result that has no valid assignment, or none that is compared."""
     return Comparison(
         case=group.id or "",
         assignor=shown_name(assignor),

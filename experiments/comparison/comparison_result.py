@@ -175,53 +175,49 @@ class Comparison:
         return display.table(caption, ("measure", "greedy", "optimum", "gap"), cells)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonRow:
-    """Row of the table ``comparisons``, one per group and assignor. See `Comparison`."""
-
-    case: str
-    assignor: str
-    ending: str
-    detail: str | None
-    rounds: int
-    measure: str | None
-    proven: bool | None
-    sum_of_squares_greedy: int | None
-    sum_of_squares_optimum: int | None
-    sum_of_squares_gap: int | None
-    makespan_greedy: int | None
-    makespan_optimum: int | None
-    makespan_gap: int | None
-    spread_greedy: int | None
-    spread_optimum: int | None
-    spread_gap: int | None
-    deviation_greedy: int | None
-    deviation_optimum: int | None
-    deviation_gap: int | None
-    balance_score_greedy: int | None
-    balance_score_optimum: int | None
-    balance_score_gap: int | None
-    least_imbalance: bool | None
-    movement_greedy: int | None
-    movement_optimum: int | None
-    movement_gap: int | None
-    movement_within: int | None
-    unnecessary_moves: int | None
+COMPARISON_COLUMNS: Mapping[str, type] = {
+    **dict.fromkeys(("case", "assignor", "ending", "detail"), str),
+    "rounds": int,
+    "measure": str,
+    "proven": bool,
+    **{f"{measure}_{part}": int for measure in MEASURES for part in ("greedy", "optimum", "gap")},
+    "least_imbalance": bool,
+    **{f"movement_{part}": int for part in ("greedy", "optimum", "gap", "within")},
+    "unnecessary_moves": int,
+}
+"""Columns of the table ``comparisons``, with one row per group and assignor."""
 
 
-def comparison_row(comparison: Comparison) -> ComparisonRow:
-    """Convert a `Comparison` to a table row, with three columns per measure."""
-    names = ("case", "assignor", "ending", "detail", "rounds", "proven", "least_imbalance")
-    moves = ("movement_gap", "movement_within", "unnecessary_moves")
-    columns: dict[str, Any] = {name: getattr(comparison, name) for name in (*names, *moves)}
+def comparison_columns(comparison: Comparison) -> dict[str, Any]:
+    """Return the row of a comparison in the table ``comparisons``."""
+    columns = {name: getattr(comparison, name, None) for name in COMPARISON_COLUMNS}
     for measure in MEASURES:
         values = comparison.imbalance.get(measure, UNKNOWN)
         columns[f"{measure}_greedy"] = values.value
         columns[f"{measure}_optimum"] = values.optimum
         columns[f"{measure}_gap"] = values.gap
-    return ComparisonRow(
-        measure=None if comparison.measure is None else str(comparison.measure),
-        movement_greedy=comparison.movement.value,
-        movement_optimum=comparison.movement.optimum,
-        **columns,
-    )
+    moves = comparison.movement
+    return columns | {"movement_greedy": moves.value, "movement_optimum": moves.optimum}
+
+
+_CRITERIA = ("imbalance", "off_rack", "moves")
+FRONT_COLUMNS: Mapping[str, type] = {
+    "assignor": str,
+    "on_front": bool,
+    **{f"{name}{part}": int for name in _CRITERIA for part in ("", "_within", "_bound")},
+    **dict.fromkeys(("fewest_moves", "moves_without_racks", "fewest_moves_without_racks"), int),
+}
+"""Columns of the table ``front_distances``, with one row per assignment with a front."""
+
+
+def front_columns(assignor: str, front: FrontDistance) -> dict[str, object]:
+    """Return the row of a distance in the table ``front_distances``."""
+    columns: dict[str, object] = {"assignor": assignor, "on_front": front.is_on_front}
+    for name in _CRITERIA:
+        found: ComparedValue = getattr(front, name)
+        columns |= {name: found.value, f"{name}_within": found.best, f"{name}_bound": found.bound}
+    return columns | {
+        "fewest_moves": front.moves_any_racks.optimum,
+        "moves_without_racks": front.moves_without_racks.value,
+        "fewest_moves_without_racks": front.moves_without_racks.optimum,
+    }

@@ -3,17 +3,17 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby, islice
 from operator import attrgetter, itemgetter
 from typing import Any
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, compare
 from kassay.experiments.comparison.comparison_result import (
+    COMPARISON_COLUMNS,
     UNKNOWN,
     Comparison,
-    ComparisonRow,
-    comparison_row,
+    comparison_columns,
 )
 from kassay.experiments.history.generations import (
     AssignedNumbers,
@@ -317,7 +317,7 @@ def _pairs(numbers: AssignedNumbers) -> _Pairs:
     return tuple((topic, number) for topic, each in numbers for number in each)
 
 
-_NO_COMPARISON = dict.fromkeys(field.name for field in fields(ComparisonRow))
+_NO_COMPARISON = dict.fromkeys(COMPARISON_COLUMNS)
 
 
 def generation_rows(
@@ -363,7 +363,7 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
         failure = {"ending": "error", "detail": f"{type(error).__name__}: {error}"}
         return {**_NO_COMPARISON, **row, **failure}
     names = {"case": row["case"], "assignor": row["assignor"]}
-    return {**row, **asdict(comparison_row(comparison)), **names}
+    return {**row, **comparison_columns(comparison), **names}
 
 
 def last_document(row: Row) -> dict[str, object] | None:

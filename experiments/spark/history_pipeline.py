@@ -11,7 +11,6 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits
-from kassay.experiments.comparison.comparison_result import ComparisonRow
 from kassay.experiments.history.group_records import decode_batches
 from kassay.experiments.history.rebalances import (
     HindsightRow,
@@ -23,7 +22,7 @@ from kassay.experiments.history.rebalances import (
 )
 from kassay.experiments.spark.jobs import map_batches, map_rows, queries_of
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
-from kassay.experiments.study.tables import schema_of
+from kassay.experiments.study.tables import COMPARISONS, schema_of
 from kassay.reference.documents.output_files import location, replacing_file
 from kassay.reference.protocol.record_schemas import OFFSET_COMMIT_KINDS, RecordType
 
@@ -59,17 +58,16 @@ GENERATIONS = pa.schema(
     ]
 )
 
-_COMPARISON = schema_of(ComparisonRow)
 _REBALANCE = [
     *(_required("group", _TEXT), _required("incarnation", _INT), _required("generation", _INT)),
     *(_required("first", _INT), _required("protocol", _TEXT), ("started", _INT)),
     *(("timestamp", _INT), _required("members", _INT), _required("partitions", _INT)),
     *(("unknown", _TEXT), ("document", _TEXT), _required("assigned", _TEXT)),
 ]
-REBALANCES = pa.schema([*_REBALANCE, *_COMPARISON])
+REBALANCES = pa.schema([*_REBALANCE, *COMPARISONS])
 # Columns that are known before a rebalance is solved.
 REBALANCE_FACTS = pa.schema(
-    [*_REBALANCE, *(_COMPARISON.field(name) for name in ("case", "assignor", "rounds"))]
+    [*_REBALANCE, *(COMPARISONS.field(name) for name in ("case", "assignor", "rounds"))]
 )
 
 ERRORS = pa.schema([*_POSITION, _required("error", _TEXT)])

@@ -16,12 +16,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from kassay.experiments.comparison.compare import LIMITS, CaseLimits, Comparer, solve_optimum
-from kassay.experiments.comparison.comparison_result import (
-    Comparison,
-    ComparisonRow,
-    comparison_row,
+from kassay.experiments.comparison.compare import (
+    LIMITS,
+    CaseLimits,
+    Comparer,
+    comparison_without_values,
+    solve_optimum,
 )
+from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.prices import GroupPrices
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.installation import NotInstalledError
@@ -65,12 +67,11 @@ _Value = TypeVar("_Value")
 
 
 class _AssignorRows(NamedTuple):
-    """Rows of an assignor on the group of a case."""
+    """Rows of an assignor on the group of a case, and its assignment."""
 
     assignment: tables.AssignmentRow
-    comparison: ComparisonRow
+    comparison: Comparison
     timing: tables.TimingRow
-    front_distance: tables.FrontDistanceRow | None
     assigned: Assignment | None
 
 
@@ -105,13 +106,10 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
     if isinstance(family, EventStreamFamily):
         return _evaluate_trajectories(case, family, row)
     start = time.perf_counter()
-    optimum, optimum_row = _optimum(case, group, limits, drawn=drawn)
-    timing = _timing(case, tables.OPTIMUM, start)
+    optimum, optimum_row = _optimum(group, limits, drawn=drawn)
+    timing = _timing(tables.OPTIMUM, start)
     comparer = None if optimum is None else Comparer(group, optimum, limits=limits)
-    found = [
-        _evaluate_assignor(case, group, assignor, comparer, drawn=drawn)
-        for assignor in case.assignors
-    ]
+    found = [_evaluate_assignor(group, name, comparer, drawn=drawn) for name in case.assignors]
     has_prices = isinstance(family, KafkaGridFamily) or case.family == IMPORTED
     prices = partial(_prices, found, group, optimum, limits)
     measures = _attempt(prices)[0] if has_prices else ()
@@ -122,7 +120,6 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
         measures=measures or (),
         comparisons=tuple(one.comparison for one in found),
         timings=(timing, *(one.timing for one in found)),
-        front_distances=tuple(d for one in found if (d := one.front_distance) is not None),
     )
 
 
@@ -155,7 +152,7 @@ def _evaluate_document(
         start = time.perf_counter()
         run = run_document_until_stable(document, assignor)
         name = shown_name(assignor)
-        timings.append(_timing(case, name, start))
+        timings.append(_timing(name, start))
         ending, detail = run.ending, run.detail
         if run.compare is not None:
             compared = run.compare(limits)
@@ -168,11 +165,7 @@ def _evaluate_document(
                 ]
         assignments.append(
             tables.AssignmentRow(
-                case=case.name,
-                assignor=name,
-                ending=str(ending),
-                detail=detail,
-                rounds=run.rebalances,
+                assignor=name, ending=str(ending), detail=detail, rounds=run.rebalances
             )
         )
     return tables.CaseRecord(
@@ -208,7 +201,7 @@ def _evaluate_trajectories(
         hindsight_trajectory(family, case.seed),
     )
     timings = (
-        tables.TimingRow(case=case.name, contestant=name, seconds=seconds)
+        tables.TimingRow(contestant=name, seconds=seconds)
         for one in found
         for name, seconds in one.seconds.items()
     )
@@ -217,35 +210,23 @@ def _evaluate_trajectories(
 
 
 def _evaluate_assignor(
-    case: Case, group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
+    group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
 ) -> _AssignorRows:
     """Run an assignor on a group, and compare the result with the optimum, if known."""
     result, error = _attempt(partial(run_until_stable, group, assignor))
     if result is None:
         result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
     assignor = shown_name(assignor)
-    timing = tables.TimingRow(
-        case=case.name, contestant=assignor, seconds=result.seconds, is_first=result.is_first
-    )
-    assignment_row = _assignment_row(case, group, assignor, result, drawn=drawn)
+    timing = tables.TimingRow(contestant=assignor, seconds=result.seconds, is_first=result.is_first)
+    row = _assignment_row(group, assignor, result, drawn=drawn)
     comparison = None
     if comparer is not None:
         comparison, error = _attempt(partial(comparer.compare, assignor, result, with_front=True))
         if error is not None:
             result = replace(result, ending=Ending.ERROR, detail=error)
     if comparison is None:
-        comparison = Comparison(
-            case=case.name,
-            assignor=assignor,
-            ending=str(result.ending),
-            detail=result.detail,
-            rounds=result.rounds,
-        )
-    row = comparison_row(replace(comparison, case=case.name))
-    front = (
-        None if comparison.front is None else tables.front_distance_row(assignor, comparison.front)
-    )
-    return _AssignorRows(assignment_row, row, timing, front, result.assignment)
+        comparison = comparison_without_values(group, assignor, result)
+    return _AssignorRows(row, comparison, timing, result.assignment)
 
 
 def failed_record(case: Case, error: str) -> tables.CaseRecord:
@@ -266,20 +247,17 @@ def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]
         return None, f"{type(error).__name__}: {error}"
 
 
-def _timing(case: Case, contestant: str, start: float) -> tables.TimingRow:
-    return tables.TimingRow(
-        case=case.name, contestant=contestant, seconds=time.perf_counter() - start
-    )
+def _timing(contestant: str, start: float) -> tables.TimingRow:
+    return tables.TimingRow(contestant=contestant, seconds=time.perf_counter() - start)
 
 
 def _optimum(
-    case: Case, group: Group, limits: CaseLimits, *, drawn: bool
+    group: Group, limits: CaseLimits, *, drawn: bool
 ) -> tuple[Solution | None, tables.OptimumRow]:
     solution, error = _attempt(partial(solve_optimum, group, limits=limits))
     if solution is None:
-        return None, tables.OptimumRow(case=case.name, status="error", detail=error)
+        return None, tables.OptimumRow(status="error", detail=error)
     row = tables.OptimumRow(
-        case=case.name,
         status=str(solution.status),
         method=str(solution.method),
         measure=solution.imbalance.name,
@@ -329,12 +307,11 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> tables.GroupRow:
 
 
 def _assignment_row(
-    case: Case, group: Group, assignor: str, result: StableResult, *, drawn: bool
+    group: Group, assignor: str, result: StableResult, *, drawn: bool
 ) -> tables.AssignmentRow:
     assignment = result.assignment
     metrics = {} if assignment is None else _metric_columns(group, assignment)
     return tables.AssignmentRow(
-        case=case.name,
         assignor=assignor,
         ending=str(result.ending),
         detail=result.detail,

@@ -9,16 +9,18 @@ import hashlib
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
 
 from kassay.experiments.comparison.comparison_result import (
-    ComparedValue,
-    ComparisonRow,
-    FrontDistance,
+    COMPARISON_COLUMNS,
+    FRONT_COLUMNS,
+    Comparison,
+    comparison_columns,
+    front_columns,
 )
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
@@ -65,7 +67,6 @@ class GroupRow:
 class AssignmentRow:
     """Row of the table ``assignments``, one per group and assignor."""
 
-    case: str
     assignor: str
     ending: str
     detail: str | None
@@ -87,7 +88,6 @@ class AssignmentRow:
 class OptimumRow:
     """Row of the table ``optima``, one per group."""
 
-    case: str
     status: str
     method: str | None = None
     measure: str | None = None
@@ -102,52 +102,9 @@ class OptimumRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrontDistanceRow:
-    """Row of the table ``front_distances``: an assignment and the front of three criteria.
-
-    There is one row per assignment of a group with racks and owned partitions. The criteria are
-    imbalance, off-rack reads and moves. See `FrontDistance`.
-    """
-
-    assignor: str
-    on_front: bool | None  # None: not proven
-    imbalance: int
-    imbalance_within: int  # best value if both other criteria do not get worse
-    imbalance_bound: int  # proven lower bound on it
-    off_rack: int
-    off_rack_within: int
-    off_rack_bound: int
-    moves: int
-    moves_within: int
-    moves_bound: int
-    fewest_moves: int | None  # with at most this imbalance and any number of off-rack reads
-    moves_without_racks: int | None  # of the assignor on the same group without racks
-    fewest_moves_without_racks: int | None  # with at most the imbalance of this assignment
-
-
-def front_distance_row(assignor: str, front: FrontDistance) -> FrontDistanceRow:
-    """Convert a `FrontDistance` to a table row, with three columns per criterion."""
-    by_criterion: dict[str, Any] = {}
-    for name in ("imbalance", "off_rack", "moves"):
-        found: ComparedValue = getattr(front, name)
-        by_criterion[name] = found.value
-        by_criterion[f"{name}_within"] = found.best
-        by_criterion[f"{name}_bound"] = found.bound
-    return FrontDistanceRow(
-        assignor=assignor,
-        on_front=front.is_on_front,
-        **by_criterion,
-        fewest_moves=front.moves_any_racks.optimum,
-        moves_without_racks=front.moves_without_racks.value,
-        fewest_moves_without_racks=front.moves_without_racks.optimum,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TimingRow:
     """Row of the table ``timings``: the run time of an assignor or the solver on a group."""
 
-    case: str
     contestant: str  # an assignor, all its rounds together; or `optimum`
     seconds: float
     is_first: bool = False  # the first run in its process, which includes the start of programs
@@ -192,15 +149,17 @@ class MeasureRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
-    """Result of one case of a study: its rows of all tables."""
+    """Result of one case of a study: its rows of all tables.
+
+    A comparison is a row of the table ``comparisons`` and, with a front, of ``front_distances``.
+    """
 
     group: GroupRow
     optimum: OptimumRow | None = None
     assignments: tuple[AssignmentRow, ...] = ()
-    comparisons: tuple[ComparisonRow, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     timings: tuple[TimingRow, ...] = ()
     rebalances: tuple[RebalanceRow, ...] = ()
-    front_distances: tuple[FrontDistanceRow, ...] = ()
     measures: tuple[MeasureRow, ...] = ()
 
 
@@ -223,16 +182,22 @@ def _field(name: str, hint: object) -> pa.Field:
     return pa.field(name, _ARROW[kind], nullable=nullable)
 
 
+def _nullable(columns: Mapping[str, type]) -> pa.Schema:
+    return pa.schema([_field(name, kind | None) for name, kind in columns.items()])
+
+
+COMPARISONS = _nullable(COMPARISON_COLUMNS)
 TABLES: Mapping[str, pa.Schema] = {
     "groups": schema_of(GroupRow),
     "assignments": schema_of(AssignmentRow),
     "optima": schema_of(OptimumRow),
-    "comparisons": schema_of(ComparisonRow),
+    "comparisons": COMPARISONS.remove(COMPARISONS.get_field_index("case")),
     "timings": schema_of(TimingRow),
     "rebalances": schema_of(RebalanceRow),
-    "front_distances": schema_of(FrontDistanceRow),
+    "front_distances": _nullable(FRONT_COLUMNS),
     "measures": schema_of(MeasureRow),
 }
+"""Columns of the tables. Those of the tables other than ``groups`` follow the column `KEY`."""
 
 LISTS = ("assignments", "comparisons", "timings", "rebalances", "front_distances", "measures")
 """Tables with any number of rows per case."""
@@ -242,15 +207,9 @@ POSITION, STUDY = "position", "study"
 
 
 def _nested(name: str) -> pa.Field:
-    """Return the nested column that contains a table's rows for one case.
-
-    Only the table ``groups`` keeps the key.
-    """
+    """Return the nested column that contains a table's rows for one case."""
     # A nullable struct, such as an optimum, must have nullable fields.
-    fields = [
-        field.with_nullable(True) for field in TABLES[name] if name == "groups" or field.name != KEY
-    ]
-    struct = pa.struct(fields)
+    struct = pa.struct([field.with_nullable(True) for field in TABLES[name]])
     return pa.field(name, pa.list_(struct) if name in LISTS else struct)
 
 
@@ -264,37 +223,45 @@ CASES = pa.schema(
 """One row per case: its position, the digest of the study, and the rows of all tables."""
 
 
-def case_row(record: CaseRecord, *, position: int, study: str) -> dict[str, object]:
+def case_row(record: CaseRecord, *, position: int, study: str) -> dict[str, Any]:
     """Convert the record of an evaluated case to a row of the case table."""
+    fronts = [(one.assignor, one.front) for one in record.comparisons if one.front is not None]
+    rows: dict[str, Iterable[Mapping[str, object]]] = {
+        name: map(asdict, getattr(record, name))
+        for name in ("assignments", "timings", "rebalances", "measures")
+    }
+    rows["comparisons"] = map(comparison_columns, record.comparisons)
+    rows["front_distances"] = (front_columns(*one) for one in fronts)
     return {
         POSITION: position,
         STUDY: study,
-        "groups": _columns(record.group),
-        "optima": record.optimum and _columns(record.optimum),
-        **{name: [_columns(row) for row in getattr(record, name)] for name in LISTS},
+        "groups": _storable(asdict(record.group)),
+        "optima": record.optimum and _storable(asdict(record.optimum)),
+        **{name: [*map(_storable, rows[name])] for name in LISTS},
     }
 
 
-def _columns(row: Any) -> dict[str, object]:
-    """Convert a row dataclass to a dictionary. Integers above 64 bits become None."""
-    columns: dict[str, object] = {}
-    for name in row.__slots__:
-        value = getattr(row, name)
-        columns[name] = None if type(value) is int and value not in _INT64 else value
-    return columns
+def _storable(row: Mapping[str, object]) -> dict[str, object]:
+    """Replace integers above 64 bits by None."""
+    return {
+        name: None if type(value) is int and value not in _INT64 else value
+        for name, value in row.items()
+    }
 
 
 _Place = tuple[str, int]  # topic and number of a partition
-_ROUNDS = 3
 _LARGEST = 100_000  # subscriptions, claims and partitions; larger groups have no hash
 
 
-def renaming_hash(group: Group) -> int | None:
+def renaming_hash(
+    group: Group, *, colours: Sequence[int] | None = None, rounds: int = 3
+) -> int | None:
     """Return a hash that is equal for groups that differ only in names and order.
 
     Names and order are those of members, topics and partitions. Members and topics get colours,
     which are refined by the colours of their neighbours. Groups with different hashes differ;
-    groups with equal hashes are nearly always equal. None for large groups.
+    groups with equal hashes are nearly always equal. None for large groups. ``colours`` replaces
+    the first colours of the members: generation, speed and rack.
 
     Examples
     --------
@@ -320,12 +287,12 @@ def renaming_hash(group: Group) -> int | None:
         for number in range(topic.partitions)
     }
     places = fixed.keys() | claimants.keys()
-    of_member = [
+    of_member = colours or [
         hash((member.generation + 2, member.speed, _rack_colour(member.rack)))
         for member in group.members
     ]
     of_topic: dict[str, int] = {}
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         of_partition = {
             place: hash((fixed.get(place, 0), *_sorted(of_member, claimants.get(place, ()))))
             for place in places
@@ -366,13 +333,8 @@ def _sorted(colours: Any, keys: Iterable[Any]) -> tuple[int, ...]:
 
 GROUP_FIELDS = ("family", "seed", "start", "renaming_hash")
 RESULT_FIELDS = {
-    table: tuple(field.name for field in fields(row) if field.name not in ("case", "detail"))
-    for table, row in (
-        ("comparisons", ComparisonRow),
-        ("rebalances", RebalanceRow),
-        ("front_distances", FrontDistanceRow),
-        ("measures", MeasureRow),
-    )
+    table: tuple(name for name in TABLES[table].names if name != "detail")
+    for table in ("comparisons", "rebalances", "front_distances", "measures")
 }
 """Fields of the results in a digest, by table."""
 

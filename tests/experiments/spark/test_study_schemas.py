@@ -16,6 +16,6 @@ def test_rows_of_cases_fit_the_schema():
 
 def test_integers_beyond_64_bits_become_null():
     group = evaluate_case(Case(family="named", seed=0, assignors=())).group
-    row = OptimumRow(case="big", status="optimal", imbalance_value=2**63)
+    row = OptimumRow(status="optimal", imbalance_value=2**63)
     columns = case_row(CaseRecord(group=group, optimum=row), position=0, study="")["optima"]
     assert columns["imbalance_value"] is None

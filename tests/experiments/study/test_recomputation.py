@@ -5,7 +5,6 @@
 
 import json
 import os
-from dataclasses import asdict
 
 import pytest
 
@@ -16,6 +15,7 @@ from kassay.experiments.study.cases import Case, document_id
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.families.event_streams import EventStreamFamily
+from kassay.experiments.study.tables import case_row
 from kassay.reference.documents.json_codec import group_document
 from tests import brute_force
 from tests.integer_program import IntegerProgram
@@ -43,7 +43,8 @@ def test_rows_of_a_study_equal_the_independent_recomputation(kind: str) -> None:
         case, group = _case(kind, number)
         record = evaluate_case(case)
         assert record.group.error is None
-        row = asdict(record.group)
+        rows = case_row(record, position=0, study="")
+        row = rows["groups"]
         for column, value in _group_columns(group).items():
             assert row[column] == value, (case.name, column)
         program = IntegerProgram(group)
@@ -57,11 +58,11 @@ def test_rows_of_a_study_equal_the_independent_recomputation(kind: str) -> None:
         if not weighted and row["partitions"] <= FLOW_PARTITIONS:
             squares, flow_moves = program.flow_optimum()
             assert (squares * _common_weight(group) ** 2, flow_moves) == (imbalance, moves)
-        for distance in record.front_distances:
-            _check_front(group, program, asdict(distance))
-        for assignment, comparison in zip(record.assignments, record.comparisons, strict=True):
-            if comparison.ending == "ok":
-                _check_assignor(group, program, level, asdict(assignment) | asdict(comparison))
+        for distance in rows["front_distances"]:
+            _check_front(group, program, distance)
+        for assignment, comparison in zip(rows["assignments"], rows["comparisons"], strict=True):
+            if comparison["ending"] == "ok":
+                _check_assignor(group, program, level, assignment | comparison)
 
 
 def _numbers() -> dict[str, int]:
