@@ -11,7 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 from hashlib import sha256
 from itertools import permutations, product
-from typing import Any
+from zlib import crc32
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, Comparer, solve_optimum
 from kassay.experiments.comparison.comparison_result import Comparison
@@ -26,6 +26,7 @@ from kassay.experiments.implementations.runner import (
 )
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.families.fixed_groups import exhaustive_groups_up_to
+from kassay.experiments.study.tables import renaming_hash
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import Assignment, movement, ownership, rejoin
 from kassay.reference.model.errors import UsageError
@@ -39,9 +40,8 @@ from kassay.solver.solution import Solution
 def group_kind(group: Group) -> str:
     """Return a hash of 12 digits that does not depend on the names and order of a group.
 
-    It combines Weisfeiler-Lehman hashes of the graph of members, topics and partitions, one hash
-    per marked member: without marks, some groups of 3 members and 4 partitions that differ have
-    equal hashes. Generations are compared by order only.
+    It combines one `renaming_hash` per marked member: without marks, some groups of 3 members and
+    4 partitions that differ have equal hashes. Generations are compared by order only.
 
     Examples
     --------
@@ -58,31 +58,15 @@ def group_kind(group: Group) -> str:
     >>> group_kind(two([0], [])) == group_kind(two([0], [1]))
     False
     """
-    import networkx as nx  # noqa: PLC0415 - only a hunt needs it
-
-    graph: nx.Graph[Any] = nx.Graph()
-    for topic in group.topics:
-        graph.add_node(topic.name, label="topic")
-        for number in range(topic.partitions):
-            weight = topic.weights[number] if topic.weights else None
-            racks = topic.racks[number] if topic.racks else None
-            partition = TopicPartition(topic.name, number)
-            graph.add_node(partition, label=repr((weight, racks)))
-            graph.add_edge(topic.name, partition)
-    for index, member in enumerate(group.members):
-        graph.add_node(index, label=repr(_member_label(group, member)))
-        # Subscriptions and claims can refer to topics and partitions that do not exist.
-        graph.add_edges_from((index, name) for name in member.subscription)
-        for tp in member.owned:
-            graph.add_edges_from(((index, tp), (tp, tp.topic)))
-    labels = dict(graph.nodes(data="label", default="missing"))
     hashes = []
-    for index in range(len(group.members)):
-        nx.set_node_attributes(graph, labels | {index: f"{labels[index]} marked"}, "label")
-        # Two steps lead from a member to the members with common topics.
-        steps = 2 * len(group.members)
-        hashes.append(nx.weisfeiler_lehman_graph_hash(graph, node_attr="label", iterations=steps))
-    return sha256("".join(sorted(hashes)).encode()).hexdigest()[:12]
+    for marked in range(len(group.members)):
+        labels = (
+            (index == marked, *_member_label(group, member))
+            for index, member in enumerate(group.members)
+        )
+        colours = [crc32(repr(label).encode()) for label in labels]
+        hashes.append(renaming_hash(group, colours=colours, rounds=len(colours)))
+    return sha256(repr(sorted(map(str, hashes))).encode()).hexdigest()[:12]
 
 
 def _member_label(group: Group, member: Member) -> tuple[object, ...]:
