@@ -1,24 +1,24 @@
 """Search documents on which the answer of an assignor misses a minimum, and shrink them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple
 
-from kassay.experiments.counterexamples.shrinking import shrink
+from kassay.experiments.counterexamples.shrinking import (
+    Content,
+    Keys,
+    partition_counts,
+    shrink,
+    smaller_contents,
+    without_a_part,
+)
 from kassay.experiments.kinds.group_kind import KindMeasure
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.solver.limits import SearchLimits
-
-_MAX_COUNT = 1000
-"""Shrinking keeps larger numbers, which are times and offsets."""
-_REFERENCES = ("topics", "owned", "active", "standby", "warmup", "lags", "offsets", "end_offsets")
-"""Keys of members and processes that refer to topics, tasks or partitions."""
-_PER_PARTITION = ("racks", "changelog_racks", "end_offsets", "assignable")
 
 
 class DocumentSize(NamedTuple):
@@ -37,16 +37,8 @@ def document_size(document: KindDocument) -> DocumentSize:
     places = [place for step in steps for place in step[kind.places]]
     # Each process counts beside its threads.
     threads = sum(one["threads"] for one in places if isinstance(one, Mapping) and "threads" in one)
-    tasks = max((sum(_counts(step[kind.topics]).values()) for step in steps), default=0)
+    tasks = max((sum(partition_counts(step[kind.topics]).values()) for step in steps), default=0)
     return DocumentSize(len(places) + threads, tasks, _entries(content))
-
-
-def _counts(topics: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of partitions or tasks per topic, subtopology or connector."""
-    return {
-        name: one if isinstance(one, int) else one.get("partitions", 0)
-        for name, one in topics.items()
-    }
 
 
 def _smaller_documents(document: KindDocument) -> Iterator[KindDocument]:
@@ -55,91 +47,26 @@ def _smaller_documents(document: KindDocument) -> Iterator[KindDocument]:
             yield parse_kind_document(content, kind=document.kind)
 
 
-def _smaller(content: Mapping[str, Any], kind: Kind) -> Iterator[dict[str, Any]]:
-    """Yield documents without one part; the removals of named parts come first.
-
-    Some of them are not valid.
-    """
-    if kind is Kind.CONNECT:
-        steps = content["steps"]
-        for key in ("workers", "connectors"):
-            for name in dict.fromkeys(name for step in steps for name in step[key]):
-                rest = [{**step, key: _filtered(step[key], name.__ne__)} for step in steps]
-                yield {**content, "steps": rest}
-        for name in dict.fromkeys(name for step in steps for name in step["connectors"]):
-            yield {**content, "steps": [_with_fewer_tasks(step, name) for step in steps]}
-    for smaller in _without_a_part(content):
-        yield _without_dangling_references(smaller, kind)
-
-
-def _without_a_part(value: Any) -> Iterator[Any]:
-    """Yield copies of a JSON value without an element or key, or with a lower count."""
-    if not isinstance(value, Mapping | list | tuple):
+def _smaller(content: Content, kind: Kind) -> Iterator[Content]:
+    """Yield documents without one part. Some of them are not valid."""
+    if kind is not Kind.CONNECT:
+        yield from smaller_contents(content, Keys(KINDS[kind].places, KINDS[kind].topics))
         return
-    is_table = isinstance(value, Mapping)
-    pairs = [*value.items()] if isinstance(value, Mapping) else [*enumerate(value)]
-
-    def built(rest: Sequence[tuple[Any, Any]]) -> Any:
-        return dict(rest) if is_table else [part for _, part in rest]
-
-    for at in range(len(pairs)):
-        yield built([*pairs[:at], *pairs[at + 1 :]])
-    for at, (name, part) in enumerate(pairs):
-        smaller = _without_a_part(part)
-        if is_table and isinstance(part, int) and not isinstance(part, bool):
-            smaller = iter([part - 1] if 0 < part <= _MAX_COUNT else [])
-        for one in smaller:
-            yield built([*pairs[:at], (name, one), *pairs[at + 1 :]])
+    steps = content["steps"]
+    for key in ("workers", "connectors"):
+        for name in dict.fromkeys(name for step in steps for name in step[key]):
+            rest = [{**step, key: _without(step[key], name)} for step in steps]
+            yield {**content, "steps": rest}
+    for name in dict.fromkeys(name for step in steps for name in step["connectors"]):
+        yield {**content, "steps": [_with_fewer_tasks(step, name) for step in steps]}
+    yield from without_a_part(content)
 
 
-def _without_dangling_references(content: dict[str, Any], kind: Kind) -> dict[str, Any]:
-    """Remove references to topics, subtopologies and partitions that do not exist."""
-    key, places = KINDS[kind].topics, KINDS[kind].places
-    if key not in content or places not in content:
-        return content
-    counts, parts = _counts(content[key]), {}
-    for name, one in content[key].items():
-        parts[name] = one
-        if not isinstance(one, int):
-            kept = {field: one[field][: counts[name]] for field in _PER_PARTITION if field in one}
-            if "assignable" in one:
-                kept["assignable"] = [n for n in one["assignable"] if n < counts[name]]
-            parts[name] = {**one, **kept}
-    rest = [_with_known_references(place, counts) for place in content[places]]
-    return {**content, key: parts, places: rest}
-
-
-def _with_known_references(place: Mapping[str, Any], counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return a member or process with references to known topics, tasks and partitions only."""
-
-    def exists(name: str, number: object) -> bool:
-        return int(str(number)) < counts.get(name, 0)
-
-    def is_known(reference: Any) -> bool:
-        if not isinstance(reference, str):
-            return exists(*reference)
-        name, _, number = reference.rpartition("_")
-        return reference in counts or (number.isdecimal() and exists(name, number))
-
-    changed = dict(place)
-    for key in _REFERENCES:
-        part = place.get(key)
-        if isinstance(part, Mapping) and key != "lags":
-            changed[key] = {
-                name: _filtered(part[name], partial(exists, name))
-                for name in part
-                if name in counts
-            }
-        elif part is not None:
-            changed[key] = _filtered(part, is_known)
-    return changed
-
-
-def _filtered(part: Any, keep: Callable[[Any], bool]) -> Any:
-    """Return the elements of a list, or the keys of a table, that a function keeps."""
+def _without(part: Any, removed: str) -> Any:
+    """Return a list without an element, or a table without a key."""
     if isinstance(part, Mapping):
-        return {key: value for key, value in part.items() if keep(key)}
-    return [one for one in part if keep(one)]
+        return {key: value for key, value in part.items() if key != removed}
+    return [one for one in part if one != removed]
 
 
 def _with_fewer_tasks(step: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -1,17 +1,27 @@
-"""Shrink a group: remove members, partitions and other parts while a condition holds."""
+"""Shrink a group or document: remove members, partitions and other parts, under a condition."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
+from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.assignment import ownership
-from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.reference.model.errors import InputError
+from kassay.reference.model.group import Group
 
 _Item = TypeVar("_Item")
 
-_DEFAULT_MEMBER = Member(id="", subscription=())
+_MAX_COUNT = 1000
+"""Shrinking keeps larger numbers, which are times and offsets."""
+_REFERENCES = (
+    *("topics", "owned", "target"),
+    *("active", "standby", "warmup", "lags", "offsets", "end_offsets"),
+)
+"""Keys of members and processes that refer to topics, tasks or partitions."""
+_PER_PARTITION = ("racks", "weights", "changelog_racks", "end_offsets")
 
 
 class GroupSize(NamedTuple):
@@ -61,143 +71,172 @@ def shrink(
 
 def smaller_groups(group: Group) -> Iterator[Group]:
     """Yield copies of a group, each without one part; removals of large parts come first."""
-    for members in _shorter(group.members):
-        yield replace(group, members=members)
-    yield from _without_member_and_owned(group)
-    yield from _without_topics(group)
-    yield from _with_fewer_partitions(group)
-    for topic in group.topics:
-        for number in range(topic.partitions):
-            yield _without_partition(group, TopicPartition(topic.name, number))
-    for index, member in enumerate(group.members):
-        for smaller in _smaller_members(member):
-            members = (*group.members[:index], smaller, *group.members[index + 1 :])
-            yield replace(group, members=members)
-    for index, topic in enumerate(group.topics):
-        for simpler in _simpler_topics(topic):
-            yield _with_topic(group, index, simpler)
+    document = group_document(replace(group, id=None))
+    for content in smaller_contents(document, Keys("members", "topics")):
+        with suppress(InputError):
+            yield replace(parse_group(content), id=group.id)
 
 
-def _ranges(length: int) -> Iterator[tuple[int, int]]:
-    """Yield index ranges to remove: all items, halves, quarters, down to single items."""
-    size = length
-    while size >= 1:
-        for start in range(0, length, size):
-            yield start, min(start + size, length)
-        size //= 2
+Content = Mapping[str, Any]
+"""JSON object of a document."""
+_Number = Callable[[str, int], int | None]
+"""Function that returns the new number of a partition of a topic, None if it is removed."""
 
 
-def _shorter(items: tuple[_Item, ...]) -> Iterator[tuple[_Item, ...]]:
-    """Yield the items without each range of `_ranges`."""
-    for start, end in _ranges(len(items)):
-        yield items[:start] + items[end:]
+class Keys(NamedTuple):
+    """Keys of the members or processes, and of the topics or subtopologies of a document."""
+
+    places: str
+    topics: str
 
 
-def _map_claims(group: Group, change: Callable[[TopicPartition], tuple[str, int] | None]) -> Group:
-    """Replace each claimed partition by the result of ``change``; None removes the claim."""
-    members = tuple(
-        replace(
-            member,
-            owned=Partitions.of(claim for claim in map(change, member.owned) if claim is not None),
-        )
-        for member in group.members
-    )
-    return replace(group, members=members)
+def smaller_contents(content: Content, keys: Keys) -> Iterator[Content]:
+    """Yield copies of a document without one part, large parts first. Some of them are not valid.
+
+    References to removed topics and partitions are removed as well.
+    """
+    places, topics = content[keys.places], content[keys.topics]
+    before = partition_counts(topics)
+
+    def changed(key: str, part: Any) -> Content:
+        return _without_lost_references({**content, key: part}, keys, before)
+
+    for rest in _shorter(places):
+        yield {**content, keys.places: rest}
+    yield from _without_place_and_owned(content, keys, before)
+    for rest in chain(_shorter(topics), _with_a_smaller_part(topics)):
+        yield changed(keys.topics, rest)
+    for name, count in before.items():
+        for number in range(count):
+            yield _without_partition(content, keys, name, number)
+    for rest in _with_a_smaller_part(places):
+        yield changed(keys.places, rest)
+    for rest in without_a_part({key: part for key, part in content.items() if key not in keys}):
+        yield {**rest, keys.places: places, keys.topics: topics}
 
 
-def _without_member_and_owned(group: Group) -> Iterator[Group]:
-    """Yield copies of a group, each without one member and that member's owned partitions."""
-    partitions = {topic.name: topic.partitions for topic in group.topics}
-    for index, member in enumerate(group.members):
-        owned = {tp for tp in member.owned if tp.partition < partitions.get(tp.topic, 0)}
-        smaller = replace(group, members=group.members[:index] + group.members[index + 1 :])
-        for tp in sorted(owned, reverse=True):
-            smaller = _without_partition(smaller, tp)
-        if owned:
+def _without_place_and_owned(
+    content: Content, keys: Keys, before: Mapping[str, int]
+) -> Iterator[Content]:
+    places = content[keys.places]
+    for at, place in enumerate(places):
+        if owned := [tp for tp in place.get("owned", ()) if tp[1] < before.get(tp[0], 0)]:
+            smaller: Content = {**content, keys.places: [*places[:at], *places[at + 1 :]]}
+            for name, number in sorted(owned, reverse=True):
+                smaller = _without_partition(smaller, keys, name, number)
             yield smaller
 
 
-def _without_partition(group: Group, removed: TopicPartition) -> Group:
+def partition_counts(topics: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of partitions or tasks per topic, subtopology or connector."""
+    return {
+        name: one if isinstance(one, int) else one.get("partitions", 0)
+        for name, one in topics.items()
+    }
+
+
+def _shorter(items: Any) -> Iterator[Any]:
+    """Yield a list or table without ranges: all items, halves, quarters, down to single items."""
+    is_table = isinstance(items, Mapping)
+    parts = list(items.items() if is_table else items)
+    size = len(parts)
+    while size >= 1:
+        for start in range(0, len(parts), size):
+            rest = [*parts[:start], *parts[start + size :]]
+            yield dict(rest) if is_table else rest
+        size //= 2
+
+
+def without_a_part(value: Any) -> Iterator[Any]:
+    """Yield copies of a JSON value without some elements or keys, or with a lower count."""
+    if isinstance(value, Mapping | list | tuple):
+        yield from _shorter(value)
+        yield from _with_a_smaller_part(value)
+
+
+def _with_a_smaller_part(value: Any) -> Iterator[Any]:
+    is_table = isinstance(value, Mapping)
+    for key, part in value.items() if is_table else enumerate(value):
+        smaller = without_a_part(part)
+        if is_table and isinstance(part, int) and not isinstance(part, bool):
+            smaller = iter(sorted({0, part // 2, part - 1}) if 0 < part <= _MAX_COUNT else ())
+        for one in smaller:
+            yield {**value, key: one} if is_table else [*value[:key], one, *value[key + 1 :]]
+
+
+def _without_partition(content: Content, keys: Keys, topic: str, removed: int) -> Content:
     """Remove a partition, and renumber the later partitions of its topic."""
 
-    def remaining(column: tuple[_Item, ...] | None) -> tuple[_Item, ...] | None:
-        if column is None:
-            return None
-        return column[: removed.partition] + column[removed.partition + 1 :]
+    def number(name: str, old: int) -> int | None:
+        if name != topic or old < removed:
+            return old
+        return None if old == removed else old - 1
 
-    def renumbered(tp: TopicPartition) -> tuple[str, int] | None:
-        if tp == removed:
-            return None
-        return tp.topic, tp.partition - (tp.topic == removed.topic and tp > removed)
-
-    topics = tuple(
-        replace(
-            topic,
-            partitions=topic.partitions - 1,
-            racks=remaining(topic.racks),
-            weights=remaining(topic.weights),
-        )
-        if topic.name == removed.topic
-        else topic
-        for topic in group.topics
-    )
-    return _map_claims(replace(group, topics=topics), renumbered)
+    return _renumbered(content, keys, partition_counts(content[keys.topics]), number)
 
 
-def _without_topics(group: Group) -> Iterator[Group]:
-    for start, end in _ranges(len(group.topics)):
-        removed = frozenset(topic.name for topic in group.topics[start:end])
-        fewer = replace(group, topics=group.topics[:start] + group.topics[end:])
-        members = tuple(
-            replace(
-                member,
-                subscription=tuple(topic for topic in member.subscription if topic not in removed),
-                owned=Partitions.of(tp for tp in member.owned if tp.topic not in removed),
-            )
-            for member in group.members
-        )
-        yield replace(fewer, members=members)
-        yield fewer
+def _without_lost_references(content: Content, keys: Keys, before: Mapping[str, int]) -> Content:
+    """Remove the references to topics and partitions that only the original document has."""
+    counts = partition_counts(content[keys.topics])
+
+    def number(name: str, old: int) -> int | None:
+        return None if counts.get(name, 0) <= old < before.get(name, 0) else old
+
+    return _renumbered(content, keys, before, number)
 
 
-def _with_fewer_partitions(group: Group) -> Iterator[Group]:
-    for index, topic in enumerate(group.topics):
-        for count in sorted({0, topic.partitions // 2, topic.partitions - 1}):
-            if 0 <= count < topic.partitions:
-                racks = None if topic.racks is None else topic.racks[:count]
-                fewer = replace(topic, partitions=count, racks=racks, weights=None)
-                smaller = _with_topic(group, index, fewer)
-                yield _map_claims(smaller, partial(_claim_unless_removed, fewer))
-                yield smaller
+def _renumbered(
+    content: Content, keys: Keys, before: Mapping[str, int], number: _Number
+) -> Content:
+    """Change the numbers of partitions in all parts of a document."""
+    topics = {
+        name: _renumbered_topic(one, before[name], partial(number, name))
+        for name, one in content[keys.topics].items()
+    }
+    lost = before.keys() - topics.keys()
+
+    def renumber(reference: Any) -> Any:
+        """Return a pair, or an identifier of a task such as ``0_1``, with the new number."""
+        if not isinstance(reference, str):
+            if len(reference) != 2:  # a part of the pair is removed; such a document is not valid
+                return reference
+            new = number(*reference)
+            return None if new is None else [reference[0], new]
+        name, _, text = reference.rpartition("_")
+        if reference in before or name not in before:
+            return None if reference in lost else reference
+        new = number(name, int(text))
+        return None if new is None else f"{name}_{new}"
+
+    def changed(key: str, part: Any) -> Any:
+        if not isinstance(part, Mapping) or key == "lags":
+            return _changed(part, renumber)
+        numbers = {name: one for name, one in part.items() if name not in lost}
+        return {name: _changed(one, partial(number, name)) for name, one in numbers.items()}
+
+    places = [
+        {key: changed(key, part) if key in _REFERENCES else part for key, part in place.items()}
+        for place in content[keys.places]
+    ]
+    return {**content, keys.topics: topics, keys.places: places}
 
 
-def _claim_unless_removed(topic: Topic, tp: TopicPartition) -> TopicPartition | None:
-    return None if tp.topic == topic.name and tp.partition >= topic.partitions else tp
+def _renumbered_topic(one: Any, before: int, number: Callable[[int], int | None]) -> Any:
+    kept = [old for old in range(before) if number(old) is not None]
+    if not isinstance(one, Mapping):
+        return len(kept)
+    topic: dict[str, Any] = {**one}
+    for key in _PER_PARTITION:
+        if len(one.get(key) or ()) == before:
+            topic[key] = [one[key][old] for old in kept]
+    if "assignable" in one:
+        topic["assignable"] = _changed(one["assignable"], number)
+    return {**topic, "partitions": len(kept)} if "partitions" in one else topic
 
 
-def _with_topic(group: Group, index: int, topic: Topic) -> Group:
-    return replace(group, topics=(*group.topics[:index], topic, *group.topics[index + 1 :]))
-
-
-def _simpler_topics(topic: Topic) -> Iterator[Topic]:
-    if topic.weights is not None:
-        yield replace(topic, weights=None)
-    if topic.racks is not None:
-        yield replace(topic, racks=None)
-        for index, racks in enumerate(topic.racks):
-            for fewer in _shorter(racks):
-                yield replace(topic, racks=(*topic.racks[:index], fewer, *topic.racks[index + 1 :]))
-    if topic.id is not None:
-        yield replace(topic, id=None)
-
-
-def _smaller_members(member: Member) -> Iterator[Member]:
-    for subscription in _shorter(member.subscription):
-        yield replace(member, subscription=subscription)
-    for owned in _shorter(tuple(member.owned.to_list())):
-        yield replace(member, owned=Partitions.of(owned))
-    for name in (field.name for field in fields(Member)):
-        default = getattr(_DEFAULT_MEMBER, name)
-        is_optional = name not in ("id", "subscription", "owned")
-        if is_optional and getattr(member, name) != default:
-            yield replace(member, **{name: default})
+def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
+    """Change the elements of a list, or the keys of a table; None removes them."""
+    if isinstance(part, Mapping):  # the keys are texts, also those that are numbers
+        keys = {key: change(int(key) if key.isdecimal() else key) for key in part}
+        return {str(new): part[key] for key, new in keys.items() if new is not None}
+    return [new for one in part if (new := change(one)) is not None]
