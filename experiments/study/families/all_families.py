@@ -1,56 +1,63 @@
 """Registry of all families, which generate the cases of studies, by name."""
 
-from dataclasses import replace
+import json
+from dataclasses import is_dataclass
+from enum import StrEnum
+from importlib.resources import files
+from typing import Any, get_args, get_type_hints
 
-from kassay.experiments.study.families import fixed_groups, random_groups
-from kassay.experiments.study.families.document_families import DOCUMENTS, DocumentFamily
-from kassay.experiments.study.families.event_streams import EVENT_STREAMS, RANDOM_PAST
-from kassay.experiments.study.families.kafka_grid import KAFKA_GRID, KAFKA_GRID_SMALL
-
-
-def _seeded(prefix: str, *, mixed: bool) -> tuple[random_groups.SeededFamily, ...]:
-    one_topic_allowed = random_groups.SeededFamily(name=prefix, mixed=mixed)
-    several_topics = replace(one_topic_allowed, topics=random_groups.Range(2, 10))
-    base = several_topics if mixed else one_topic_allowed
-    one_event = (
-        replace(
-            several_topics if event is random_groups.MembershipEvent.RESUBSCRIBE else base,
-            name=f"{prefix}-{event}",
-            event=event,
-        )
-        for event in random_groups.MembershipEvent
-    )
-    return (*one_event, replace(base, name=f"{prefix}-churn", steps=5, own_history=True))
-
-
-_USUAL: tuple[random_groups.Family, ...] = (
-    fixed_groups.NamedFamily(),
-    *_seeded("equal", mixed=False),
-    *_seeded("mixed", mixed=True),
+from kassay.experiments.study.families import (
+    document_families,
+    event_streams,
+    fixed_groups,
+    kafka_grid,
+    random_groups,
 )
-_OTHERS: tuple[random_groups.Family, ...] = (
-    *random_groups.OVERLAPS,
-    *random_groups.WEIGHTED,
-    *random_groups.RACKS,
-    fixed_groups.SimulatedFamily(name="scenarios"),
-    *fixed_groups.EXHAUSTIVE_FAMILIES,
-    fixed_groups.JMH_SMALL,
-    fixed_groups.JMH,
-    fixed_groups.WINDOWS_SMALL,
-    KAFKA_GRID,
-    KAFKA_GRID_SMALL,
-    *random_groups.LARGE,
-    EVENT_STREAMS,
-    RANDOM_PAST,
-)
-FAMILIES: dict[str, random_groups.Family] = {family.name: family for family in (*_USUAL, *_OTHERS)}
-"""All families of consumer groups by name."""
+from kassay.experiments.study.families.document_families import DocumentFamily
+from kassay.experiments.study.families.random_groups import Family, Range, SeededCases
 
-DOCUMENT_FAMILIES: dict[str, DocumentFamily] = {family.name: family for family in DOCUMENTS}
-"""All families of share groups, Streams applications and Connect clusters by name."""
+_MODULES = (random_groups, fixed_groups, kafka_grid, event_streams, document_families)
+_GENERATORS = {
+    name: kind for module in _MODULES for name, kind in vars(module).items() if is_dataclass(kind)
+}
+_TEXT = files(__package__).joinpath("families.json").read_text(encoding="utf-8")
+_SECTIONS: dict[str, dict[str, dict[str, Any]]] = json.loads(_TEXT)
 
-STUDIED: dict[str, random_groups.SeededCases] = {**FAMILIES, **DOCUMENT_FAMILIES}
+
+def _build(kind: Any, parameters: dict[str, Any]) -> Any:
+    """Build a family from its parameters in ``families.json``."""
+    hints = get_type_hints(kind)
+    return kind(**{name: _value(hints[name], value) for name, value in parameters.items()})
+
+
+def _value(hint: Any, value: Any) -> Any:
+    if isinstance(value, dict):
+        return _build(hint, value)
+    if isinstance(value, list):
+        return Range(*value) if hint is Range else tuple(value)
+    kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
+    return next((kind(value) for kind in kinds if issubclass(kind, StrEnum)), value)
+
+
+def _family(name: str, *, generator: str, **parameters: Any) -> SeededCases:
+    family: SeededCases = _build(_GENERATORS[generator], {"name": name, **parameters})
+    return family
+
+
+STUDIED: dict[str, SeededCases] = {
+    name: _family(name, **parameters)
+    for section in _SECTIONS.values()
+    for name, parameters in section.items()
+}
 """All families that a study can have, by name."""
 
-USUAL: tuple[str, ...] = tuple(family.name for family in _USUAL)
+FAMILIES = {name: family for name, family in STUDIED.items() if isinstance(family, Family)}
+"""All families of consumer groups by name."""
+
+DOCUMENT_FAMILIES = {
+    name: family for name, family in STUDIED.items() if isinstance(family, DocumentFamily)
+}
+"""All families of share groups, Streams applications and Connect clusters by name."""
+
+USUAL = tuple(_SECTIONS["usual"])
 """Names of the families in a study without a configuration."""

@@ -170,26 +170,3 @@ def _share(topics: Mapping[str, int], members: Sequence[object]) -> KindDocument
 
 def _uuid(rng: Random) -> str:
     return str(UUID(int=rng.getrandbits(128)))
-
-
-_RESTARTS = {
-    f"-{delay // 1000}s": delay for delay in (0, DOWNTIME_MS - 10_000, DOWNTIME_MS + 10_000)
-}
-DOCUMENTS: tuple[DocumentFamily, ...] = (
-    *(
-        ShareGroups(name=f"share-{name}-{event}", event=event, mixed=name == "mixed")
-        for name in ("equal", "mixed")
-        for event in (START, JOIN, LEAVE)
-    ),
-    *(
-        StreamsApplications(name=f"streams-{event}{suffix}", event=event, standbys=standbys)
-        for event in (JOIN, LEAVE, RESTART)
-        for suffix, standbys in (("", 0), ("-standby", 1))
-    ),
-    *(ConnectClusters(name=f"connect-{event}", event=event) for event in (JOIN, LEAVE, RESTART)),
-    *(
-        ConnectClusters(name=f"connect-restart{suffix}", event=RESTART, delay_ms=delay)
-        for suffix, delay in _RESTARTS.items()
-    ),
-)
-"""All families of documents, ordered by kind and event."""

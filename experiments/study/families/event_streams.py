@@ -257,5 +257,3 @@ class _EventStream:
 
 
 EVENT_STREAMS = EventStreamFamily(name="trajectories")
-RANDOM_PAST = EventStreamFamily(name="trajectories-random-past", random_past=True)
-"""Sensitivity analysis: the same streams without the assignor's own past."""

@@ -95,12 +95,6 @@ def _family_groups(members: int, partitions: int) -> tuple[Group, ...]:
     return tuple(exhaustive_groups_up_to(members=members, partitions=partitions))
 
 
-EXHAUSTIVE_FAMILIES: tuple[ExhaustiveFamily, ...] = (
-    ExhaustiveFamily(name="worlds-3x3", members=3, partitions=3),
-    ExhaustiveFamily(name="worlds-3x4", members=3, partitions=4),
-)
-
-
 def exhaustive_groups_up_to(*, members: int, partitions: int) -> Iterator[Group]:
     """Yield all groups with 1 to ``members`` members and 1 to ``partitions`` partitions."""
     for partition_count in range(1, partitions + 1):
@@ -321,15 +315,6 @@ class WindowFamily(GridFamily):
         after = rejoin(before, random_even_assignment(before, rng))
         new_member = replace(group.members[-1], generation=NO_GENERATION)
         return replace(after, members=(*after.members, new_member))
-
-
-JMH = BenchmarkFamily(name="jmh", largest=1_000_000)
-JMH_SMALL = BenchmarkFamily(
-    name="jmh-small", members=(10, 20, 50), partitions_per_member=(5, 10), topics=(10, 50)
-)
-WINDOWS_SMALL = WindowFamily(
-    name="windows-small", members=(10, 20, 50), partitions_per_member=(5, 10), topics=(10, 50)
-)
 
 
 RECORDED_GROUPS = _FOLDER / "simulated_groups.json"

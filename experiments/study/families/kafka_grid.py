@@ -171,13 +171,3 @@ def _members(point: GridPoint, *, earlier: bool = False) -> tuple[Member, ...]:
         )
         for index in range(count)
     )
-
-
-KAFKA_GRID = KafkaGridFamily(name="kafka-grid")
-KAFKA_GRID_SMALL = KafkaGridFamily(
-    name="kafka-grid-small",
-    members=(5, 50, 500),
-    topics=(5, 50, 500),
-    partitions=(5_000, 10_000),
-    racks=(False,),
-)

@@ -279,20 +279,6 @@ def random_even_assignment(group: Group, rng: Random) -> Assignment:
     )
 
 
-LARGE: tuple[SeededFamily, ...] = tuple(
-    SeededFamily(
-        name=f"{kind}-large",
-        mixed=kind == "mixed",
-        steps=2,
-        own_history=True,
-        members=Range(32, 1000),
-        topics=Range(2, 20),
-        partitions=Range(10, 200),
-    )
-    for kind in ("equal", "mixed")
-)
-
-
 _OVERLAP_MEMBERS, _OVERLAP_TOPICS, _OVERLAP_PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
 _BLOCKS = 3
 _ATTEMPTS = 100
@@ -370,11 +356,6 @@ class OverlapFamily(Family):
             case OverlapShape.SKEWED:
                 drawn = {t for t in range(topics) if rng.random() < 1 / (1 + t)}
                 return drawn or {rng.randrange(topics)}
-
-
-OVERLAPS: tuple[OverlapFamily, ...] = tuple(
-    OverlapFamily(name=f"overlap-{shape}", shape=shape) for shape in OverlapShape
-)
 
 
 _MAX_WEIGHT = 1_000
@@ -482,29 +463,3 @@ class RackFamily(Family):
         """Draw the rack of a member that has left the group."""
         rng = Random(f"{self.base.name}/{seed}/racks/{left}")  # noqa: S311
         return f"r{rng.randrange(self.racks)}"
-
-
-WEIGHTED: tuple[WeightedFamily, ...] = tuple(
-    WeightedFamily(
-        name=f"weights-{distribution}",
-        weights=distribution,
-        base=SeededFamily(
-            name=f"weights-{distribution}",
-            mixed=True,
-            members=Range(2, 5),
-            topics=Range(1, 4),
-            partitions=Range(1, 5),
-        ),
-    )
-    for distribution in WeightDistribution
-)
-RACKS: tuple[RackFamily, ...] = tuple(
-    RackFamily(
-        name=f"racks-{kind}{past}",
-        base=SeededFamily(
-            name=f"racks-{kind}", mixed=kind == "mixed", own_history=bool(past), topics=Range(2, 6)
-        ),
-    )
-    for past in ("", "-own-past")
-    for kind in ("equal", "mixed")
-)

@@ -4,12 +4,8 @@ import pytest
 
 from kassay.experiments.comparison.compare import Comparer, solve_optimum
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.study.families.fixed_groups import (
-    JMH_SMALL,
-    WINDOWS_SMALL,
-    BenchmarkFamily,
-    WindowFamily,
-)
+from kassay.experiments.study.families.all_families import FAMILIES
+from kassay.experiments.study.families.fixed_groups import BenchmarkFamily, WindowFamily
 
 ASSIGNORS = ("sticky", "cooperative-sticky", "uniform")
 
@@ -42,8 +38,8 @@ def misses(family, assignor):
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_no_assignor_misses_the_minimum_on_the_shapes_of_the_benchmark(assignor):
-    assert misses(JMH_SMALL, assignor) == (0, 24)
+    assert misses(FAMILIES["jmh-small"], assignor) == (0, 24)
 
 
 def test_uniform_misses_the_minimum_on_sliding_windows():
-    assert misses(WINDOWS_SMALL, "uniform") == (7, 24)
+    assert misses(FAMILIES["windows-small"], "uniform") == (7, 24)

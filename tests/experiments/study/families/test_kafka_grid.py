@@ -9,8 +9,6 @@ from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.families.kafka_grid import (
-    KAFKA_GRID,
-    KAFKA_GRID_SMALL,
     KafkaGridFamily,
     partition_counts,
     topic_ids,
@@ -20,9 +18,10 @@ TINY = KafkaGridFamily(name="tiny", members=(4, 20), topics=(3, 10), partitions=
 
 
 def test_the_grid_has_all_combinations_for_two_assignors():
-    assert 2 * KAFKA_GRID.size == 8_064
-    assert len(set(KAFKA_GRID.points)) == KAFKA_GRID.size
-    assert KAFKA_GRID_SMALL.size == 756
+    grid = FAMILIES["kafka-grid"]
+    assert 2 * grid.size == 8_064
+    assert len(set(grid.points)) == grid.size
+    assert FAMILIES["kafka-grid-small"].size == 756
 
 
 def test_partitions_are_divided_as_in_a_recorded_group(shared_fixtures: Path):
