@@ -97,15 +97,6 @@ def _find_program(name: str) -> str | None:
     return shutil.which(name)
 
 
-_MAIN_CLASSES = {
-    "kafka-clients": "ClientAssignors",
-    "kafka-broker": "BrokerAssignors",
-    "kafka-streams": "StreamsAssignors",
-    "kafka-connect": "ConnectAssignors",
-}
-"""Class of the JVM driver with the assignors of a library."""
-
-
 _EQUAL_HASHES = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UnlockExperimentalVMOptions",
@@ -124,7 +115,7 @@ def _install_jvm(library: Library, version: str, directory: Path) -> None:
     maven += [f"-Dkafka.artifact={library.package}", f"-Dkafka.version={version}"]
     maven += ["dependency:copy-dependencies", f"-DoutputDirectory={directory / 'jars'}"]
     run_step(maven, directory=directory)
-    names = ("Driver", "ListTypes", _MAIN_CLASSES[library.name])
+    names = ("Driver", "ListTypes", library.driver)
     classes = ["-d", str(directory / "classes"), *(str(source / f"{name}.java") for name in names)]
     javac = ["javac", "-nowarn", "-Xlint:none", "-classpath", str(directory / "jars" / "*")]
     run_step([*javac, "-sourcepath", str(source), *classes], directory=directory)
@@ -134,7 +125,7 @@ def _jvm_command(library: Library, directory: Path, own: Sequence[str] = ()) -> 
     java = _find_program("java") or "java"
     options = ("-Xmx1g", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *_EQUAL_HASHES)
     classpath = os.pathsep.join((*own, f"{directory / 'classes'}", f"{directory / 'jars' / '*'}"))
-    return (java, *options, "-classpath", classpath, "Driver", _MAIN_CLASSES[library.name])
+    return (java, *options, "-classpath", classpath, "Driver", str(library.driver))
 
 
 def _install_go(library: Library, version: str, directory: Path) -> None:

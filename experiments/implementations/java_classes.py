@@ -12,25 +12,6 @@ from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
 
-_COORDINATOR = "org.apache.kafka.coordinator.group."
-_CONSUMER = "org.apache.kafka.clients.consumer."
-_STREAMS = "org.apache.kafka.streams.processor."
-_INTERFACES = {
-    f"{_COORDINATOR}api.assignor.ShareGroupPartitionAssignor": ("kafka-broker", Kind.SHARE),
-    f"{_COORDINATOR}api.assignor.ConsumerGroupPartitionAssignor": ("kafka-broker", Kind.CONSUMER),
-    f"{_COORDINATOR}api.assignor.PartitionAssignor": ("kafka-broker", Kind.CONSUMER),
-    f"{_COORDINATOR}assignor.PartitionAssignor": ("kafka-broker", Kind.CONSUMER),
-    f"{_COORDINATOR}api.streams.assignor.TaskAssignor": ("kafka-broker", Kind.STREAMS_GROUP),
-    f"{_COORDINATOR}streams.assignor.TaskAssignor": ("kafka-broker", Kind.STREAMS_GROUP),
-    f"{_CONSUMER}ConsumerPartitionAssignor": ("kafka-clients", Kind.CONSUMER),
-    f"{_CONSUMER}internals.PartitionAssignor": ("kafka-clients", Kind.CONSUMER),
-    f"{_STREAMS}assignment.TaskAssignor": ("kafka-streams", Kind.STREAMS),
-    f"{_STREAMS}internals.assignment.TaskAssignor": ("kafka-streams", Kind.STREAMS),
-    f"{_STREAMS}internals.assignment.LegacyTaskAssignor": ("kafka-streams", Kind.STREAMS),
-    "org.apache.kafka.connect.runtime.distributed.ConnectAssignor": ("kafka-connect", Kind.CONNECT),
-}
-"""Library and kind of documents by interface of an assignor."""
-
 
 @dataclass(frozen=True, slots=True)
 class JavaClass:
@@ -64,7 +45,13 @@ def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> 
             f"class {name} is in none of these folders and jars, and in no installed library: "
             + ", ".join(paths)
         )
-    library, kind = next((_INTERFACES[one] for one in types if one in _INTERFACES), (None, None))
+    found = (
+        (one.name, one.interfaces[interface])
+        for interface in types
+        for one in libraries().values()
+        if interface in one.interfaces
+    )
+    library, kind = next(found, (None, None))
     if library is None or kind is None:
         raise InputError(
             f"class {name} implements no interface of an assignor, or extends a class of a library "

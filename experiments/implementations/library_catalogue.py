@@ -91,7 +91,8 @@ class Library:
 
     ``package`` is the name of the library in the registry of its language. If it is a package of
     another library that contains this one, ``packaged`` is the version of the package by version
-    of the library.
+    of the library. ``driver`` is the class of the JVM driver, and ``interfaces`` has the kind of
+    the documents of classes of users, by their interface.
     """
 
     name: str
@@ -101,6 +102,8 @@ class Library:
     assignors: Mapping[str, OfferedAssignor]
     versions: tuple[str, ...]
     packaged: Mapping[str, str]
+    driver: str | None
+    interfaces: Mapping[str, Kind]
     changes: tuple[UpstreamChange, ...]
 
     def changes_between(self, before: str, version: str, assignor: str) -> tuple[str, ...]:
@@ -179,6 +182,8 @@ def libraries() -> Mapping[str, Library]:
             package=fields["package"],
             versions=tuple(fields["versions"]),
             packaged=fields.get("packaged", {}),
+            driver=fields.get("driver"),
+            interfaces={one: Kind(kind) for one, kind in fields.get("interfaces", {}).items()},
             changes=tuple(
                 UpstreamChange(change["version"], tuple(change["assignors"]), change["text"])
                 for change in fields.get("changes", ())
