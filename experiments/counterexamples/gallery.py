@@ -268,11 +268,9 @@ class WorstGroup:
     """Report entry for a group: drawings of an assignor's result and of an optimum."""
 
     title: str
-    case: str
-    assignor: str
-    description: str
+    group: Mapping[str, Any]  # its row of the table `groups`
+    comparison: Mapping[str, Any]  # the assignor's row of the table `comparisons`
     panels: tuple[AssignmentPanel, ...]
-    document: str
 
 
 def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[WorstGroup]:
@@ -320,34 +318,9 @@ def _worst_group(candidate: Mapping[str, Any], title: str) -> WorstGroup:
         row["assignor"]: _stored(candidate["assignment"]),
         "an optimum": _stored(candidate["optimum"]),
     }
-    return WorstGroup(
-        title=title,
-        case=properties["case"],
-        assignor=row["assignor"],
-        description=_description(row, properties),
-        panels=assignment_panels(group, drawn, name=properties["case"]),
-        document=properties["document"],
-    )
+    panels = assignment_panels(group, drawn, name=properties["case"])
+    return WorstGroup(title=title, group=properties, comparison=row, panels=panels)
 
 
 def _stored(text: str | None) -> Assignment | None:
     return None if text is None else parse_assignment(json.loads(text))
-
-
-def _description(row: Mapping[str, Any], properties: Mapping[str, Any]) -> str:
-    text = (
-        f"{plural(properties['participants'], 'member')}, "
-        f"{plural(properties['partitions'], 'partition')}, {properties['owned']} of them owned. "
-    )
-    if row["ending"] != "ok":
-        return text + f"No assignment: {row['detail']}. "
-    if row["makespan_gap"]:
-        text += f"The maximum load is {row['makespan_gap']} above the minimum. "
-    if row["sum_of_squares_gap"]:
-        text += f"The sum of squared loads is {row['sum_of_squares_gap']} above the minimum. "
-    if row["unnecessary_moves"]:
-        text += (
-            f"The assignor moves {plural(row['movement_greedy'], 'partition')}; "
-            f"{row['movement_within'] or 'none'} are sufficient for the same imbalance. "
-        )
-    return text

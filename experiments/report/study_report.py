@@ -13,7 +13,6 @@ from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE, digits_in_groups, environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_results import (
-    AssignorSummary,
     Halves,
     Proportion,
     ReportTable,
@@ -167,57 +166,21 @@ def study_findings(
     summaries: Summaries, halves: Halves, compared: Sequence[str]
 ) -> tuple[str, ...]:
     """Describe the results of the compared assignors, and the failures of all assignors."""
-    found = [(name, summaries[name]) for name in compared if name in summaries]
-    found = [(name, one) for name, one in found if one.sums["answered"]]
-    sentences = [sentence for name, one in found for sentence in _sentences(name, one, halves)]
-    own = [text for name, one in summaries.items() if is_own(name) for text in _failures(name, one)]
-    others = [(name, one) for name, one in summaries.items() if not is_own(name)]
-    failures = [text for name, one in others for text in _failures(name, one)]
+    found = {name: summaries[name] for name in compared if name in summaries}
+    found = {name: one for name, one in found.items() if one.sums["answered"]}
     # A share of 0 % in a sample needs an explanation.
-    shares = [share for _, one in found for share in (one.missed_maximum, one.missed)]
+    shares = [share for one in found.values() for share in (one.missed_maximum, one.missed)]
     zeros = [share for share in shares if share.interval is not None and not share.count]
-    if zeros:
-        zero = min(zeros, key=lambda share: share.total)
-        failures.append(
-            f"0\u00a0% of {digits_in_groups(zero.total)} groups does not prove that no such group "
-            f"exists: the 95\u00a0% interval is {zero.interval_text}\u00a0% of the groups of these "
-            "families."
-        )
-    # Own assignors that fail are the first finding.
-    return (*own, *sentences, *failures)
-
-
-def _sentences(name: str, found: AssignorSummary, halves: Halves) -> Iterator[str]:
-    above = found.missed_maximum
-    parts = " ".join(
-        f"{kind} subscriptions: {half.missed_maximum.percent_with_interval}."
-        for kind, half in zip(("Equal", "Mixed"), halves[name], strict=True)
-        if half.sums["answered"]
+    template = environment(TEMPLATES, autoescape=False).get_template("study_findings.j2")
+    text = template.render(
+        found=found,
+        own={name: one for name, one in summaries.items() if is_own(name)},
+        others={name: one for name, one in summaries.items() if not is_own(name)},
+        halves=halves,
+        zero=min(zeros, key=lambda share: share.total, default=None),
+        short=short_number,
     )
-    yield (
-        f"{name}: the maximum load is above its minimum in {digits_in_groups(above.count)} of "
-        f"{digits_in_groups(above.total)} groups, {above.percent_with_interval}. {parts} "
-        f"The mean excess is {short_number(found.mean_excess)}\u00a0% of the minimum."
-    )
-    moves = found.with_unnecessary_moves
-    if moves.total:
-        mean = short_number(found.ratio("unnecessary_moves", "known"))
-        yield (
-            f"{name} makes {mean} unnecessary moves per rebalance, in "
-            f"{moves.percent_with_interval} of {digits_in_groups(moves.total)} groups with owned "
-            "partitions."
-        )
-
-
-def _failures(name: str, found: AssignorSummary) -> Iterator[str]:
-    """Name the groups on which an assignor has no result, because its shares ignore them."""
-    total, answered = (digits_in_groups(found.sums[one]) for one in ("groups", "answered"))
-    for column, text in (("nonterminating", "does not terminate"), ("failed", "fails")):
-        if count := found.sums[column]:
-            yield (
-                f"{name} {text} on {digits_in_groups(count)} of {total} groups. Its other values "
-                f"refer to the {answered} groups with a result."
-            )
+    return tuple(line for line in text.split("\n") if line)
 
 
 _SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}

@@ -142,7 +142,7 @@ def test_worst_groups_have_the_largest_gaps(results, comparisons):
     }
     for place, column in enumerate(("makespan_gap", "unnecessary_moves")):
         values = [row[column] for row in own.values() if row["family"] != "named"]
-        assert own[groups[place].case][column] == max(value or 0 for value in values)
+        assert own[groups[place].group["case"]][column] == max(value or 0 for value in values)
     assert [panel.title for panel in groups[0].panels] == ["range", "an optimum"]
 
 
