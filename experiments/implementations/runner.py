@@ -28,11 +28,11 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
     split_alias,
 )
-from kassay.reference.assignors import run_assignor
+from kassay.reference.assignors import AssignorResult, run_assignor
 from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.model.assignment import Assignment, LivelockError, rejoin, violations
+from kassay.reference.model.assignment import Assignment, rejoin, violations
 from kassay.reference.model.errors import InputError, RunError, UpstreamError
 from kassay.reference.model.group import Group, cached, topic_starts
 from kassay.reference.model.joined_groups import SEPARATOR, join_assignments, split_group
@@ -249,16 +249,7 @@ _START_SECONDS = 60.0
 """Time limit in seconds for the start of a driver."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
-    """Result of one run of an assignor on a group: assignment, livelock or failure."""
-
-    assignment: Assignment | None = None  # valid or not
-    livelock: LivelockError | str | None = None
-    failed: UpstreamError | str | None = None
-
-
-def run(group: Group, assignor: str) -> RunResult:
+def run(group: Group, assignor: str) -> AssignorResult:
     """Run an assignor on a group. The result contains the assignment or the failure.
 
     Examples
@@ -271,43 +262,51 @@ def run(group: Group, assignor: str) -> RunResult:
     """
     check_consumer_kind(assignor)
     driver = _driver(assignor)
-    if driver is not None:
-        return _run_with_driver(driver, group, is_library=is_library_assignor(assignor))
-    if not is_custom_assignor(assignor):
-        result = run_assignor(group, split_alias(assignor)[1])
-        return RunResult(
-            assignment=result.assignment, livelock=result.livelock, failed=result.failed
-        )
-    custom = parse_custom_assignor(assignor)
-    request = json.dumps(group_document(group), ensure_ascii=False)
+    if driver is None:
+        return run_assignor(group, split_alias(assignor)[1])
+    has_members = bool(group.members) and is_library_assignor(assignor)
+    if has_members and not any(member.subscription for member in group.members):
+        # Consumers of librdkafka and sarama join no group without a topic: they never lead it.
+        return AssignorResult(assignment=Assignment({member.id: () for member in group.members}))
+    request = _document_text(group)
+    if driver.assignor is not None:
+        request = f'{{"assignor": {json.dumps(driver.assignor)}, "group": {request}}}'
     try:
-        line = assignor_process(custom.command).request(request, seconds=custom.seconds)
+        line = driver.process.request(request, seconds=driver.seconds)
+    except TimeLimitError as error:
+        if driver.assignor is None:
+            return AssignorResult(failed=str(error))
+        return AssignorResult(livelock=f"no assignment within {driver.seconds:g} seconds")
     except NoAnswerError as error:
-        return RunResult(failed=str(error))
+        return AssignorResult(failed=str(error))
     return _parse_response(line)
 
 
 @dataclass(frozen=True, slots=True)
 class _Driver:
-    """Process of a driver, the assignor that it runs, and the time limit in seconds."""
+    """Process of an assignor, and the time limit in seconds.
+
+    ``assignor`` is the assignor that a driver runs, None for a command or a Python function.
+    """
 
     process: AssignorProcess
-    assignor: str
+    assignor: str | None
     seconds: float
 
 
 def _driver(name: str) -> _Driver | None:
-    """Return the driver of a library or of a Java class, None for other assignors."""
+    """Return the process of an assignor of a library or of the user, None for a port."""
     if is_library_assignor(name):
         library = parse_library_assignor(name)
-        command, requested = driver_command(library), library.assignor.name
-        seconds = library.time_limit
-    else:
-        custom = parse_custom_assignor(name) if is_custom_assignor(name) else None
-        if custom is None or custom.java is None:
-            return None
-        command, requested, seconds = custom.command, f"class:{custom.java.name}", custom.seconds
-    return _Driver(assignor_process(command, start_seconds=_START_SECONDS), requested, seconds)
+        process = assignor_process(driver_command(library), start_seconds=_START_SECONDS)
+        return _Driver(process, library.assignor.name, library.time_limit)
+    if not is_custom_assignor(name):
+        return None
+    custom = parse_custom_assignor(name)
+    if custom.java is None:
+        return _Driver(assignor_process(custom.command), None, custom.seconds)
+    process = assignor_process(custom.command, start_seconds=_START_SECONDS)
+    return _Driver(process, f"class:{custom.java.name}", custom.seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,28 +343,13 @@ def run_on_document(document: KindDocument, name: str) -> DocumentRunResult:
     return DocumentRunResult(answer=answer)
 
 
-def _run_with_driver(driver: _Driver, group: Group, *, is_library: bool) -> RunResult:
-    """Run an assignor of a driver. A reached time limit counts as non-termination."""
-    if is_library and group.members and not any(member.subscription for member in group.members):
-        # Consumers of librdkafka and sarama join no group without a topic: they never lead it.
-        return RunResult(assignment=Assignment({member.id: () for member in group.members}))
-    request = f'{{"assignor": {json.dumps(driver.assignor)}, "group": {_document_text(group)}}}'
-    try:
-        line = driver.process.request(request, seconds=driver.seconds)
-    except TimeLimitError:
-        return RunResult(livelock=f"no assignment within {driver.seconds:g} seconds")
-    except NoAnswerError as error:
-        return RunResult(failed=str(error))
-    return _parse_response(line)
-
-
 @cached
 def _document_text(group: Group) -> str:
     """Return the JSON document of a group. Many assignors of libraries read the same group."""
     return json.dumps(group_document(group))
 
 
-def _parse_response(line: str) -> RunResult:
+def _parse_response(line: str) -> AssignorResult:
     """Parse the JSON line that an assignor process returns for a group.
 
     The line is an assignment document, or a line in the format of `kassay assign`.
@@ -373,21 +357,23 @@ def _parse_response(line: str) -> RunResult:
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):
-        return RunResult(failed=f"the answer is not JSON: {_shorten(line)!r}")
+        return AssignorResult(failed=f"the answer is not JSON: {_shorten(line)!r}")
     if isinstance(document, dict):
         reason = document.get("reason")
         if document.get("terminated") is False:
-            return RunResult(
+            return AssignorResult(
                 livelock=str(reason or "the assignor reported that it does not terminate")
             )
         for key in ("failed", "error"):
             if isinstance(document.get(key), str):
                 text = document[key]
-                return RunResult(failed=f"{text}: {reason}" if isinstance(reason, str) else text)
+                return AssignorResult(
+                    failed=f"{text}: {reason}" if isinstance(reason, str) else text
+                )
     try:
-        return RunResult(assignment=parse_assignment(document, where="answer"))
+        return AssignorResult(assignment=parse_assignment(document, where="answer"))
     except (InputError, OverflowError, RecursionError) as error:
-        return RunResult(failed=_shorten(str(error)))
+        return AssignorResult(failed=_shorten(str(error)))
 
 
 def _shorten(text: str) -> str:

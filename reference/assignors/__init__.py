@@ -16,18 +16,17 @@ from kassay.reference.model.group_remarks import require_group
 Assignor = Callable[[Group], Assignment]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorResult:
     """Result of an assignor for a group: an assignment, a livelock or an exception.
 
-    Exactly one of the last three fields is not None. ``livelock`` is set if the real assignor does
-    not terminate, ``failed`` if it throws.
+    Exactly one field is not None. ``livelock`` is set if the real assignor does not terminate,
+    ``failed`` if it throws. They are texts unless the assignor is a port.
     """
 
-    assignor: str
-    assignment: Assignment | None = None
-    livelock: LivelockError | None = None
-    failed: UpstreamError | None = None
+    assignment: Assignment | None = None  # valid or not
+    livelock: LivelockError | str | None = None
+    failed: UpstreamError | str | None = None
 
     @property
     def terminated(self) -> bool:
@@ -146,11 +145,11 @@ def run_assignor(group: Group, name: str) -> AssignorResult:
     """
     port = _find(name)
     try:
-        return AssignorResult(name, assignment=port.assign(group))
+        return AssignorResult(assignment=port.assign(group))
     except LivelockError as livelock:
-        return AssignorResult(name, livelock=livelock)
+        return AssignorResult(livelock=livelock)
     except UpstreamError as failure:
-        return AssignorResult(name, failed=failure)
+        return AssignorResult(failed=failure)
 
 
 def is_cooperative(name: str) -> bool:

@@ -9,8 +9,8 @@ from kassay.experiments.cli.kind_results import assigned_documents
 from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
 from kassay.experiments.implementations.assignor_names import shown_name, uses_cooperative_protocol
 from kassay.experiments.implementations.library_catalogue import split_alias
-from kassay.experiments.implementations.runner import RunResult, run
-from kassay.reference.assignors import ASSIGNORS
+from kassay.experiments.implementations.runner import run
+from kassay.reference.assignors import ASSIGNORS, AssignorResult
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.assignment import LivelockError, violations
 from kassay.reference.model.errors import UpstreamError
@@ -40,7 +40,7 @@ def assign(options: AssignOptions, source: GroupSource) -> None:
     process_each_group(source, process, options.output_format, layout, others=others)
 
 
-def _record(group: Group, assignor: str, result: RunResult) -> dict[str, object]:
+def _record(group: Group, assignor: str, result: AssignorResult) -> dict[str, object]:
     record: dict[str, object] = {
         "id": group.id,
         "assignor": shown_name(assignor),

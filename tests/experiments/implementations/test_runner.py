@@ -36,13 +36,13 @@ def answers(monkeypatch):
 def test_a_partition_without_a_subscriber_withholds_no_other_partition(answers):
     unsubscribed = Assignment({"a": [("t", 0), ("alone", 0), ("gone", 7)], "b": [("t", 1)]})
     assert count_withheld_partitions(GROUP, unsubscribed) == 0
-    answers(AssignorResult("x", assignment=unsubscribed))
+    answers(AssignorResult(assignment=unsubscribed))
     result = run_until_stable(GROUP, "cooperative-sticky")
     assert (result.ending, result.rounds) == (Ending.INVALID, 1)
 
 
 def test_the_next_rebalance_assigns_the_withheld_partitions(answers):
-    seen = answers(AssignorResult("x", assignment=HALF), AssignorResult("x", assignment=WHOLE))
+    seen = answers(AssignorResult(assignment=HALF), AssignorResult(assignment=WHOLE))
     result = run_until_stable(GROUP, "cooperative-sticky")
     assert (result.ending, result.assignment, result.rounds) == (Ending.OK, WHOLE, 2)
     assert seen == [GROUP, rejoin(GROUP, HALF)]
@@ -51,7 +51,7 @@ def test_the_next_rebalance_assigns_the_withheld_partitions(answers):
 
 
 def test_an_eager_assignor_that_omits_partitions_is_invalid(answers):
-    answers(AssignorResult("x", assignment=HALF))
+    answers(AssignorResult(assignment=HALF))
     result = run_until_stable(GROUP, "sticky")
     assert result.ending is Ending.INVALID
     assert result.detail == "t-1 is not assigned"
@@ -60,16 +60,16 @@ def test_an_eager_assignor_that_omits_partitions_is_invalid(answers):
 
 def test_a_repeated_assignment_that_withholds_partitions_does_not_terminate(answers):
     other = Assignment({"a": [("t", 1)], "b": []})
-    answers(*(AssignorResult("x", assignment=each) for each in (HALF, other, HALF)))
+    answers(*(AssignorResult(assignment=each) for each in (HALF, other, HALF)))
     result = run_until_stable(GROUP, "cooperative-sticky")
     assert (result.ending, result.rounds) == (Ending.NONTERMINATING, 3)
     assert "round 3 repeats the assignment of round 1" in result.detail
 
 
 def test_livelocks_and_exceptions_are_endings(answers):
-    answers(AssignorResult("x", livelock=LivelockError(HALF, 3, ())))
+    answers(AssignorResult(livelock=LivelockError(HALF, 3, ())))
     assert run_until_stable(GROUP, "sticky").ending is Ending.NONTERMINATING
-    answers(AssignorResult("x", failed=UpstreamError("NullPointerException", "no owner")))
+    answers(AssignorResult(failed=UpstreamError("NullPointerException", "no owner")))
     result = run_until_stable(GROUP, "sticky")
     assert result.ending is Ending.FAILED
     assert result.detail == "NullPointerException: no owner"
