@@ -3,29 +3,30 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from random import Random
+from typing import NamedTuple
 
+from kassay.experiments.comparison.compare import CaseLimits, fewest_moves_within, solve_optimum
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
-from kassay.experiments.study.families.event_streams import EventStreamFamily, StreamStep
+from kassay.experiments.study.families.event_streams import (
+    EVENT_STREAMS,
+    EventStreamFamily,
+    StreamStep,
+)
 from kassay.experiments.study.families.random_groups import random_even_assignment
 from kassay.experiments.study.tables import HINDSIGHT, OPTIMUM, RebalanceRow
 from kassay.reference.model.assignment import Assignment, movement, ownership
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import NO_GENERATION, Group
-from kassay.reference.model.metrics import Measure, load_vector, makespan, sum_of_squares
+from kassay.reference.model.metrics import load_vector, makespan, sum_of_squares
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
 from kassay.solver.limits import SearchLimits
-from kassay.solver.network.level_network import SQUARES_AND_MOVES, placement_prices
-from kassay.solver.network.optimal_flow import optimal_counts
-from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
-from kassay.solver.objective import Imbalance, Movement, Tolerance
-from kassay.solver.problem import Ints, build_problem
-from kassay.solver.solve import solve
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import Solution, Status
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 
-_SEARCH_LIMITS = SearchLimits(work=300)
+_LIMITS = CaseLimits(work=300, within_partitions=2 * EVENT_STREAMS.max_partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,49 +37,11 @@ class Trajectories:
     seconds: dict[str, float]
 
 
-@dataclass(frozen=True)
-class _State:
-    """Group at a rebalance, with the optimum from its owners."""
+class _State(NamedTuple):
+    """Group at a rebalance, with the proven optimum from its owners."""
 
-    network: SubscriptionNetwork
-
-    @cached_property
-    def counts(self) -> Ints:
-        """Counts per arc with minimum imbalance and the fewest moves, proven by prices."""
-        counts = optimal_counts(self.network)
-        problem, placement = self.network.problem, self.network.place(counts)
-        if placement_prices(problem, SQUARES_AND_MOVES, placement) is None:
-            raise InternalError("the prices do not prove that the flow is optimal")
-        return counts
-
-    @cached_property
-    def least_loads(self) -> Ints:
-        """Optimal load per member."""
-        return self.network.loads(self.counts)
-
-    @property
-    def least_squares(self) -> int:
-        """Minimum sum of squared loads."""
-        return sum_of_squares(self.least_loads.tolist())
-
-    def optimum(self) -> Assignment:
-        """Return an assignment with minimum imbalance and the fewest moves."""
-        return self.network.problem.to_assignment(self.network.place(self.counts))
-
-    def fewest_moves(self, moves: int, squares: int) -> tuple[int, int | None]:
-        """Return the fewest moves to minimum imbalance, and to at most the given imbalance.
-
-        The second number is None if it is not proven. ``moves`` lead to the sum of squares.
-        """
-        fewest = self.network.min_movement(self.counts)
-        if squares == self.least_squares or fewest == 0:
-            return fewest, fewest
-        if moves == 0:
-            return fewest, 0
-        levels = (Imbalance(Measure.SUM_OF_SQUARES, Tolerance(up_to=squares)), Movement())
-        found = solve(self.network.problem.group, levels=levels, limits=_SEARCH_LIMITS)
-        is_proven = found.imbalance.value <= squares and found.movement.gap == 0
-        return fewest, found.movement.value if is_proven else None
+    group: Group
+    optimum: Solution
 
 
 def compare_trajectories(
@@ -106,16 +69,15 @@ def compare_trajectories(
             start = time.perf_counter()
             state = states.get(past[name])
             if state is None:
-                state = _state(step, past[name], generation=number)
-                states[past[name]] = state
-            group = state.network.problem.group
+                state = states[past[name]] = _state(step, past[name], generation=number)
             if name == OPTIMUM:
-                result = StableResult(ending=Ending.OK, assignment=state.optimum(), rounds=1)
+                best = state.optimum.assignment
+                result = StableResult(ending=Ending.OK, assignment=best, rounds=1)
             else:
-                result = run_until_stable(group, name)
+                result = run_until_stable(state.group, name)
             if family.random_past:
                 rng = Random(f"{family.streams}/{seed}/{number}")  # noqa: S311
-                past[name] = random_even_assignment(group, rng)
+                past[name] = random_even_assignment(state.group, rng)
             elif result.assignment is not None:
                 past[name] = result.assignment
             rows.append(_row(shown_name(name), number, step, state=state, result=result))
@@ -161,14 +123,18 @@ def _state(step: StreamStep, past: Assignment, *, generation: int) -> _State:
         )
         for member in step.members
     )
-    return _State(build_network(build_problem(Group(topics=step.topics, members=members))))
+    group = Group(topics=step.topics, members=members)
+    optimum = solve_optimum(group, limits=_LIMITS)
+    if optimum.status is not Status.OPTIMAL:
+        raise InternalError("the optimum of a rebalance of an event stream is not proven")
+    return _State(group, optimum)
 
 
 def _row(
     assignor: str, number: int, step: StreamStep, *, state: _State, result: StableResult
 ) -> RebalanceRow:
-    problem = state.network.problem
-    group = problem.group
+    (group, optimum), assignment = state, result.assignment
+    problem, best = build_problem(group), optimum.assignment or Assignment({})
     row = RebalanceRow(
         rebalance=number,
         event=str(step.event),
@@ -179,19 +145,21 @@ def _row(
         partitions=problem.partition_count,
         mixed=not bool(problem.may_consume.all()),
         owned=ownership(group).owned_count,
-        least_sum_of_squares=state.least_squares,
-        least_makespan=int(state.least_loads.max(initial=0)),
+        least_sum_of_squares=optimum.imbalance.value,
+        least_makespan=makespan(load_vector(group, best)),
     )
-    if result.assignment is None:
+    if assignment is None:
         return row
-    loads = load_vector(group, result.assignment)
-    squares, moves = sum_of_squares(loads), movement(group, result.assignment)
-    fewest, within = state.fewest_moves(moves, squares)
+    loads = load_vector(group, assignment)
+    squares, moves = sum_of_squares(loads), movement(group, assignment)
+    within: int | None = 0
+    if moves or squares == optimum.imbalance.value:
+        within = fewest_moves_within(group, squares, optimum=optimum, limits=_LIMITS)
     return replace(
         row,
         sum_of_squares=squares,
         makespan=makespan(loads),
         moves=moves,
-        fewest_moves=fewest,
+        fewest_moves=optimum.movement.value,
         fewest_moves_within=within,
     )
