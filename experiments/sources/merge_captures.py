@@ -49,7 +49,7 @@ _RETRY = "the captures are from different moments, take them again"
 
 @dataclass(slots=True)
 class ObservedMember:
-    """A member as the captures show it. None means that no capture shows the value."""
+    """A member as the captures or a cluster show it. None means that they do not show the value."""
 
     id: str
     client_id: str | None = None
@@ -65,7 +65,10 @@ class ObservedMember:
     library: str | None = None  # indicated by the form of the subscription
     rack: str | None = None
     protocol_version: int = LATEST_PROTOCOL_VERSION
-    ordered: tuple[PartitionKey, ...] = ()  # partitions in the coordinator's order
+    # The partitions in the coordinator's order, which affects the broker's assignors.
+    ordered: tuple[PartitionKey, ...] = field(default=(), compare=False)
+    pattern: str | None = None  # regular expression of the subscription, which a broker resolves
+    is_classic: bool = False  # uses the classic protocol in a group of the consumer protocol
 
     def owned_in_order(self) -> list[PartitionKey]:
         """Return the owned partitions in the coordinator's order if known, otherwise sorted."""

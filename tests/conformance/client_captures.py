@@ -152,7 +152,7 @@ def _answer(answer: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return sorted(value) if isinstance(value, frozenset) else str(value)
+    return sorted(value) if isinstance(value, set) else str(value)
 
 
 def _dump(cluster: KafkaCluster, directory: Path) -> None:

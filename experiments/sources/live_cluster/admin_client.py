@@ -27,18 +27,17 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from kassay.experiments.sources.live_cluster.cluster_responses import (
     DEAD,
     LiveGroup,
-    LiveMember,
     LiveTopic,
     ThreadMember,
 )
 from kassay.experiments.sources.live_cluster.kafka_python import (
     UnreadableDescriptionError,
-    describe_consumer_groups,
     describe_groups_of_kind,
     list_other_groups,
+    live_group,
 )
 from kassay.experiments.sources.live_cluster.msk_iam import connection_properties
-from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.merge_captures import ObservedMember, PartitionKey
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group import Protocol
@@ -58,35 +57,32 @@ _PROTOCOLS: Mapping[ConsumerGroupType, Protocol] = {
 
 def convert_group(name: str, described: Any) -> LiveGroup:
     """Convert confluent-kafka's description of a group to a `LiveGroup`."""
-    members = tuple(
-        LiveMember(
-            id=member.member_id,
-            client_id=member.client_id,
-            instance_id=member.group_instance_id or None,
-            assigned=_partitions(member.assignment),
-            target=member.target_assignment and _partitions(member.target_assignment),
-            host=member.host or None,
-            ordered=_ordered(member.target_assignment or member.assignment),
-        )
-        for member in described.members
-    )
+    members = tuple(map(_member, described.members))
     # An empty group of subscribing consumers keeps its protocol type; this one never had one.
     is_simple = described.is_simple_consumer_group and not members
     protocol = Protocol.SIMPLE if is_simple else _PROTOCOLS.get(described.type)
     state = _STATES.get(described.state, "Unknown")
     if state == "Unknown" and protocol is Protocol.CONSUMER:
         # The library does not know the other states of the consumer protocol.
-        reconciling = any(member.target not in (None, member.assigned) for member in members)
+        reconciling = any(member.target is not None for member in members)
         state = "Reconciling" if reconciling else "Assigning"
     return LiveGroup(name, state, members, described.partition_assignor or None, protocol)
 
 
-def _ordered(assignment: Any) -> tuple[PartitionKey, ...]:
-    return tuple((tp.topic, tp.partition) for tp in assignment.topic_partitions)
-
-
-def _partitions(assignment: Any) -> frozenset[PartitionKey]:
-    return frozenset(_ordered(assignment))
+def _member(member: Any) -> ObservedMember:
+    assigned, target = (
+        tuple((tp.topic, tp.partition) for tp in one.topic_partitions)
+        for one in (member.assignment, member.target_assignment or member.assignment)
+    )
+    return ObservedMember(
+        id=member.member_id,
+        client_id=member.client_id,
+        host=member.host or None,
+        instance_id=member.group_instance_id or None,
+        owned=set(assigned),
+        target=None if set(target) == set(assigned) else set(target),
+        ordered=target,
+    )
 
 
 def convert_offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
@@ -209,16 +205,16 @@ class LiveCluster:
         }
         if not groups:
             return {}
-        described: Mapping[str, LiveGroup] = {}
+        described: Mapping[str, Mapping[str, Any]] = {}
         reason = "the coordinator does not describe the group"
         try:
-            described = describe_consumer_groups(
-                self._bootstrap_servers, self._settings, sorted(groups), timeout=self._timeout
-            )
+            described = self.describe_groups(Kind.CONSUMER, sorted(groups))
         except UnreadableDescriptionError as error:
             reason = str(error)
         return {
-            name: described.get(name) or replace(group, incomplete=reason)
+            name: live_group(described[name])
+            if name in described
+            else replace(group, incomplete=reason)
             for name, group in groups.items()
         }
 
@@ -234,17 +230,17 @@ class LiveCluster:
             # A call contacts every broker. For many groups, one call for all is cheaper.
             if len(groups) > _MAX_REQUESTS_BY_GROUP:
                 with suppress(KafkaException):
-                    return self._list_subscriptions(None, frozenset(groups))
+                    return self._list_subscriptions(None, set(groups))
             for name in groups:
                 try:
-                    subscriptions |= self._list_subscriptions(name, frozenset((name,)))
+                    subscriptions |= self._list_subscriptions(name, {name})
                 except KafkaException:
                     if not self._answered:
                         raise
         return subscriptions
 
     def describe_groups(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        """Return the description of each share group or Streams group that can be described."""
+        """Return the description of each group of a kind that kafka-python can describe."""
         return describe_groups_of_kind(
             self._bootstrap_servers, self._settings, kind, groups, timeout=self._timeout
         )
@@ -259,7 +255,7 @@ class LiveCluster:
                 for member in one.members
             ]
 
-    def _list_subscriptions(self, name: str | None, wanted: frozenset[str]) -> dict[str, bytes]:
+    def _list_subscriptions(self, name: str | None, wanted: set[str]) -> dict[str, bytes]:
         names = () if name is None else (name,)
         return {
             member.id: bytes(member.metadata)

@@ -2,9 +2,9 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.merge_captures import ObservedMember, PartitionKey
 from kassay.experiments.sources.recognise_library import library_of_subscription
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import GroupStatus, Protocol
@@ -17,35 +17,6 @@ _OTHER_GROUPS = {
     "share": "a share group, whose members share the messages of each partition",
     "streams": "a Kafka Streams application, whose members share tasks",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class JoinedSubscription:
-    """The subscription that a member sent when it joined the group."""
-
-    version: int  # of the message, 0 to 3; later versions are reported as 3
-    topics: tuple[str, ...]  # in the order sent
-    rack: str | None = None  # client.rack, sent since version 3
-    library: str | None = None  # if the form of the subscription shows it
-    pattern: str | None = None  # regular expression that the broker resolves
-
-
-@dataclass(frozen=True, slots=True)
-class LiveMember:
-    """A group member as the group's coordinator describes it."""
-
-    id: str
-    client_id: str
-    instance_id: str | None
-    assigned: frozenset[PartitionKey]  # current assignment
-    target: frozenset[PartitionKey] | None = None  # under the consumer protocol
-    host: str | None = None
-    # The partitions in the coordinator's order, which affects the broker's assignors.
-    ordered: tuple[PartitionKey, ...] = field(default=(), compare=False)
-    epoch: int | None = None
-    # Under the consumer protocol, the coordinator describes the subscription too.
-    subscription: JoinedSubscription | None = None
-    is_classic: bool = False  # uses the classic protocol in a group of the consumer protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +38,7 @@ class LiveGroup:
 
     id: str
     state: str
-    members: tuple[LiveMember, ...] = ()
+    members: tuple[ObservedMember, ...] = ()
     assignor: str | None = None
     protocol: Protocol | None = None
     # Reason for which the subscriptions of the consumer protocol are missing.
@@ -105,7 +76,6 @@ class ClusterReading:
     """All responses of a running cluster about one group and its topics."""
 
     group: LiveGroup
-    subscriptions: Mapping[str, JoinedSubscription] = field(default_factory=dict)
     committed_offsets: Mapping[PartitionKey, int] = field(default_factory=dict)
     topics: Mapping[str, LiveTopic] = field(default_factory=dict)
     offsets: EndOffsets = field(default_factory=EndOffsets)
@@ -114,15 +84,13 @@ class ClusterReading:
     @property
     def partitions(self) -> set[PartitionKey]:
         """Return the partitions that are assigned or have a committed offset."""
-        assigned = {partition for member in self.group.members for partition in member.assigned}
+        assigned = {partition for member in self.group.members for partition in member.owned}
         return assigned | set(self.committed_offsets)
 
     @property
     def topic_names(self) -> set[str]:
         """Return the subscribed topics, and the topics of assigned or committed partitions."""
-        subscribed = {
-            topic for subscription in self.subscriptions.values() for topic in subscription.topics
-        }
+        subscribed = {topic for one in self.group.members for topic in one.subscription or ()}
         return {topic for topic, _ in self.partitions} | subscribed
 
 
@@ -136,15 +104,19 @@ def other_group_reason(name: str, protocol_type: str) -> str:
     return f"group {name!r} is {kind} {suffix}{hint}"
 
 
-def read_subscription(data: bytes, *, where: str) -> JoinedSubscription:
-    r"""Decode the bytes of a ``ConsumerProtocolSubscription``, except its owned partitions."""
+def with_subscription(member: ObservedMember, data: bytes, *, where: str) -> ObservedMember:
+    """Set the values that a member sent as ``ConsumerProtocolSubscription`` when it joined.
+
+    The owned partitions in the message are not those of the current assignment.
+    """
     try:
         fields = decode_message(SUBSCRIPTION, data)
     except CorruptRecordError as error:
         raise InputError(f"{where}: its subscription cannot be decoded: {error}") from None
-    return JoinedSubscription(
-        version=min(fields["version"], SUBSCRIPTION.newest),
-        topics=tuple(fields["topics"]),
+    return replace(
+        member,
+        subscription=tuple(fields["topics"]),
         rack=fields["rack"] or None,
         library=library_of_subscription(fields, data),
+        protocol_version=min(fields["version"], SUBSCRIPTION.newest),
     )

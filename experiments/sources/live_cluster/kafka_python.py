@@ -16,16 +16,12 @@ from types import new_class
 from typing import Any
 
 from kassay.experiments.sources.live_cluster.client_properties import IGNORED, KAFKA_PYTHON, TLS
-from kassay.experiments.sources.live_cluster.cluster_responses import (
-    JoinedSubscription,
-    LiveGroup,
-    LiveMember,
-)
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.experiments.sources.live_cluster.msk_iam import oauth_properties, token_source
-from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.merge_captures import ObservedMember, PartitionKey
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, KassayError
-from kassay.reference.model.group import LATEST_PROTOCOL_VERSION, Protocol
+from kassay.reference.model.group import Protocol
 
 _UPPER = frozenset({"sasl.mechanisms", "security.protocol"})
 
@@ -180,35 +176,15 @@ def describe_groups_of_kind(
     described: dict[str, Mapping[str, Any]] = {}
     with connection(bootstrap_servers, settings, timeout) as manager:
         for node, groups in groups_by_coordinator(manager, names).items():
-            request = request_of(kind, groups)
-            described |= _groups(manager.run(manager.send, request, node).to_dict())
+            request = _REQUESTS[kind](group_ids=groups, include_authorized_operations=False)
+            described |= groups_of_response(manager.run(manager.send, request, node))
     return described
 
 
-def request_of(kind: Kind, names: Sequence[str]) -> Any:
-    """Return the request that describes groups of a kind."""
-    return _REQUESTS[kind](group_ids=list(names), include_authorized_operations=False)
-
-
-def decode_description(kind: Kind, data: bytes, *, version: int) -> dict[str, Mapping[str, Any]]:
-    """Decode the body of a response that describes groups of a kind."""
-    if kind not in RESPONSES:
-        raise UnreadableDescriptionError("kafka-python 3 is not installed")
-    return _groups(RESPONSES[kind].decode(data, version=version).to_dict())
-
-
-def _groups(response: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {group["group_id"]: group for group in response["groups"] if not group["error_code"]}
-
-
-def describe_consumer_groups(
-    bootstrap_servers: str, settings: Mapping[str, str], names: Sequence[str], *, timeout: float
-) -> dict[str, LiveGroup]:
-    """Describe groups of the consumer protocol, as `describe_groups_of_kind` does."""
-    described = describe_groups_of_kind(
-        bootstrap_servers, settings, Kind.CONSUMER, names, timeout=timeout
-    )
-    return {name: live_group(group) for name, group in described.items()}
+def groups_of_response(response: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the groups that a response describes, by id, without those that it refuses."""
+    groups = response.to_dict()["groups"]
+    return {group["group_id"]: group for group in groups if not group["error_code"]}
 
 
 def list_other_groups(
@@ -242,23 +218,20 @@ def live_group(described: Mapping[str, Any]) -> LiveGroup:
     )
 
 
-def _member(member: Mapping[str, Any]) -> LiveMember:
+def _member(member: Mapping[str, Any]) -> ObservedMember:
     assigned, target = _partitions(member["assignment"]), _partitions(member["target_assignment"])
-    return LiveMember(
+    return ObservedMember(
         id=member["member_id"],
         client_id=member["client_id"],
-        instance_id=member["instance_id"] or None,
-        assigned=frozenset(assigned),
-        target=frozenset(target),
         host=member["client_host"] or None,
-        ordered=target or assigned,
+        instance_id=member["instance_id"] or None,
         epoch=member["member_epoch"],
-        subscription=JoinedSubscription(
-            version=LATEST_PROTOCOL_VERSION,
-            topics=tuple(member["subscribed_topic_names"]),
-            rack=member["rack_id"] or None,
-            pattern=member["subscribed_topic_regex"] or None,
-        ),
+        owned=set(assigned),
+        target=None if set(target) == set(assigned) else set(target),
+        subscription=tuple(member["subscribed_topic_names"]),
+        rack=member["rack_id"] or None,
+        ordered=target or assigned,
+        pattern=member["subscribed_topic_regex"] or None,
         is_classic=member.get("member_type") == _CLASSIC_MEMBER,
     )
 

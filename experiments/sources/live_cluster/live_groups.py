@@ -20,12 +20,10 @@ from kassay.experiments.sources.live_cluster.cluster_responses import (
     DEAD,
     ClusterReading,
     EndOffsets,
-    JoinedSubscription,
     LiveGroup,
-    LiveMember,
     LiveTopic,
     other_group_reason,
-    read_subscription,
+    with_subscription,
 )
 from kassay.experiments.sources.live_cluster.live_kinds import (
     KIND_TYPES,
@@ -185,12 +183,13 @@ def _sample(
     started, first = clock(), cluster.end_offsets(partitions)
     sleep(seconds)
     elapsed, second = clock() - started, cluster.end_offsets(partitions)
-    appended = {
-        partition: second[partition] - first[partition]
-        for partition in partitions
-        if partition in first and partition in second
-    }
-    return EndOffsets(first, appended, elapsed)
+    return EndOffsets(first, _growth(first, second), elapsed)
+
+
+def _growth(
+    first: Mapping[PartitionKey, int], second: Mapping[PartitionKey, int]
+) -> dict[PartitionKey, int]:
+    return {one: second[one] - offset for one, offset in first.items() if one in second}
 
 
 def _consumed(
@@ -204,11 +203,7 @@ def _consumed(
     }
     second = cluster.committed_offsets(sorted(first)) if first else {}
     return {
-        name: {
-            partition: offset - before[partition]
-            for partition, offset in after.items()
-            if partition in before
-        }
+        name: _growth(before, after)
         for name, before in first.items()
         for after in (second.get(name, {}),)
         if not isinstance(after, InputError)
@@ -217,13 +212,10 @@ def _consumed(
 
 def _observed_group(reading: ClusterReading) -> ObservedGroup:
     group, end = reading.group, reading.offsets.end
-    owners = {partition: member.id for member in group.members for partition in member.assigned}
+    owners = {partition: member.id for member in group.members for partition in member.owned}
     return ObservedGroup(
         group.id,
-        members={
-            member.id: _observed_member(member, reading.subscriptions.get(member.id))
-            for member in group.members
-        },
+        members={member.id: member for member in group.members},
         partitions={p: owners.get(p) for p in reading.partitions if p[0] in reading.topics},
         racks={name: topic.racks for name, topic in reading.topics.items()},
         lag={p: end[p] - offset for p, offset in reading.committed_offsets.items() if p in end},
@@ -233,28 +225,6 @@ def _observed_group(reading: ClusterReading) -> ObservedGroup:
         state=group.state,
         assignor=group.assignor,
         protocol=group.protocol,
-    )
-
-
-def _observed_member(member: LiveMember, sent: JoinedSubscription | None) -> ObservedMember:
-    observed = ObservedMember(
-        member.id,
-        client_id=member.client_id,
-        host=member.host,
-        instance_id=member.instance_id,
-        owned=set(member.assigned),
-        ordered=member.ordered,
-        epoch=member.epoch,
-        target=None if member.target in (None, member.assigned) else set(member.target or ()),
-    )
-    if sent is None:
-        return observed
-    return replace(
-        observed,
-        subscription=sent.topics,
-        library=sent.library,
-        rack=sent.rack,
-        protocol_version=sent.version,
     )
 
 
@@ -278,15 +248,12 @@ def _notes(reading: ClusterReading, options: ImportOptions) -> Iterator[str]:
 
 
 def _pattern_notes(reading: ClusterReading) -> Iterator[str]:
-    counts = Counter(
-        member.subscription.pattern
-        for member in reading.group.members
-        if member.subscription is not None and member.subscription.pattern is not None
-    )
+    members_of_group = reading.group.members
+    counts = Counter(one.pattern for one in members_of_group if one.pattern is not None)
     for pattern, count in sorted(counts.items()):
         members = "1 member subscribes" if count == 1 else f"{count} members subscribe"
         resolved = any(
-            subscription.pattern == pattern for subscription in reading.subscriptions.values()
+            one.pattern == pattern and one.subscription is not None for one in members_of_group
         )
         result = (
             "with the names of the cluster's topics"
@@ -336,38 +303,34 @@ def resolve_patterns(
     that the member has partitions of.
     """
     is_used = any(
-        subscription.pattern is not None
+        member.pattern is not None
         for reading in readings.values()
         if isinstance(reading, ClusterReading)
-        for subscription in reading.subscriptions.values()
+        for member in reading.group.members
     )
     if not is_used:
         return dict(readings)
     names = cluster.topic_names()
-    return {
-        group: replace(reading, subscriptions=_resolved(reading, names))
-        if isinstance(reading, ClusterReading)
-        else reading
-        for group, reading in readings.items()
-    }
-
-
-def _resolved(reading: ClusterReading, names: Sequence[str]) -> dict[str, JoinedSubscription]:
-    assigned = {m.id: {topic for topic, _ in m.assigned} for m in reading.group.members}
-    resolved = {}
-    for member, sent in reading.subscriptions.items():
-        if sent.pattern is None:
-            resolved[member] = sent
-            continue
-        try:
-            pattern = re.compile(sent.pattern, re.ASCII)
-        except re.error:
-            continue
-        matching = (name for name in names if pattern.fullmatch(name))
-        topics = tuple(dict.fromkeys((*sent.topics, *matching)))
-        if assigned[member] <= set(topics):
-            resolved[member] = replace(sent, topics=topics)
+    resolved = dict(readings)
+    for name, reading in readings.items():
+        if isinstance(reading, ClusterReading):
+            members = tuple(_resolved(member, names) for member in reading.group.members)
+            resolved[name] = replace(reading, group=replace(reading.group, members=members))
     return resolved
+
+
+def _resolved(member: ObservedMember, names: Sequence[str]) -> ObservedMember:
+    if member.pattern is None:
+        return member
+    unresolved = replace(member, subscription=None, rack=None)
+    try:
+        pattern = re.compile(member.pattern, re.ASCII)
+    except re.error:
+        return unresolved
+    matching = (name for name in names if pattern.fullmatch(name))
+    topics = tuple(dict.fromkeys((*(member.subscription or ()), *matching)))
+    assigned = {topic for topic, _ in member.owned}
+    return replace(member, subscription=topics) if assigned <= set(topics) else unresolved
 
 
 def _reading(
@@ -383,17 +346,16 @@ def _reading(
     if not isinstance(after, LiveGroup):
         return InputError(f"group {name!r}: the cluster has no such consumer group")
     try:
-        subscriptions = {
-            id: read_subscription(sent[id], where=f"group {name!r}: member {id!r}")
-            for id in (member.id for member in after.members)
-            if sent.get(id)
-        }
+        members = tuple(
+            with_subscription(one, sent[one.id], where=f"group {name!r}: member {one.id!r}")
+            if one.subscription is None and sent.get(one.id)
+            else one
+            for one in after.members
+        )
     except InputError as error:
         return error
-    described = {m.id: m.subscription for m in after.members if m.subscription is not None}
     return ClusterReading(
-        group=after,
-        subscriptions=subscriptions | described,
+        group=replace(after, members=members),
         committed_offsets=committed if isinstance(committed, dict) else {},
         unchanged=before == after and not after.status.is_rebalancing,
     )

@@ -74,7 +74,7 @@ def _described(
         )
         return
     topics: dict[str, LiveTopic | InputError] = {}
-    needed = sorted({topic for one in described.values() for topic in _topics(kind, one)})
+    needed = sorted({topic for one in described.values() for topic in _topics(one)})
     if needed:
         topics = cluster.topics(needed)
     counts = {name: one.partitions for name, one in topics.items() if isinstance(one, LiveTopic)}
@@ -89,24 +89,14 @@ def _described(
             yield name, error
 
 
-def _topics(kind: Kind, described: Mapping[str, Any]) -> set[str]:
-    if kind is Kind.SHARE:
-        return _topics_of_share_group(described)
-    try:
-        return _topics_of_streams_group(described)
-    except InputError:
-        return set()
-
-
-def _topics_of_share_group(described: Mapping[str, Any]) -> set[str]:
-    return {
-        topic
-        for member in described["members"]
-        for topic in (
-            *member["subscribed_topic_names"],
-            *(one["topic_name"] for one in member["assignment"]["topic_partitions"]),
-        )
-    }
+def _topics(described: Mapping[str, Any]) -> set[str]:
+    """Return the topics of the members of a share group, or of the topology of a Streams group."""
+    subtopologies = (described.get("topology") or {}).get("subtopologies") or ()
+    names = [topic for one in subtopologies for topic in _sources(one)]
+    for member in described["members"]:
+        names += member.get("subscribed_topic_names", ())
+        names += (one["topic_name"] for one in member["assignment"].get("topic_partitions", ()))
+    return set(names)
 
 
 def share_group_document(
@@ -130,14 +120,10 @@ def share_group_document(
         {
             "kind": str(Kind.SHARE),
             "id": described["group_id"],
-            "topics": _known_counts(described, _topics_of_share_group(described), partition_counts),
+            "topics": _known_counts(described, partition_counts),
             "members": members,
         }
     )
-
-
-def _topics_of_streams_group(described: Mapping[str, Any]) -> set[str]:
-    return {topic for one in _topology(described) for topic in _sources(one)}
 
 
 def streams_group_document(
@@ -149,7 +135,7 @@ def streams_group_document(
     """
     members = [_streams_member(member) for member in described["members"]]
     standby = most_copies(member["standby"] for member in members)
-    counts = _known_counts(described, _topics_of_streams_group(described), partition_counts)
+    counts = _known_counts(described, partition_counts)
     return checked_document(
         {
             "kind": str(Kind.STREAMS_GROUP),
@@ -169,9 +155,10 @@ def streams_group_document(
 
 
 def _known_counts(
-    described: Mapping[str, Any], topics: set[str], partition_counts: Mapping[str, int]
+    described: Mapping[str, Any], partition_counts: Mapping[str, int]
 ) -> dict[str, int]:
     """Return the number of partitions of each topic, if the cluster describes all of them."""
+    topics = _topics(described)
     for name in sorted(topics - partition_counts.keys()):
         raise InputError(
             f"group {described['group_id']!r}: the cluster does not describe topic {name!r}"

@@ -8,12 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.sources.live_cluster.cluster_responses import (
-    LiveGroup,
-    LiveMember,
-    LiveTopic,
-)
-from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup, LiveTopic
+from kassay.experiments.sources.merge_captures import ObservedMember, PartitionKey
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Protocol
 
@@ -73,14 +69,14 @@ def _group(answer: Mapping[str, Any]) -> LiveGroup | InputError:
     )
 
 
-def _member(answer: Mapping[str, Any]) -> LiveMember:
+def _member(answer: Mapping[str, Any]) -> ObservedMember:
     target = answer["target"]
-    return LiveMember(
+    return ObservedMember(
         **{
             **answer,
-            "assigned": frozenset(map(tuple, answer["assigned"])),
+            "owned": set(map(tuple, answer["owned"])),
             "ordered": tuple(map(tuple, answer["ordered"])),
-            "target": None if target is None else frozenset(map(tuple, target)),
+            "target": None if target is None else set(map(tuple, target)),
         }
     )
 

@@ -20,12 +20,9 @@ from confluent_kafka import (
 
 from kassay.experiments.sources.live_cluster import admin_client
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
-from kassay.experiments.sources.live_cluster.cluster_responses import (
-    LiveGroup,
-    LiveMember,
-    LiveTopic,
-)
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup, LiveTopic
 from kassay.experiments.sources.live_cluster.kafka_python import UnreadableDescriptionError
+from kassay.experiments.sources.merge_captures import ObservedMember
 from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group import GroupStatus, Protocol
 
@@ -69,7 +66,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[LiveCluster,
             raise UnreadableDescriptionError("not connected")
 
         monkeypatch.setattr(admin_client, "AdminClient", create)
-        monkeypatch.setattr(admin_client, "describe_consumer_groups", refuse)
+        monkeypatch.setattr(admin_client, "describe_groups_of_kind", refuse)
         return LiveCluster("h:1", {"client.id": "me"}, timeout=2), admins[0]
 
     return build
@@ -131,8 +128,8 @@ def test_groups_are_described(connect: Any) -> None:
             "g",
             "Stable",
             (
-                LiveMember("y", "client-y", None, frozenset(), frozenset({("t", 1)}), HOST),
-                LiveMember("x", "client-x", "i", frozenset({("t", 0)}), host=HOST),
+                ObservedMember("y", "client-y", HOST, target={("t", 1)}),
+                ObservedMember("x", "client-x", HOST, "i", owned={("t", 0)}),
             ),
             "range",
             Protocol.CLASSIC,

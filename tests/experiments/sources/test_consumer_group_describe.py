@@ -14,7 +14,11 @@ import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup, LiveTopic
-from kassay.experiments.sources.live_cluster.kafka_python import decode_description, live_group
+from kassay.experiments.sources.live_cluster.kafka_python import (
+    RESPONSES,
+    groups_of_response,
+    live_group,
+)
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.group import Group, Protocol
@@ -29,7 +33,7 @@ TOPICS = {"orders": 4, "lowrate": 2, "billing.eu": 3, "billing_old": 1}
 
 def description(name: str) -> LiveGroup:
     data = bytes.fromhex(RECORDED[name])
-    return live_group(decode_description(Kind.CONSUMER, data, version=1)[name])
+    return live_group(groups_of_response(RESPONSES[Kind.CONSUMER].decode(data, version=1))[name])
 
 
 def imported(*groups: LiveGroup, options: ImportOptions | None = None) -> Group:
@@ -90,10 +94,7 @@ def test_regular_expressions_are_resolved_with_the_topics_of_the_cluster() -> No
 def test_an_expression_that_cannot_be_resolved_leaves_an_assumption(pattern: str) -> None:
     live = description("regex")
     members = tuple(
-        replace(one, subscription=replace(one.subscription, pattern=pattern))
-        if one.client_id == "r1" and one.subscription is not None
-        else one
-        for one in live.members
+        replace(one, pattern=pattern) if one.client_id == "r1" else one for one in live.members
     )
     group = imported(replace(live, members=members))
     assumed = {member.client.id: member.assumed for member in group.members}

@@ -13,14 +13,12 @@ import pytest
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, load_subscriptions
 from kassay.experiments.sources.live_cluster.cluster_responses import (
-    JoinedSubscription,
     LiveGroup,
-    LiveMember,
     LiveTopic,
-    read_subscription,
+    with_subscription,
 )
 from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.merge_captures import ObservedMember, PartitionKey
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Assumed, Group, WeightSource
@@ -33,10 +31,15 @@ RATE = ImportOptions(weights=WeightSource.RATE)
 
 def member(
     id: str, *assigned: PartitionKey, target: Iterable[PartitionKey] | None = None
-) -> LiveMember:
+) -> ObservedMember:
     instance = f"{id}.seat" if id.startswith("s") else None
-    target_partitions = None if target is None else frozenset(target)
-    return LiveMember(id, f"client-{id}", instance, frozenset(assigned), target_partitions)
+    return ObservedMember(
+        id,
+        f"client-{id}",
+        instance_id=instance,
+        owned=set(assigned),
+        target=None if target is None or set(target) == set(assigned) else set(target),
+    )
 
 
 def sent(*topics: str, rack: str | None = None) -> bytes:
@@ -93,7 +96,7 @@ class Tables:
         return {tp: found[tp] for tp in partitions if tp in found}
 
 
-def cluster(*members: LiveMember, state: str = "Stable", **tables: object) -> Tables:
+def cluster(*members: ObservedMember, state: str = "Stable", **tables: object) -> Tables:
     return Tables({"g": [LiveGroup("g", state, members)]}, **tables)  # type: ignore[arg-type]
 
 
@@ -303,10 +306,11 @@ FIELD_ENDS = (16, 20, 24)
 
 
 def test_topics_keep_the_order_sent_and_the_rack_is_decoded() -> None:
-    assert read_subscription(WITH_RACK, where="m") == JoinedSubscription(3, ("a", "b"), "left")
+    expected = ObservedMember("m", subscription=("a", "b"), rack="left", protocol_version=3)
+    assert with_subscription(ObservedMember("m"), WITH_RACK, where="m") == expected
 
 
 @pytest.mark.parametrize("length", sorted(set(range(len(WITH_RACK))) - set(FIELD_ENDS)))
 def test_a_cut_subscription_is_an_error(length: int) -> None:
     with pytest.raises(InputError, match=r"^member 'm': its subscription cannot be decoded: "):
-        read_subscription(WITH_RACK[:length], where="member 'm'")
+        with_subscription(ObservedMember("m"), WITH_RACK[:length], where="member 'm'")

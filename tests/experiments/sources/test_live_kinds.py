@@ -21,7 +21,7 @@ from kassay.experiments.sources.live_cluster.cluster_responses import (
 from kassay.experiments.sources.live_cluster.kafka_python import (
     RESPONSES,
     UnreadableDescriptionError,
-    decode_description,
+    groups_of_response,
 )
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION
@@ -59,7 +59,7 @@ class KindTables(Tables):
         version = VERSIONS[kind]
         found = [fields(self.descriptions[name]) for name in groups if name in self.descriptions]
         data = RESPONSES[kind](throttle_time_ms=0, groups=found).encode(version=version)
-        return decode_description(kind, bytes(data), version=version)
+        return groups_of_response(RESPONSES[kind].decode(bytes(data), version=version))
 
     def thread_members(self, group: str) -> list[ThreadMember]:
         return self.threads
