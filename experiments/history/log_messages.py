@@ -17,7 +17,7 @@ The layout of the lines is free: a message is found by its prefix, and the time 
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import date
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -358,13 +358,13 @@ def _text_in_json(line: bytes) -> bytes | None:
 
 
 _DATE = re.compile(
-    rb"(\d{4}[-/]\d\d[-/]\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?"
+    rb"(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)"
     rb"(?: ?(Z|[+-]\d\d:?\d\d)(?!\d))?"
 )
 _EPOCH = re.compile(rb"\|(\d{10})\.(\d{3})\|")
 _JSON_EPOCH = re.compile(rb'"[\w@]*(?:time\w*|ts)": ?"?(\d{13})\b')
-_CLOCK = re.compile(rb"(?<![\d:])(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
-_UNIX_EPOCH = date(1970, 1, 1).toordinal()
+_CLOCK = re.compile(rb"(?<![\d:])\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_START = datetime.fromtimestamp(0, UTC)
 _SEARCHED_PREFIX = 300
 """Bytes before a message in which its time is searched."""
 _DAY_MS = 86_400_000
@@ -374,7 +374,6 @@ class _Clock:
     """Reader of the times of lines. A time without a date continues on the next day."""
 
     def __init__(self) -> None:
-        self._days: dict[bytes, int] = {}
         self._minutes: dict[bytes, int] = {}
         self._day = 0
         self._last = 0
@@ -392,42 +391,26 @@ class _Clock:
         prefix = line[:MAX_LINE] if is_json else line[: min(start, _SEARCHED_PREFIX)]
         match = _DATE.search(prefix)
         if match is not None:
-            return self._date_and_time(line, match)
+            ms = _ms_since_1970(match[1], match[2] or b"Z")
+            if ms is not None and match.span() == (1, 24):
+                self._minutes[line[:18]] = ms - ms % 60_000
+            return ms
         match = _EPOCH.search(prefix) or (_JSON_EPOCH.search(prefix) if is_json else None)
         if match is not None:
             return int(b"".join(match.groups()))
         match = _CLOCK.search(prefix)
-        return None if match is None else self._time_of_day(match)
-
-    def _date_and_time(self, line: bytes, match: re.Match[bytes]) -> int | None:
-        day, hour, minute, second, fraction, zone = match.groups()
-        days = self._days.get(day)
-        if days is None:
-            try:
-                days = date.fromisoformat(day.decode().replace("/", "-")).toordinal() - _UNIX_EPOCH
-            except ValueError:
-                return None
-            self._days[day] = days
-        ms = days * _DAY_MS + _day_ms(hour, minute, second, fraction)
-        if match.span() == (1, 24):
-            self._minutes[line[:18]] = ms - ms % 60_000
-        return ms - _offset_ms(zone)
-
-    def _time_of_day(self, match: re.Match[bytes]) -> int:
-        ms = _day_ms(*match.groups())
+        ms = None if match is None else _ms_since_1970(b"1970-01-01T" + match[0], b"Z")
+        if ms is None:
+            return None
         if ms < self._last - _DAY_MS // 2:
             self._day += 1
         self._last = ms
         return self._day * _DAY_MS + ms
 
 
-def _day_ms(hour: bytes, minute: bytes, second: bytes | None, fraction: bytes | None) -> int:
-    seconds = int(hour) * 3600 + int(minute) * 60 + int(second or 0)
-    return seconds * 1000 + int((fraction or b"0")[:3].ljust(3, b"0"))
-
-
-def _offset_ms(zone: bytes | None) -> int:
-    if zone is None or zone == b"Z":
-        return 0
-    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
-    return (-minutes if zone[:1] == b"-" else minutes) * 60_000
+def _ms_since_1970(moment: bytes, zone: bytes) -> int | None:
+    try:
+        time = datetime.fromisoformat((moment.replace(b"/", b"-") + zone).decode())
+    except ValueError:
+        return None
+    return (time - _START) // timedelta(milliseconds=1)
