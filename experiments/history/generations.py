@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-from kassay.experiments.history.group_records import GroupRecord
 from kassay.reference.model.group import Protocol
-from kassay.reference.protocol.record_codec import Fields
+from kassay.reference.protocol.record_codec import DecodedRecord, Fields
 from kassay.reference.protocol.record_schemas import RecordType
 
 AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
@@ -139,7 +138,7 @@ class _ConsumerGroup:
 
 
 def reconstruct_generations(
-    group: str, records: Iterable[GroupRecord], *, topic_names: Mapping[str, str] | None = None
+    group: str, records: Iterable[DecodedRecord], *, topic_names: Mapping[str, str] | None = None
 ) -> Iterator[Generation]:
     """Reconstruct the generations of a group from its records, and yield them in order.
 
@@ -147,7 +146,7 @@ def reconstruct_generations(
     record of a generation determines it. ``topic_names`` maps topic ids to names; a topic that
     is not in this mapping has its id as name.
     """
-    replay = GenerationReplay(group, topic_names or {})
+    replay = _Replay(group, topic_names or {})
     position: tuple[int | None, int | None] | None = None
     for record in records:
         if record.offset is not None and (record.partition, record.offset) == position:
@@ -157,22 +156,17 @@ def reconstruct_generations(
     yield from replay.flush()
 
 
-class GenerationReplay:
-    """Replay of a group's records that yields each generation when the next generation begins.
-
-    ``topic_names`` maps ids to names; the replay also learns names from records.
-    """
+class _Replay:
+    """Replay of a group's records that yields each generation when the next generation begins."""
 
     def __init__(self, group: str, topic_names: Mapping[str, str]) -> None:
-        self.topic_names = topic_names
         self._group = group
-        self._learned_names: dict[str, str] = {}
+        self._topic_names = dict(topic_names)  # by id; records add names
         self._incarnation = 0
         self._pending: Generation | None = None
         self._state = _ConsumerGroup()
 
-    def apply(self, record: GroupRecord) -> Iterator[Generation]:
-        """Apply the next record, and yield the generations that the record completes."""
+    def apply(self, record: DecodedRecord) -> Iterator[Generation]:
         pending, value = self._pending, record.value
         if record.kind == RecordType.GROUP_METADATA:
             if value is not None:
@@ -189,7 +183,6 @@ class GenerationReplay:
             yield from self._apply_consumer_record(record)
 
     def flush(self) -> Iterator[Generation]:
-        """Yield the last generation. Call this method after the last record."""
         if self._pending is not None:
             yield self._pending
         self._pending = None
@@ -212,7 +205,7 @@ class GenerationReplay:
             yield pending
         self._pending = generation
 
-    def _classic_generation(self, record: GroupRecord, value: Fields) -> Generation:
+    def _classic_generation(self, record: DecodedRecord, value: Fields) -> Generation:
         timestamp = value["timestamp"]
         members = sorted(map(_classic_member, value["members"]), key=lambda member: member.id)
         if any(member.assigned is not None for member in members):
@@ -230,7 +223,7 @@ class GenerationReplay:
             cooperative=_is_cooperative(value),
         )
 
-    def _apply_consumer_record(self, record: GroupRecord) -> Iterator[Generation]:
+    def _apply_consumer_record(self, record: DecodedRecord) -> Iterator[Generation]:
         state, value = self._state, record.value
         member = record.key.get("member_id", "")
         match record.kind:
@@ -240,7 +233,9 @@ class GenerationReplay:
                 if not state.members:
                     yield from self._replace_pending(self._snapshot(record, value["epoch"]))
             case RecordType.CONSUMER_GROUP_PARTITION_METADATA:
-                self._learn_topics(value["topics"] if value else ())
+                for topic in value["topics"] if value else ():
+                    self._topic_names[str(topic["topic_id"])] = topic["topic"]
+                    state.partition_counts[topic["topic"]] = topic["partitions"]
             case RecordType.CONSUMER_GROUP_MEMBER_METADATA:
                 _put(state.members, member, value)
             case RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
@@ -254,12 +249,7 @@ class GenerationReplay:
             case RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION:
                 _put(state.regexes, record.key["regex"], tuple(value["topics"]) if value else None)
 
-    def _learn_topics(self, topics: Iterable[Fields]) -> None:
-        for topic in topics:
-            self._learned_names[str(topic["topic_id"])] = topic["topic"]
-            self._state.partition_counts[topic["topic"]] = topic["partitions"]
-
-    def _snapshot(self, record: GroupRecord, epoch: int) -> Generation:
+    def _snapshot(self, record: DecodedRecord, epoch: int) -> Generation:
         state = self._state
         previous = -1 if self._pending is None else self._pending.number
         skipped = len(state.epochs_seen & set(range(previous + 1, epoch)))
@@ -290,13 +280,13 @@ class GenerationReplay:
             assigned=None
             if target is None
             else tuple(
-                (self._topic_name(str(each["topic_id"])), tuple(each["partitions"]))
+                (self._topic_name(each["topic_id"]), tuple(each["partitions"]))
                 for each in target["assigned"]
             ),
         )
 
-    def _topic_name(self, topic_id: str) -> str:
-        return self._learned_names.get(topic_id) or self.topic_names.get(topic_id, topic_id)
+    def _topic_name(self, topic_id: object) -> str:
+        return self._topic_names.get(str(topic_id), str(topic_id))
 
 
 def _classic_member(member: Fields) -> GenerationMember:

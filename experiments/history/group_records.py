@@ -6,7 +6,6 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -32,18 +31,6 @@ from kassay.reference.protocol.record_schemas import (
 
 Row = Mapping[str, Any]
 _EMPTY = dict.fromkeys(("group", "kind", "partition", "offset", "timestamp", "payload"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRecord:
-    """A decoded record of a group, with its position. ``value`` is None for a tombstone."""
-
-    kind: int
-    key: Fields
-    value: Fields | None
-    partition: int | None = None
-    offset: int | None = None
-    timestamp: int | None = None
 
 
 def record_row(record: DecodedRecord, position: Row) -> dict[str, Any]:
@@ -75,11 +62,10 @@ def error_row(message: str, position: Row) -> dict[str, Any]:
     return {**_EMPTY, **position, "records": 1, "error": message}
 
 
-def from_row(row: Row) -> GroupRecord:
-    """Convert a table row to a `GroupRecord`."""
-    key, value = json.loads(row["payload"])
-    position = {name: row[name] for name in ("partition", "offset", "timestamp")}
-    return GroupRecord(kind=row["kind"], key=key, value=value, **position)
+def from_row(row: Row) -> DecodedRecord:
+    """Convert a table row to a record with its position."""
+    position = {name: row[name] for name in Position._fields}
+    return DecodedRecord(row["kind"], *json.loads(row["payload"]), **position)
 
 
 class Position(NamedTuple):

@@ -15,7 +15,6 @@ STORM_SIZE = 5
 """Minimum number of rebalances of a storm."""
 STORM_GAP_MS = 120_000
 """Maximum time in ms from the end of a rebalance to the start of the next one in a storm."""
-_KEPT_STORMS = 100
 _SHOWN_STORMS = 5
 _SHOWN_CAUSES = 3
 _SHOWN_LINES = 3
@@ -78,7 +77,7 @@ class Commits:
 
     first: LogEvent
     last: LogEvent
-    number: int = 1
+    number: int = 0
     paused: LogEvent | None = None  # last commit before the longest pause
     pause_ms: int = 0
 
@@ -131,10 +130,8 @@ class GroupLogSummary:
 
     def add_commit(self, event: LogEvent) -> None:
         """Add the next commit."""
-        if self._commits is None:
-            self._commits = Commits(event, event)
-        else:
-            self._commits.add(event)
+        self._commits = self._commits or Commits(event, event)
+        self._commits.add(event)
 
     def add(self, one: LogRebalance) -> None:
         """Add the next rebalance."""
@@ -177,15 +174,12 @@ class GroupLogSummary:
         storm, self._storm = self._storm, None
         if storm is not None and storm.rebalances >= STORM_SIZE:
             self._num_storms += 1
-            self._storms.append(storm)
-            if len(self._storms) > 2 * _KEPT_STORMS:
-                self._storms.sort(key=lambda one: one.rebalances, reverse=True)
-                del self._storms[_KEPT_STORMS:]
+            longest = sorted((*self._storms, storm), key=lambda one: (-one.rebalances, one.started))
+            self._storms = longest[:_SHOWN_STORMS]
 
     def record(self) -> dict[str, Any]:
         """Return the summary as JSON. Call this method after the last rebalance."""
         self._end_storm()
-        storms = sorted(self._storms, key=lambda one: (-one.rebalances, one.started))
         causes = sorted(self._causes.items(), key=lambda item: -item[1].rebalances)
         hours = sorted(self._hours.items())
         busiest = max(hours, key=lambda hour: hour[1], default=None)
@@ -206,7 +200,7 @@ class GroupLogSummary:
             else {"from": time_text(busiest[0] * _HOUR_MS), "rebalances": busiest[1]},
             "not_stable_seconds": round(self._not_stable_ms / 1000, 3),
             "storms": self._num_storms,
-            "longest_storms": [storm.record() for storm in storms[:_SHOWN_STORMS]],
+            "longest_storms": [storm.record() for storm in self._storms],
             "causes": [
                 {
                     "cause": str(cause),

@@ -103,47 +103,35 @@ def find_rebalances(
     A topic without a given partition count has the recorded count, or else the count that the
     assignments imply.
     """
-    finder = RebalanceFinder()
     for _, group in groupby(generations, key=attrgetter("incarnation")):
-        same_incarnation = list(group)
+        state, same_incarnation = _GroupState(), list(group)
         known = counts_by_generation(same_incarnation, partition_counts or {})
         for generation, counts in zip(same_incarnation, known, strict=True):
-            yield from finder.add(generation, counts)
+            yield from _completed(state, generation, counts)
 
 
-class RebalanceFinder:
-    """Finder of rebalances that receives the generations of a group one by one."""
-
-    def __init__(self) -> None:
-        self._incarnation = -1
-        self._state = _GroupState()
-
-    def add(self, generation: Generation, counts: Mapping[str, int]) -> Iterator[Rebalance]:
-        """Add the next generation. Yield a rebalance if this generation completes a rebalance.
-
-        ``counts`` are the partition counts of the topics at the generation.
-        """
-        if generation.incarnation != self._incarnation:
-            self._incarnation, self._state = generation.incarnation, _GroupState()
-        state = self._state
-        _check_gap(state, generation)
-        state.number = generation.number
-        if any(member.assigned is None for member in generation.members):
-            return
-        if state.first is None:
-            state.first, state.started = generation.number, generation.timestamp
-        state.rounds += 1
-        rebalance = _rebalance(state, generation, state.first, counts)
-        if generation.cooperative and _is_intermediate(state, rebalance):
-            return
-        state.owned = {
-            _identity(member): _pairs(member.assigned or ()) for member in generation.members
-        }
-        state.owned_generation = generation.number
-        state.claims = state.unknown = state.first = None
-        state.rounds = 0
-        if generation.members:
-            yield rebalance
+def _completed(
+    state: _GroupState, generation: Generation, counts: Mapping[str, int]
+) -> Iterator[Rebalance]:
+    """Update the state with the next generation, and yield the rebalance that it completes."""
+    _check_gap(state, generation)
+    state.number = generation.number
+    if any(member.assigned is None for member in generation.members):
+        return
+    if state.first is None:
+        state.first, state.started = generation.number, generation.timestamp
+    state.rounds += 1
+    rebalance = _rebalance(state, generation, state.first, counts)
+    if generation.cooperative and _is_intermediate(state, rebalance):
+        return
+    state.owned = {
+        _identity(member): _pairs(member.assigned or ()) for member in generation.members
+    }
+    state.owned_generation = generation.number
+    state.claims = state.unknown = state.first = None
+    state.rounds = 0
+    if generation.members:
+        yield rebalance
 
 
 def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:

@@ -111,12 +111,15 @@ class DecodedRecord:
     """A decoded record of ``__consumer_offsets``.
 
     ``kind`` is the record type, see `RecordType`. For other types, ``key`` is empty and
-    ``value`` None. ``value`` is None for a tombstone, too.
+    ``value`` None. ``value`` is None for a tombstone, too. ``timestamp`` is in milliseconds.
     """
 
     kind: int
     key: Fields
     value: Fields | None
+    partition: int | None = None
+    offset: int | None = None
+    timestamp: int | None = None
 
 
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from benchmarks.record_encoder import encode_record
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.history.group_records import GroupRecord, decode_batches
+from kassay.experiments.history.group_records import Position, decode_batches
 from kassay.experiments.history.rebalances import Rebalance, compare_result
 from kassay.experiments.spark.history_pipeline import RAW
 from kassay.reference.assignors import assign
@@ -23,7 +23,7 @@ from kassay.reference.protocol.group_messages import (
     MemberMetadata,
     OffsetCommit,
 )
-from kassay.reference.protocol.record_codec import decode
+from kassay.reference.protocol.record_codec import DecodedRecord, decode
 
 PARTITION_COUNTS = {"audit": 3, "orders": 7}
 Message = tuple[bytes, bytes | None]
@@ -126,16 +126,12 @@ def decode_rows(raw: Iterable[dict], *, batch_size: int = 7) -> Iterator[dict]:
     return decode_batches(pa.Table.from_pylist(list(raw), schema=RAW).to_batches(batch_size))
 
 
-def group_records(raw: Iterable[dict]) -> list[GroupRecord]:
+def group_records(raw: Iterable[dict]) -> list[DecodedRecord]:
     """Decode raw records one by one."""
-    records = []
-    for row in raw:
-        record = decode(row["key"], row["value"])
-        position = {name: row[name] for name in ("partition", "offset", "timestamp")}
-        records.append(
-            GroupRecord(kind=record.kind, key=record.key, value=record.value, **position)
-        )
-    return records
+    return [
+        replace(decode(row["key"], row["value"]), **{name: row[name] for name in Position._fields})
+        for row in raw
+    ]
 
 
 def compare_rebalance(rebalance: Rebalance) -> Comparison | None:

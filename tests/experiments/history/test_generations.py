@@ -18,11 +18,11 @@ from benchmarks.record_encoder import (
     tombstones,
 )
 from kassay.experiments.history.generations import generation_of, reconstruct_generations
-from kassay.experiments.history.group_records import GroupRecord
 from kassay.experiments.history.rebalances import find_rebalances, generation_rows
 from kassay.experiments.spark.history_pipeline import GENERATIONS
 from kassay.reference.model.group import Protocol
 from kassay.reference.protocol.group_messages import GroupMetadata
+from kassay.reference.protocol.record_codec import DecodedRecord
 from kassay.reference.protocol.record_schemas import RecordType
 from tests.experiments.history.sample_records import (
     compare_rebalance,
@@ -37,7 +37,7 @@ TOPIC = uuid.UUID(int=77)
 TOPIC_NAMES = {str(TOPIC): "t"}
 
 
-def classic(*records: GroupMetadata | None) -> list[GroupRecord]:
+def classic(*records: GroupMetadata | None) -> list[DecodedRecord]:
     """Return metadata records of group g; None is a tombstone."""
     key = encode_key(RecordType.GROUP_METADATA, {"group": "g"})
     return group_records(raw_rows((key, record and encode_record(record)[1]) for record in records))
