@@ -11,7 +11,13 @@ from decimal import Decimal, InvalidOperation
 from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows, JsonFields
 from kassay.experiments.sources.table_rows import OffsetRow, StateRow
 from kassay.reference.documents.csv_writer import is_number
-from kassay.reference.documents.input_files import as_array, as_text, error_at, format_value
+from kassay.reference.documents.input_files import (
+    as_array,
+    as_text,
+    error_at,
+    format_value,
+    read_data_file,
+)
 from kassay.reference.model.errors import InputError
 
 _SAMPLE = re.compile(
@@ -22,24 +28,15 @@ _ESCAPED = {'\\"': '"', "\\\\": "\\", "\\n": "\n"}
 _INTEGER = re.compile(r"[0-9]{1,9}")
 _MAX_DIGITS = 19
 
-# Labels of group, topic and partition by metric; the exporters have different names.
-_LAGS = {
-    "kminion_kafka_consumer_group_topic_partition_lag": ("group_id", "topic_name", "partition_id"),
-    "kafka_consumergroup_lag": ("consumergroup", "topic", "partition"),
-    "kafka_consumergroup_group_lag": ("group", "topic", "partition"),
+_METRICS = {
+    metric: (content, labels)
+    for metric, content, *labels in read_data_file(__package__, "exporter_metrics.txt")
 }
-_MEMBERS = {
-    "kminion_kafka_consumer_group_members": "group_id",
-    "kafka_consumergroup_members": "consumergroup",
-}
-_STATE = "kminion_kafka_consumer_group_info"
-_TOPIC = "kminion_kafka_topic_info"
-_PARTITIONS = "kafka_topic_partitions"
+"""Content and labels by metric."""
 _CLUSTERS = ("cluster_name", "cluster", "cluster_id", "kafka_cluster")
 """Labels with the name of the cluster."""
 _MIN_SUFFIX = 8
 """Characters of a metric from which it is the end of another one and not its own name."""
-_METRICS = frozenset({*_LAGS, *_MEMBERS, _STATE, _TOPIC, _PARTITIONS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,40 +131,42 @@ def read_series(document: JsonFields, line: int, *, name: str) -> list[DocumentR
 
 def _metric_with(labels: Mapping[str, str]) -> str | None:
     """Return the metric of a lag that has these labels, for sums, which have no name."""
-    return next((name for name, keys in _LAGS.items() if set(keys) <= labels.keys()), None)
+    return next(
+        (
+            metric
+            for metric, (content, keys) in _METRICS.items()
+            if content == "lag" and set(keys) <= labels.keys()
+        ),
+        None,
+    )
 
 
 def _content(sample: _Sample) -> DocumentRows:
     cluster = next((sample.labels[key] for key in _CLUSTERS if sample.labels.get(key)), None)
-    if sample.metric == _TOPIC:
-        counts = {sample.label("topic_name"): sample.number("partition_count")}
-        return DocumentRows(partition_counts=counts, cluster=cluster)
-    if sample.metric == _PARTITIONS:
-        count = sample.value()
+    content, labels = _METRICS[sample.metric]
+    first = sample.label(labels[0])  # the group, or the topic
+    if content == "topic":
+        count = sample.number(labels[1]) if labels[1:] else sample.value()
         if count is None or count < 0:
             raise sample.error(f"the value must be a number of partitions, got {sample.text!r}")
-        return DocumentRows(partition_counts={sample.label("topic"): count}, cluster=cluster)
-    if sample.metric in _MEMBERS:
-        group = sample.label(_MEMBERS[sample.metric])
-        state = StateRow(sample.line, group, "-", members=sample.value() or 0)
-    elif sample.metric == _STATE:
-        strategy = sample.labels.get("protocol") or None
-        state = StateRow(
-            sample.line, sample.label("group_id"), sample.label("state"), strategy=strategy
-        )
-    else:
-        group, topic, partition = _LAGS[sample.metric]
+        return DocumentRows(partition_counts={first: count}, cluster=cluster)
+    if content == "lag":
         row = OffsetRow(
             sample.line,
-            sample.label(group),
-            sample.label(topic),
-            sample.number(partition),
+            first,
+            sample.label(labels[1]),
+            sample.number(labels[2]),
             lag=sample.value(),
             consumer_id=sample.labels.get("consumer_id") or None,
             client_id=sample.labels.get("client_id") or None,
         )
         shows_owners = "consumer_id" in sample.labels
         return DocumentRows(offsets=[row], shows_owners=shows_owners, cluster=cluster)
+    if content == "members":
+        state = StateRow(sample.line, first, "-", members=sample.value() or 0)
+    else:
+        strategy = sample.labels.get("protocol") or None
+        state = StateRow(sample.line, first, sample.label(labels[1]), strategy=strategy)
     return DocumentRows(states=[state], cluster=cluster)
 
 
