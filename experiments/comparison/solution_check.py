@@ -6,11 +6,12 @@ from pathlib import Path
 
 from kassay.reference.documents.input_files import (
     LocatedDocument,
+    document_id,
     name_of,
     open_text,
     read_json_documents,
 )
-from kassay.reference.documents.json_codec import document_id, group_fingerprint, parse_assignment
+from kassay.reference.documents.json_codec import group_fingerprint, parse_assignment
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -53,7 +54,7 @@ class SolutionFile:
         with open_text(path) as stream:
             for located in read_json_documents(stream, name=self.name):
                 solution = parse_solution(located)
-                id = document_id(located) if solution.document else None
+                id = document_id(located.value) if solution.document else None
                 self.by_id.setdefault(id, []).append(solution)
 
     def take(self, group: Group) -> SolutionDocument:

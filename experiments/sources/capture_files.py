@@ -266,20 +266,24 @@ def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGr
     for id, found in read.kinds:
         yield ImportedGroup.of_document(id, found)
     rows: dict[str, list[ToolMemberRow]] = {}
-    errors: dict[str, str] = {}
+    errors: dict[str, InputError] = {}
     for group, row in kind_member_rows(read.kind_tables, name=capture.name):
         rows.setdefault(group, [])
         if isinstance(row, InputError):
-            errors.setdefault(group, str(row))
+            errors.setdefault(group, row)
         else:
             rows[group].append(row)
     for problem in read.account.problems:
         for id in set(rows) if problem.group is None else {problem.group}.intersection(rows):
-            errors.setdefault(id, str(read.account.error(problem)))
+            errors.setdefault(id, read.account.error(problem))
     if read.kind_tables and not (rows or read.account.problems):
         yield ImportedGroup(capture.group, error=f"{capture.name}: the table has no rows")
     for id in sorted(rows):
-        yield _kind_group(id, rows[id], contents, error=errors.get(id))
+        try:
+            found = errors.get(id) or document_of_rows(id, rows[id], contents.of(None))
+        except InputError as failure:
+            found = failure
+        yield ImportedGroup.of_document(id, found)
 
 
 def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
@@ -295,17 +299,6 @@ def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
     if found:
         first = next(one for one in captures if one.read.connectors)
         yield ImportedGroup.of_document(*connect_result(found, where=first.name, id=first.group))
-
-
-def _kind_group(
-    id: str, rows: Sequence[ToolMemberRow], contents: "_Contents", *, error: str | None
-) -> ImportedGroup:
-    if error is not None:
-        return ImportedGroup(id, error=error)
-    try:
-        return ImportedGroup.of_document(id, document_of_rows(id, rows, contents.of(None)))
-    except InputError as failure:
-        return ImportedGroup(id, error=str(failure))
 
 
 class _Contents:

@@ -7,9 +7,9 @@ read, because it can be a part of a row that a terminal wrapped, or a row withou
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from io import StringIO
+from dataclasses import dataclass, fields, replace
 from itertools import product
+from typing import Any
 
 from kassay.experiments.sources.account import UNKNOWN_LINE, Account, LineUse, Problem, ReadCapture
 from kassay.experiments.sources.document_rows import DocumentRows, FoundText, merge_rows
@@ -49,7 +49,7 @@ from kassay.experiments.sources.tool_documents import (
     read_tool_line,
     text_in_json,
 )
-from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
+from kassay.reference.documents.kind_documents import Kind, KindDocument, kind_document_or_error
 from kassay.reference.model.errors import InputError
 
 _LOG_START = (
@@ -150,24 +150,22 @@ class _Reader:
             sorted(self.problems, key=lambda problem: problem.line),
         )
         described = [one for one in tables if one.kind not in _KIND_TABLES]
-        inner = self.enclosed
-        return ReadCapture(
-            [
-                *described,
-                *(table for one in contents for table in one.tables()),
-                *(table for each in inner for table in each.tables),
-            ],
-            [*self.notices, *(one for each in inner for one in each.notices)],
-            [*contents, *(one for each in inner for one in each.contents)],
+        own = ReadCapture(
+            [*described, *(table for one in contents for table in one.tables())],
+            self.notices,
+            contents,
             account,
-            [*self.notes, *(one for each in inner for one in each.notes)],
-            [*self.kinds, *(one for each in inner for one in each.kinds)],
-            [
-                *(one for one in tables if one.kind in _KIND_TABLES),
-                *(one for each in inner for one in each.kind_tables),
-            ],
-            [*self.connectors, *(one for each in inner for one in each.connectors)],
+            self.notes,
+            self.kinds,
+            [one for one in tables if one.kind in _KIND_TABLES],
+            self.connectors,
         )
+        joined: dict[str, Any] = {
+            field.name: [one for read in (own, *self.enclosed) for one in getattr(read, field.name)]
+            for field in fields(own)
+            if field.name != "account"
+        }
+        return replace(own, **joined)
 
     def use(self, at: int, rule: str, count: int = 1, *, is_noise: bool = False) -> int:
         """Account for lines, and return their number."""
@@ -225,7 +223,7 @@ class _Reader:
             found = read_json_value(self.lines, at, name=self.name)
         if found is None:
             return 0
-        if isinstance(found.value, dict) and self._kind_document(found.value, at, found.count):
+        if isinstance(found.value, dict) and self._kind_document(found.value, at):
             return self.use(at, "document of another kind of group", found.count)
         is_unknown = found.error is None or isinstance(found.error, UnknownFormatError)
         return (self._text_in_json(at, found) if is_unknown else 0) or self._take(at, found)
@@ -340,7 +338,7 @@ class _Reader:
             self.current = None
         self.group = group
 
-    def _kind_document(self, value: Mapping[str, object], at: int, count: int) -> bool:
+    def _kind_document(self, value: Mapping[str, object], at: int) -> bool:
         """Add a document of another kind than consumer groups, and return whether it is one."""
         if is_connect_status(value):
             self.kinds.append(connect_result(value, where=self.name, id=self.default_group))
@@ -351,10 +349,7 @@ class _Reader:
         kind = value.get("kind")
         if not isinstance(kind, str) or kind not in _KINDS:
             return False
-        text = "\n".join(line.text for line in self.lines[at : at + count])
-        first = self.lines[at].number
-        blank = "\n" * (first - 1)  # so that errors have the number of the line
-        self.kinds.extend(read_kind_documents(StringIO(blank + text), name=self.name, kind=None))
+        self.kinds.append(kind_document_or_error(value, f"{self.name}:{self.lines[at].number}"))
         return True
 
     def _hides_row(self, text: str) -> bool:

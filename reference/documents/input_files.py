@@ -207,24 +207,22 @@ def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
         more = f" and {len(others) - _SHOWN_FILES} more" if len(others) > _SHOWN_FILES else ""
         yield SourceText(str(path), unused=", ".join(others[:_SHOWN_FILES]) + more)
     for file in files:
-        id = group or file.parent.name
         try:
             text = read_text(file)
             error = None if text.strip() else InputError(f"{file}: the file is empty")
         except InputError as unreadable:
             text, error = "", unreadable
-        unrelated = not is_capture(file)
-        if error is not None:
-            yield SourceText(
-                str(file), id, from_directory=True, error=error, may_be_unrelated=unrelated
-            )
-            continue
         # A directory may hold unrelated JSON files.
         value = _first_value(text)
         complete = isinstance(value, Mapping) and value.keys() >= _GROUP_KEYS
-        lines = text.splitlines(keepends=True) if complete else None
         yield SourceText(
-            str(file), id, text, documents=lines, from_directory=True, may_be_unrelated=unrelated
+            str(file),
+            group or file.parent.name,
+            text,
+            documents=text.splitlines(keepends=True) if complete else None,
+            from_directory=True,
+            error=error,
+            may_be_unrelated=not is_capture(file),
         )
 
 
@@ -284,6 +282,12 @@ class LocatedDocument:
     where: str
     value: object = None
     error: InputError | None = None
+
+
+def document_id(document: object) -> str | None:
+    """Return the id of a group document, or None if the document has no valid id."""
+    id = document.get("id") if isinstance(document, Mapping) else None
+    return id if isinstance(id, str) else None
 
 
 def parse_json(

@@ -27,6 +27,7 @@ from kassay.reference.documents.input_files import (
     as_optional_text,
     as_text,
     as_texts,
+    document_id,
     format_value,
     has_only,
     items_of,
@@ -342,13 +343,7 @@ def read_groups(
     ``stream`` yields the lines. ``name`` is the name of the file in errors.
     """
     for located in read_json_documents(stream, name=name, convert=member_packer()):
-        yield document_id(located), _group_or_error(located)
-
-
-def document_id(located: LocatedDocument) -> str | None:
-    """Return the id of a group document, or None if the document has no valid id."""
-    group_id = located.value.get("id") if isinstance(located.value, Mapping) else None
-    return group_id if isinstance(group_id, str) else None
+        yield document_id(located.value), _group_or_error(located)
 
 
 def assignment_document(assignment: Assignment) -> dict[str, list[tuple[str, int]]]:

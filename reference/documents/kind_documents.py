@@ -20,6 +20,7 @@ from kassay.reference.documents.input_files import (
     as_text,
     as_texts,
     check_keys,
+    document_id,
     format_value,
     items_of,
     parse_fields,
@@ -107,15 +108,20 @@ def read_kind_documents(
     another kind than ``kind`` is an error; None accepts all kinds but consumer groups.
     """
     for located in read_json_documents(stream, name=name):
-        given = located.value.get("id") if isinstance(located.value, Mapping) else None
-        id = given if isinstance(given, str) else None
         if located.error is not None:
-            yield id, located.error
-            continue
-        try:
-            yield id, parse_kind_document(located.value, kind=kind, where=located.where)
-        except InputError as error:
-            yield id, error
+            yield None, located.error
+        else:
+            yield kind_document_or_error(located.value, located.where, kind=kind)
+
+
+def kind_document_or_error(
+    document: object, where: str, *, kind: Kind | None = None
+) -> tuple[str | None, KindDocument | InputError]:
+    """Return the id and the checked document, or the id and an error."""
+    try:
+        return document_id(document), parse_kind_document(document, kind=kind, where=where)
+    except InputError as error:
+        return document_id(document), error
 
 
 def parse_kind_document(
