@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -142,7 +143,7 @@ class Snapshot(StrEnum):
     LAST = "last"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Capture:
     """Parsed capture with its file name, and the group id for tables that name no group.
 
@@ -179,7 +180,7 @@ class Capture:
         every = (row.group or table.group for row, table in self.rows())
         return {name for name in every if name is not None}
 
-    @property
+    @cached_property
     def only_group(self) -> str | None:
         """Return the group that all tables with a column for groups show, if there is only one."""
         named = {row.group for row, _ in self.rows()} - {None}
