@@ -1,14 +1,18 @@
 """``kassay compare``: compare imbalance and moves of assignors with the optimum."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from itertools import chain, pairwise
 
 import typer
 
 from kassay.experiments.cli.application import (
     BAD_INPUT,
+    NOT_REACHED,
     PROGRESS,
     STOP,
     exit_interrupted,
@@ -28,7 +32,7 @@ from kassay.experiments.cli.groups import (
     read_valid_groups,
 )
 from kassay.experiments.cli.kind_results import compared_documents
-from kassay.experiments.cli.output import Format, Record, TableLayout, format_option, print_records
+from kassay.experiments.cli.output import Format, Record, TableLayout, print_records
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.comparison.compare import (
     CaseLimits,
@@ -47,7 +51,12 @@ from kassay.experiments.comparison.library_agreement import (
     run_releases,
     sorted_loads,
 )
-from kassay.experiments.implementations.assignor_names import check_consumer_kind, shown_name
+from kassay.experiments.implementations.assignor_names import (
+    check_consumer_kind,
+    is_custom_assignor,
+    parse_custom_assignor,
+    shown_name,
+)
 from kassay.experiments.implementations.installation import installed_versions
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
 from kassay.experiments.planning.identify_assignor import identify_assignor
@@ -56,6 +65,7 @@ from kassay.experiments.study.cases import cases_of
 from kassay.experiments.study.families.all_families import USUAL
 from kassay.reference.documents.input_files import STDIN
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -66,12 +76,30 @@ from kassay.solver.solution import Status
 _SHOWN_LOADS = 8
 
 
+class CompareFormat(StrEnum):
+    """Output format of ``kassay compare``: a `Format`, or a form for a pull request."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+
+
+_FORMS = (CompareFormat.MARKDOWN, CompareFormat.JUNIT)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
     """Command-line options of ``kassay compare``."""
 
     assignor: list[str] | None = assignors_option()
-    output_format: Format = format_option(Format.JSONL)
+    output_format: CompareFormat = option(CompareFormat.JSONL, "--format")
+
+    @property
+    def record_format(self) -> Format:
+        """Return the format of the results if they are no form."""
+        return Format(self.output_format)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +125,10 @@ def compare(
         raise typer.BadParameter("--libraries and --releases cannot be combined")
     if (library.libraries or library.releases) and not objective.is_default:
         raise typer.BadParameter("--libraries and --releases have no levels and constraints")
+    if options.output_format in _FORMS:
+        is_plain = objective.is_default and library == LibraryOptions()
+        _print_form(options, source, is_plain=is_plain, limits=case_limits)
+        return
     if library.releases:
         _compare_releases(options, source)
         return
@@ -128,7 +160,40 @@ def compare(
             last=("result",),
             rows=_level_rows,
         )
-    process_each_group(source, process, options.output_format, layout, others=others)
+    process_each_group(source, process, options.record_format, layout, others=others)
+
+
+def _print_form(
+    options: CompareOptions, source: GroupSource, *, is_plain: bool, limits: CaseLimits
+) -> None:
+    """Compare assignors on all groups, and print a form for a pull request."""
+    from kassay.experiments.report.pull_request import ComparedGroup, junit_test, markdown_table
+
+    form, is_table = options.output_format, options.output_format is CompareFormat.MARKDOWN
+    names = assignors_of_one_kind(options.assignor)
+    java = parse_custom_assignor(names[0]).java if is_custom_assignor(names[0]) else None
+    if not is_plain:
+        raise typer.BadParameter(f"--format {form} has no levels, constraints or --libraries")
+    if len(names) > 2 or len(names) <= is_table:
+        raise typer.BadParameter(f"--format {form} requires --assignor AFTER --assignor BEFORE")
+    if not is_table and (java is None or java.kind is not Kind.CONSUMER):
+        raise typer.BadParameter("--format junit requires a class: of a consumer group's assignor")
+    groups, all_valid = read_valid_groups([source.file])
+    compared = []
+    for group in groups:
+        record = compare_assignors(group, names, limits, progress=PROGRESS)
+        if limits.is_stopped:
+            exit_interrupted("no table or test is printed")
+        compared.append(ComparedGroup(group, record))
+    shown = [shown_name(name) for name in (*names, "the optimum")]
+    write = partial(markdown_table, compared)
+    if java is not None and not is_table:
+        write = partial(junit_test, compared, java)
+    typer.echo(write(after=shown[0], before=shown[1], command=sys.argv[1:]), nl=False)
+    if not all_valid:
+        raise typer.Exit(BAD_INPUT)
+    if any(one.rank(0) is None for one in compared):
+        raise typer.Exit(NOT_REACHED)
 
 
 def _with_own_failure_first(group: Group, record: Record) -> Record:
@@ -249,7 +314,7 @@ def _compare_libraries(
         exit_interrupted("no group is counted")
     print_records(
         [_agreement_record(name, one) for name, one in counts.items()],
-        options.output_format,
+        options.record_format,
         rows=list(map(_agreement_row, found)),
     )
     if STOP.is_set():
@@ -328,7 +393,7 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
         last=("difference from the previous release", "known changes"),
         rows=_release_rows,
     )
-    process_each_group(source, process, options.output_format, layout)
+    process_each_group(source, process, options.record_format, layout)
 
 
 def _installed_releases(library: Library, assignor: str) -> list[str]:
