@@ -14,7 +14,7 @@ from kassay.experiments.report.pull_request import ComparedGroup, markdown_table
 from kassay.reference.documents.json_codec import group_document
 from tests.experiments.cli.conftest import Completed
 from tests.installed_library import require_library
-from tests.reference.assignors.notation import group
+from tests.notation import group
 
 UNEVEN = group("t:3 u:2", a="t u | t-0 t-1 t-2 @1", b="t u", c="t")
 """``uniform`` moves one partition, ``server-range`` two."""
