@@ -215,8 +215,10 @@ def merge_captures(
     if (cut := _cut_id(groups)) is not None:
         for name in cut:
             groups[name].error = groups[name].error or f"group {name!r}: {_damaged(*cut)}"
+    # Ids of groups of which some captures name their cluster.
+    named = {one.id.removeprefix(f"{one.cluster}/") for one in groups.values() if one.cluster}
     for group in groups.values():
-        _check_consistent(group, groups)
+        _check_consistent(group, is_ambiguous=group.cluster is None and group.id in named)
         for file in unreadable_files:
             if str(file.parent) in group.directories:
                 group.unreadable_files = (*group.unreadable_files, file.name)
@@ -231,16 +233,18 @@ def _add_notes(groups: Iterable[ObservedGroup], capture: Capture) -> None:
 
 
 def _add_problems(groups: dict[str, ObservedGroup], capture: Capture) -> None:
-    account = capture.read.account
+    account, every = capture.read.account, capture.groups
+    found: dict[str, list[ObservedGroup]] = {}
+    for group in groups.values():
+        if group.cluster is not None or "/" not in group.id:
+            found.setdefault(group.id.rpartition("/")[2], []).append(group)
     for problem in account.problems:
-        for name in capture.groups if problem.group is None else {problem.group}:
-            found = [one for one in groups.values() if one.id.rpartition("/")[2] == name]
-            for group in found or [groups.setdefault(name, ObservedGroup(name))]:
-                if group.id == name or group.cluster is not None:
-                    group.error = group.error or str(account.error(problem))
+        for name in every if problem.group is None else {problem.group}:
+            for group in found.get(name) or [groups.setdefault(name, ObservedGroup(name))]:
+                group.error = group.error or str(account.error(problem))
 
 
-def _check_consistent(group: ObservedGroup, groups: Mapping[str, ObservedGroup]) -> None:
+def _check_consistent(group: ObservedGroup, *, is_ambiguous: bool) -> None:
     """Set the error of a group whose captures contradict each other."""
     problem = None
     cut = _cut_id(group.members) or _cut_id({topic for topic, _ in group.partitions})
@@ -263,9 +267,7 @@ def _check_consistent(group: ObservedGroup, groups: Mapping[str, ObservedGroup])
         problem = (
             f"{topic}-{number} has owner {owner!r} in one capture and none in another: {_RETRY}"
         )
-    elif group.cluster is None and any(
-        one.cluster is not None and one.id == f"{one.cluster}/{group.id}" for one in groups.values()
-    ):
+    elif is_ambiguous:
         problem = "the captures are of several clusters, and some of them do not name theirs"
     if problem is not None:
         group.error = group.error or f"group {group.id!r}: {problem}"
