@@ -69,11 +69,9 @@ def _files(path: Path) -> list[Path]:
     found = [file for file in sorted(path.rglob("*")) if file.is_file()]
     if any(file.suffix == ".parquet" for file in found):
         return []
-    return [file for file in found if _is_text_name(file)]
-
-
-def _is_text_name(file: Path) -> bool:
-    return without_gzip(file).suffix in DUMP_SUFFIXES or ".log." in file.name
+    return [
+        file for file in found if without_gzip(file).suffix in DUMP_SUFFIXES or ".log." in file.name
+    ]
 
 
 def _has_records(file: Path) -> bool:

@@ -460,16 +460,14 @@ def describe_family(family: Mapping[str, object]) -> str:
             case [int(low), int(high)] if key in ("members", "topics", "partitions"):
                 parts.append(f"{label} {low} to {high}")
             case list():
-                parts.append(f"{label} {'/'.join(map(_value_text, value))}")
+                words = {True: "yes", False: "no"}
+                shown = (words[one] if isinstance(one, bool) else str(one) for one in value)
+                parts.append(f"{label} {'/'.join(shown)}")
             case dict():
                 parts.append(describe_family(value))
             case _ if key != "name":
                 parts.append(f"{label} {value}")
     return ", ".join(part for part in parts if part)
-
-
-def _value_text(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> ReportTable:

@@ -107,7 +107,8 @@ def read_kaf(  # noqa: C901, PLR0912 - one branch per kind of line
             offsets[block, int(match[1])] = (at_offset, at_end, behind)
         elif (match := _PARTITIONS.fullmatch(text)) and owned:
             client, before = owned[-1]
-            owned[-1] = (client, (*before, _topic_numbers(match)))
+            numbers = tuple(map(int, match["numbers"].split()))
+            owned[-1] = (client, (*before, (match["topic"], numbers)))
         elif "Not available" in text:
             message = "this release of kaf does not show assignments; add the output of rpk or kcl"
             return FoundText("kaf", error=error_at(name, line.number, message), count=count + 1)
@@ -131,10 +132,6 @@ def read_kaf(  # noqa: C901, PLR0912 - one branch per kind of line
     protocol = values.get("Protocol") or None
     state = StateRow(number, group, values["State"], strategy=protocol, members=len(owned))
     return FoundText("kaf", [DocumentRows(offsets=rows, states=[state])], count=count, group=group)
-
-
-def _topic_numbers(match: re.Match[str]) -> tuple[str, tuple[int, ...]]:
-    return match["topic"], tuple(map(int, match["numbers"].split()))
 
 
 _DESCRIPTION = re.compile(

@@ -7,14 +7,7 @@ from kassay.experiments.sources.account import Problem
 from kassay.experiments.sources.open_tables import OpenTable, names_group
 from kassay.experiments.sources.recognise_library import client_id_of
 from kassay.experiments.sources.table_headers import TableKind
-from kassay.experiments.sources.table_rows import (
-    FIELDS,
-    UNIQUE_ID,
-    Cells,
-    MemberRow,
-    OffsetRow,
-    TableRow,
-)
+from kassay.experiments.sources.table_rows import FIELDS, UNIQUE_ID, MemberRow, OffsetRow, TableRow
 from kassay.experiments.sources.text_lines import Line
 
 MAY_BE_CUT = "the last line may be cut; end it with a newline if it is complete"
@@ -190,11 +183,6 @@ def _is_complete(text: str, table: OpenTable, others: Iterable[TableRow]) -> boo
     column, cells = table.header.names[-1], table.split(text) or {}
     if text.endswith(" ") and cells.get(column) and column != "ASSIGNMENTS":
         return True
-    return _is_cell_complete(cells, column, others)
-
-
-def _is_cell_complete(cells: Cells, column: str, others: Iterable[TableRow]) -> bool:
-    """Return whether the cell at the end of the text is certainly complete, that is, not cut."""
     value = cells[column]
     if column in _CHECKED_COLUMNS:
         return True

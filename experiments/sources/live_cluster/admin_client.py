@@ -385,15 +385,12 @@ class LiveCluster:
     def _cause(self, error: Exception) -> str:
         """Return the message of an error or, after a time-out, of the connection error."""
         self._admin.poll(_POLL_SECONDS)
-        if not (isinstance(error, FutureTimeoutError) or _is_timeout(error)):
+        is_other = not isinstance(error, KafkaException) or error.args[0].code() not in _TIMEOUTS
+        if is_other and not isinstance(error, FutureTimeoutError):
             return _message(error)
         others = [e for e in self._connection_errors if e.code() != _ALL_BROKERS_DOWN]
         causes = [*self._permanent_errors(), *others]
         return str(causes[0].str()) if causes else f"no answer within {self._timeout:g} s"
-
-
-def _is_timeout(error: Exception) -> bool:
-    return isinstance(error, KafkaException) and error.args[0].code() in _TIMEOUTS
 
 
 def _message(error: Exception) -> str:

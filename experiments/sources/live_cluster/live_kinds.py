@@ -225,17 +225,13 @@ def streams_application_document(
         "notes": _NOTES,
         "config": {"num_standby_replicas": max(map(standby.count, standby), default=0)},
         "subtopologies": {
-            str(name): _subtopology(count, is_stateful=name in stateful)
+            str(name): {"partitions": count, "stateful": name in stateful}
+            | ({"end_offsets": [_RECORDS] * count} if name in stateful else {})
             for name, count in counts.items()
         },
         "processes": _processes(threads, stateful),
     }
     return parse_kind_document(content, kind=Kind.STREAMS, where=f"group {group!r}")
-
-
-def _subtopology(count: int, *, is_stateful: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"partitions": count, "stateful": is_stateful}
-    return {**fields, "end_offsets": [_RECORDS] * count} if is_stateful else fields
 
 
 def _processes(
