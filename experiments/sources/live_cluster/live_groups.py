@@ -62,13 +62,19 @@ def import_live(
     rate.
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
-    readings = resolve_patterns(cluster, read_consumer_groups(cluster, names, sleep=sleep))
-    is_read = all(isinstance(reading, ClusterReading) for reading in readings.values())
-    others = {} if groups and is_read else cluster.other_groups()
+    readings = read_consumer_groups(cluster, names, sleep=sleep)
+    found = {name: one for name, one in readings.items() if isinstance(one, ClusterReading)}
+    found = resolve_patterns(cluster, found)
+    others = {} if groups and len(found) == len(readings) else cluster.other_groups()
     kinds = {name: KIND_TYPES[kind] for name, kind in others.items() if kind in KIND_TYPES}
-    kinds |= {name: Kind.STREAMS for name, one in readings.items() if _is_application(one)}
+    kinds |= {
+        name: Kind.STREAMS
+        for name, one in found.items()
+        if one.group.assignor == STREAMS_ASSIGNOR and one.group.members
+    }
     documents = read_live_kinds(cluster, kinds)
-    topics = _consumed_topics(cluster, readings)
+    consumed_topics = sorted({topic for one in found.values() for topic in one.topic_names})
+    topics = cluster.topics(consumed_topics) if consumed_topics else {}
     partitions = [
         (name, number)
         for name, topic in topics.items()
@@ -84,7 +90,7 @@ def import_live(
     if options.measures_speeds:
         if options.weights is not WeightSource.RATE:
             sleep(sample_seconds)
-        consumed = _consumed(cluster, readings)
+        consumed = _consumed(cluster, found)
     for name in sorted(readings if groups else {*readings, *others}):
         if name in documents:
             yield ImportedGroup.of_document(name, documents[name])
@@ -95,8 +101,9 @@ def import_live(
                 ImportedGroup(name, error=reason) if groups else ImportedGroup(name, skipped=reason)
             )
             continue
-        reading = readings[name]
-        complete = _add_topics_and_offsets(reading, topics, offsets)
+        complete = readings[name]
+        if name in found:
+            complete = _add_topics_and_offsets(found[name], topics, offsets)
         if isinstance(complete, InputError):
             yield ImportedGroup(name, error=str(complete))
         else:
@@ -135,34 +142,10 @@ def build_live_group(
     return replace(group, members=members, notes=notes, available_weights=available)
 
 
-def _consumed_topics(
-    cluster: LiveCluster, readings: Mapping[str, ClusterReading | InputError]
-) -> Mapping[str, LiveTopic | InputError]:
-    names = {
-        topic
-        for reading in readings.values()
-        if isinstance(reading, ClusterReading)
-        for topic in reading.topic_names
-    }
-    return cluster.topics(sorted(names)) if names else {}
-
-
-def _is_application(reading: ClusterReading | InputError) -> bool:
-    return (
-        isinstance(reading, ClusterReading)
-        and reading.group.assignor == STREAMS_ASSIGNOR
-        and bool(reading.group.members)
-    )
-
-
 def _add_topics_and_offsets(
-    reading: ClusterReading | InputError,
-    topics: Mapping[str, LiveTopic | InputError],
-    offsets: EndOffsets,
+    reading: ClusterReading, topics: Mapping[str, LiveTopic | InputError], offsets: EndOffsets
 ) -> ClusterReading | InputError:
     """Add topics and end offsets to the responses about one group, or return an error."""
-    if isinstance(reading, InputError):
-        return reading
     described: dict[str, LiveTopic] = {}
     for name in sorted(reading.topic_names & topics.keys()):
         topic = topics[name]
@@ -193,14 +176,10 @@ def _growth(
 
 
 def _consumed(
-    cluster: LiveCluster, readings: Mapping[str, ClusterReading | InputError]
+    cluster: LiveCluster, readings: Mapping[str, ClusterReading]
 ) -> dict[str, dict[PartitionKey, int]]:
     """Return the messages consumed per partition since the groups were read."""
-    first = {
-        name: reading.committed_offsets
-        for name, reading in readings.items()
-        if isinstance(reading, ClusterReading)
-    }
+    first = {name: reading.committed_offsets for name, reading in readings.items()}
     second = cluster.committed_offsets(sorted(first)) if first else {}
     return {
         name: _growth(before, after)
@@ -294,28 +273,20 @@ def read_consumer_groups(
 
 
 def resolve_patterns(
-    cluster: LiveCluster, readings: Mapping[str, ClusterReading | InputError]
-) -> dict[str, ClusterReading | InputError]:
+    cluster: LiveCluster, readings: Mapping[str, ClusterReading]
+) -> dict[str, ClusterReading]:
     """Add the topics that match the regular expressions of subscriptions.
 
     The broker resolves an expression in the syntax of RE2 and does not return the result. A
     subscription is removed if Python cannot resolve its expression, or if the result lacks a topic
     that the member has partitions of.
     """
-    is_used = any(
-        member.pattern is not None
-        for reading in readings.values()
-        if isinstance(reading, ClusterReading)
-        for member in reading.group.members
-    )
-    if not is_used:
-        return dict(readings)
-    names = cluster.topic_names()
-    resolved = dict(readings)
+    patterns = [one.pattern for reading in readings.values() for one in reading.group.members]
+    names = cluster.topic_names() if any(one is not None for one in patterns) else []
+    resolved = {}
     for name, reading in readings.items():
-        if isinstance(reading, ClusterReading):
-            members = tuple(_resolved(member, names) for member in reading.group.members)
-            resolved[name] = replace(reading, group=replace(reading.group, members=members))
+        members = tuple(_resolved(member, names) for member in reading.group.members)
+        resolved[name] = replace(reading, group=replace(reading.group, members=members))
     return resolved
 
 
