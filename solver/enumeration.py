@@ -22,7 +22,7 @@ from kassay.solver.evaluation import (
     separated_partitions,
     topic_partitions,
 )
-from kassay.solver.incumbent_pool import LexicographicResult, claim_about
+from kassay.solver.incumbent_pool import LexicographicResult, claim_about, permitted_members
 from kassay.solver.problem import Ints, Placement, Problem, Weights, exact_column
 from kassay.solver.solution import UsedMethod
 
@@ -147,7 +147,7 @@ class PlacementTable:
                 ordered = np.sort(apart, axis=1)
                 return np.asarray((ordered[:, 1:] != ordered[:, :-1]).all(axis=1), dtype=np.bool_)
             case constraints.Pinned() | constraints.Forbidden():
-                # `_choices` has already applied them.
+                # `permitted_members` has already applied them.
                 return np.ones(len(self.members), dtype=np.bool_)
             case _:
                 assert_never(constraint)
@@ -170,7 +170,7 @@ def list_placements(
     rules = tuple(rules)
     if _has_many_choices(problem, rules):
         return None
-    choices = _choices(problem, rules)
+    choices = permitted_members(problem, rules)
     # A partition with one choice adds no rows, but the table has a column for it.
     cells = max(problem.partition_count + problem.member_count, 1)
     # If a constraint excludes all members of a partition, the other choices must be few, too.
@@ -207,23 +207,6 @@ def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTab
         for at, member in enumerate(chosen):
             loads[at * rows : (at + 1) * rows, member] += problem.weight[partition]
     return PlacementTable(problem, members, loads)
-
-
-def _choices(problem: Problem, rules: Iterable[constraints.Constraint]) -> list[list[int]]:
-    """Return, per partition, the members to which it can be assigned.
-
-    The constraints Pinned and Forbidden exclude members.
-    """
-    choices = [problem.consumer_sets[index].tolist() for index in problem.consumer_set.tolist()]
-    for rule in rules:
-        if not isinstance(rule, constraints.Pinned | constraints.Forbidden):
-            continue
-        member = problem.member_index.get(rule.member)
-        pinned = isinstance(rule, constraints.Pinned)
-        partitions = topic_partitions(problem, rule.topic, rule.partition).tolist()
-        for partition in partitions:
-            choices[partition] = [at for at in choices[partition] if (at == member) is pinned]
-    return choices
 
 
 def _is_unassignable(problem: Problem, rule: constraints.Constraint) -> bool:

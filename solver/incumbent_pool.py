@@ -15,7 +15,7 @@ from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartit
 from kassay.solver.evaluation import RackTable, level_value, topic_partitions, violated
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level
-from kassay.solver.problem import Arithmetic, Placement, Problem
+from kassay.solver.problem import Placement, Problem, exact_column
 from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
 MAX_PLAIN_CHOICES = 2_000
@@ -218,35 +218,15 @@ def place_within(
     permitted consumer with the lowest new relative load. Return None if no permitted consumer of a
     partition has room; other constraints may be violated.
     """
-    permitted = _permitted_members(problem, rules)
-    units = units or (problem.member_units,)
+    within = within_pins(problem, rules)
     placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
-    loads, room = [each.loads([0] * problem.member_count) for each in units], Room(problem, rules)
-    weights = problem.weight.tolist()
-    for partition in sorted(
-        range(problem.partition_count), key=lambda at: (len(permitted[at]) > 1, -weights[at], at)
-    ):
-        weight, owner = weights[partition], problem.owner[partition]
-        candidates = [at for at in permitted[partition] if room.fits(at, weight)]
-        if not candidates:
-            return None
-        member = min(
-            candidates, key=lambda at: (*_new_loads(units, loads, at, weight), at != owner)
-        )
-        placement[partition] = member
-        room.take(member, weight)
-        for each, load in zip(units, loads, strict=True):
-            load[each.unit_of[member]] += weight
-    return placement
-
-
-def _new_loads(
-    units: Sequence[LoadUnits], loads: Sequence[list[int]], member: int, weight: int
-) -> tuple[int, ...]:
-    return tuple(
-        (load[each.unit_of[member]] + weight) * each.factors[each.unit_of[member]]
-        for each, load in zip(units, loads, strict=True)
+    is_free = np.array([len(each) > 1 for each in within.consumer_sets])[within.consumer_set]
+    order = sorted(
+        range(problem.partition_count), key=lambda at: (is_free[at], -problem.weight[at], at)
     )
+    loads, units = [0] * problem.member_count, units or (problem.member_units,)
+    has_room = _place_by_scan(within, placement, order, loads, units, room=Room(problem, rules))
+    return placement if has_room else None
 
 
 def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
@@ -254,7 +234,7 @@ def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
 
     Exclusions count as pins. Partitions without their owner among these consumers are unowned.
     """
-    return _restricted(problem, _permitted_members(problem, rules))
+    return _restricted(problem, permitted_members(problem, rules))
 
 
 def within_racks(problem: Problem) -> Problem:
@@ -285,7 +265,8 @@ def _restricted(problem: Problem, permitted: Iterable[Sequence[int]]) -> Problem
     )
 
 
-def _permitted_members(problem: Problem, rules: Sequence[Constraint]) -> list[list[int]]:
+def permitted_members(problem: Problem, rules: Sequence[Constraint]) -> list[list[int]]:
+    """Return, per partition, its consumers within pins and exclusions."""
     consumers = [members.tolist() for members in problem.consumer_sets]
     permitted = [consumers[index] for index in problem.consumer_set.tolist()]
     for rule in rules:
@@ -310,15 +291,6 @@ class Room:
                     if rule.member in (None, problem.member_id(member)):
                         column[member] = min(column[member], rule.limit)
 
-    def fits(self, member: int, weight: int) -> bool:
-        """Return whether a member can get a partition with the weight."""
-        return self.loads[member] >= weight and self.counts[member] > 0
-
-    def take(self, member: int, weight: int) -> None:
-        """Reduce the free capacity and the free number of partitions of a member."""
-        self.loads[member] -= weight
-        self.counts[member] -= 1
-
 
 def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) -> Placement:
     placed = placement != NO_OWNER
@@ -333,15 +305,12 @@ def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) ->
         np.flatnonzero(~placed).tolist(),
         key=lambda at: (-problem.weight[at], breadth[problem.consumer_set[at]], at),
     )
-    own_units = units or (problem.member_units,)
-    factor = max((max(each.factors, default=1) for each in own_units), default=1)
-    is_exact = Arithmetic.INT64.represents(max(problem.total, 1) * factor)
     scanned = int(breadth[problem.consumer_set[order]].sum()) if order else 0
     has_few_scans = scanned < _MAX_SCANNED_PER_ENTRY * int(breadth.sum())
-    if not (units or (is_exact and has_few_scans)) and problem.group.has_equal_speeds:
+    if not (units or has_few_scans) and problem.group.has_equal_speeds:
         _place_by_queue(problem, placement, order, loads)
     else:
-        _place_by_scan(problem, placement, order, loads, own_units, is_exact=is_exact)
+        _place_by_scan(problem, placement, order, loads, units or (problem.member_units,))
     return placement
 
 
@@ -352,25 +321,31 @@ def _place_by_scan(
     member_loads: list[int],
     units: Sequence[LoadUnits],
     *,
-    is_exact: bool,
-) -> None:
+    room: Room | None = None,
+) -> bool:
     """Give each partition to the consumer whose relative loads are lowest with it.
 
-    If relative loads are equal, the owner gets the partition. Unless 64 bits represent them
-    exactly, they are Python integers.
+    If relative loads are equal, the owner gets the partition. Return False if a partition has no
+    consumer with room.
     """
-    dtype = np.dtype(np.int64 if is_exact else object)
+    most = max(problem.total, 1) * max(max(each.factors, default=1) for each in units)
     tables = [
         (
             np.array(each.unit_of, dtype=np.int64),
-            np.array(each.loads(member_loads), dtype=dtype),
-            np.array(each.factors, dtype=dtype),
+            exact_column(np.array(each.loads(member_loads), dtype=object), most),
+            exact_column(np.array(each.factors, dtype=object), most),
         )
         for each in units
     ]
+    if room is not None:
+        free, counts = exact_column(np.array(room.loads, dtype=object), most), np.array(room.counts)
     for partition in order:
         best = problem.consumer_sets[problem.consumer_set[partition]]
         weight, owner = int(problem.weight[partition]), problem.owner[partition]
+        if room is not None:
+            best = best[(free[best] >= weight) & (counts[best] > 0)]
+        if not len(best):
+            return False
         for unit_of, load, factors in tables:
             unit = unit_of[best]
             relative = (load[unit] + weight) * factors[unit]
@@ -379,6 +354,10 @@ def _place_by_scan(
         placement[partition] = member
         for unit_of, load, _ in tables:
             load[unit_of[member]] += weight
+        if room is not None:
+            free[member] -= weight
+            counts[member] -= 1
+    return True
 
 
 def _place_by_queue(

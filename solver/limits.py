@@ -194,20 +194,14 @@ class SearchBudget:
 
         It permits at most ``most`` steps.
         """
-        steps = most
 
         def may_continue() -> bool:
-            nonlocal steps
-            if steps is not None:
-                if steps <= 0:
-                    return False
-                steps -= 1
             if not self.has_work:
                 return False
             self.spend(units)
             return True
 
-        return may_continue
+        return may_continue if most is None else limited_steps(most, may_continue)
 
     def may_start(self, units: float) -> bool:
         """Return whether a computation of some work, which cannot be interrupted, may start.
@@ -228,7 +222,7 @@ class SearchBudget:
 def limited_steps(most: int, may_continue: Callable[[], bool] = lambda: True) -> Callable[[], bool]:
     """Return a function that permits at most ``most`` steps, while the search may continue."""
     steps = iter(range(most))
-    return lambda: may_continue() and next(steps, None) is not None
+    return lambda: next(steps, None) is not None and may_continue()
 
 
 def call_until_stopped(

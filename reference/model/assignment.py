@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kassay.reference.model import display
 from kassay.reference.model.display import short_mapping
-from kassay.reference.model.errors import InternalError, KassayError
+from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import NO_GENERATION, Group, Results, cached, topic_starts
 from kassay.reference.model.topic_partitions import (
     NO_PARTITIONS,
@@ -207,10 +207,6 @@ def consumed_partitions(group: Group) -> NDArray[np.bool_]:
 
 
 Value = TypeVar("Value")
-
-
-class InvalidAssignmentError(InternalError):
-    """Internal error: an assignment that kassay computed is not valid."""
 
 
 class Assignment(Mapping[str, Partitions]):
