@@ -13,6 +13,7 @@ import numpy as np
 
 from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.solver import objective
 from kassay.solver.certificate.certificate import LevelClaim, stable_claims
 from kassay.solver.constraints import (
     Capacity,
@@ -30,15 +31,6 @@ from kassay.solver.evaluation import (
     separated_partitions,
     topic_partitions,
 )
-from kassay.solver.objective import (
-    EXACT,
-    HostImbalance,
-    Imbalance,
-    Level,
-    MembersUsed,
-    Movement,
-    MovementCost,
-)
 from kassay.solver.problem import Ints, Placement, Problem, build_problem, positions_by_value
 
 
@@ -46,71 +38,58 @@ from kassay.solver.problem import Ints, Placement, Problem, build_problem, posit
 class MergedProblem:
     """Problem with one partition per set of colocated partitions.
 
-    Parameters
-    ----------
-    problem, original
-        Problem with merged partitions, and problem with all partitions.
-    rules
-        Constraints of the merged group.
-    lacks_rules
-        Whether constraints are left out, because the merged group cannot express them.
-    merged_into
-        Merged partition, per original partition.
-    set_size
-        Number of original partitions per merged partition; None if sets have different sizes.
-    has_equal_owners
-        Whether each set has one owner or none, so that moves of a set are moves of all its
-        partitions.
+    ``rules`` are the constraints of the merged group. It ``lacks_rules`` that it cannot express.
     """
 
     problem: Problem
     original: Problem
     rules: tuple[Constraint, ...]
     lacks_rules: bool
-    merged_into: Ints
-    set_size: int | None
+    merged_into: Ints  # merged partition, per original partition
+    set_size: int | None  # original partitions per merged one; None if the sets differ in size
     has_equal_owners: bool
+    """Whether each set has one owner or none, so that its partitions move together."""
 
     def original_placement(self, placement: Placement) -> Placement:
         """Return the placement of the original partitions."""
         return placement[self.merged_into]
 
-    def levels(self, levels: Sequence[Level]) -> tuple[Level, ...]:
+    def levels(self, levels: Sequence[objective.Level]) -> tuple[objective.Level, ...]:
         """Return the levels of the merged group, up to the first that it cannot express."""
-        found: list[Level] = []
+        found: list[objective.Level] = []
         for level in levels:
             match level:
-                case Imbalance() | HostImbalance() | MembersUsed():
+                case objective.Imbalance() | objective.HostImbalance() | objective.MembersUsed():
                     found.append(level)
-                case Movement(tolerance=tolerance) if tolerance == EXACT:
+                case objective.Movement(tolerance=tolerance) if tolerance == objective.EXACT:
                     found.append(self._movement(level))
                 case _:
                     break
         return tuple(found)
 
-    def _movement(self, level: Movement) -> Movement:
+    def _movement(self, level: objective.Movement) -> objective.Movement:
         """Return the level about moves: with equal owners, moves cost as much as in the original.
 
         If all sets have equal sizes, each move still costs 1, and `bounds` are multiplied.
         """
         if not self.has_equal_owners:
-            return Movement()
-        if level.cost is MovementCost.WEIGHT or self._multiplies(level):
+            return objective.Movement()
+        if level.cost is objective.MovementCost.WEIGHT or self._multiplies(level):
             return level
         costs = [0] * self.problem.partition_count
         cost_of = movement_costs(self.original, level).tolist()
         for merged, cost in zip(self.merged_into.tolist(), cost_of, strict=True):
             costs[merged] += cost
-        return Movement(tuple(zip(self.problem.partition_index, costs, strict=True)))
+        return objective.Movement(tuple(zip(self.problem.partition_index, costs, strict=True)))
 
-    def _multiplies(self, level: Level) -> bool:
+    def _multiplies(self, level: objective.Level) -> bool:
         return (
-            isinstance(level, Movement)
-            and level.cost is MovementCost.COUNT
+            isinstance(level, objective.Movement)
+            and level.cost is objective.MovementCost.COUNT
             and self.set_size is not None
         )
 
-    def bounds(self, levels: Sequence[Level], claims: Sequence[LevelClaim]) -> list[int]:
+    def bounds(self, levels: Sequence[objective.Level], claims: Sequence[LevelClaim]) -> list[int]:
         """Return the bounds of claims about the merged group as bounds on original levels.
 
         With different owners, the moves differ, so that bounds on moves and later levels are not
@@ -120,7 +99,7 @@ class MergedProblem:
         found: list[int] = []
         valid = claims[:1] if self.lacks_rules else stable_claims(self.problem, claims)
         for level, claim in zip(levels, valid, strict=False):
-            is_movement = isinstance(level, Movement)
+            is_movement = isinstance(level, objective.Movement)
             if is_movement and not self.has_equal_owners:
                 break
             size = self.set_size if is_movement and self._multiplies(level) else None
@@ -192,10 +171,7 @@ def _common_consumers(problem: Problem, topics: Sequence[int]) -> list[int]:
 def _merged_group(
     problem: Problem, topics: Sequence[Sequence[Ints]], consumers: Sequence[Sequence[int]]
 ) -> Group:
-    """Return the group of given topics; each topic is a list of sets, and each set a partition.
-
-    The owner of a set is the member that owns most of its partitions.
-    """
+    """Return the group with a topic per list of sets; the owner of a set owns most of it."""
     subscriptions: list[list[str]] = [[] for _ in range(problem.member_count)]
     owned: list[list[tuple[str, int]]] = [[] for _ in range(problem.member_count)]
     for topic, (sets, members) in enumerate(zip(topics, consumers, strict=True)):

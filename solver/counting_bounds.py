@@ -160,10 +160,7 @@ def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int]
 def max_loads_within(
     problem: Problem, limits: Iterable[tuple[objective.Level, int]]
 ) -> list[int] | None:
-    """Return the maximum load per member that the limits on imbalance allow.
-
-    Return None if there is no limit on imbalance.
-    """
+    """Return the maximum load per member within limits on imbalance, or None without them."""
     columns = [
         max_unit_loads(problem, level, limit)
         for level, limit in limits
@@ -467,10 +464,7 @@ def _divisible_loads(
 
 
 def _loads_with_sums(sums: Mapping[int, int]) -> list[int]:
-    """Return the most even loads if the k greatest loads add up to at least given sums, by k.
-
-    The sums include those of no load and of all loads.
-    """
+    """Return the most even loads whose k greatest have at least given sums, by k from 0 to all."""
     hull: list[tuple[int, int]] = []
     for count, total in sorted(sums.items()):
         # The sums of the greatest loads are a concave function of their number.

@@ -233,10 +233,7 @@ def _has_arc_costs(request: Request) -> bool:
 
 
 def _may_enumerate(request: Request) -> bool:
-    """Return whether all assignments may be compared.
-
-    This includes loads beyond 64 bits if CP-SAT is prescribed, which proves nothing about them.
-    """
+    """Return whether enumeration may run: also for big loads, which CP-SAT does not prove."""
     return request.method is Method.AUTO or request.problem.has_big_loads
 
 

@@ -17,12 +17,14 @@ from kassay.solver.evaluation import (
     RackTable,
     colocated_partitions,
     colocation_blocks,
+    has_impossible_pin,
     load_units,
     movement_costs,
+    permitted_members,
     separated_partitions,
     topic_partitions,
 )
-from kassay.solver.incumbent_pool import LexicographicResult, claim_about, permitted_members
+from kassay.solver.incumbent_pool import LexicographicResult, claim_about
 from kassay.solver.problem import Ints, Placement, Problem, Weights, exact_column
 from kassay.solver.solution import UsedMethod
 
@@ -80,10 +82,7 @@ def enumerate_levels(
 def minimal_conflict(
     problem: Problem, rules: Sequence[constraints.Constraint]
 ) -> tuple[constraints.Constraint, ...]:
-    """Return a minimal subset of conflicting constraints.
-
-    Constraints are removed one by one while the remaining constraints conflict.
-    """
+    """Remove conflicting constraints one by one while the remaining ones conflict."""
     conflict = tuple(rules)
     for constraint in rules:
         others = tuple(other for other in conflict if other is not constraint)
@@ -177,7 +176,7 @@ def list_placements(
     if prod(max(len(chosen), 1) for chosen in choices) * cells > MAX_PLACEMENTS * 16:
         return None
     table = _product(problem, choices)
-    if any(_is_unassignable(problem, rule) for rule in rules):
+    if has_impossible_pin(problem, rules):
         table = table.select(np.zeros(len(table.members), dtype=np.bool_))
     for rule in rules:
         if not len(table.members):
@@ -207,13 +206,6 @@ def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTab
         for at, member in enumerate(chosen):
             loads[at * rows : (at + 1) * rows, member] += problem.weight[partition]
     return PlacementTable(problem, members, loads)
-
-
-def _is_unassignable(problem: Problem, rule: constraints.Constraint) -> bool:
-    """Return whether a constraint assigns a partition without subscribers to a member."""
-    return isinstance(rule, constraints.Pinned) and not len(
-        topic_partitions(problem, rule.topic, rule.partition)
-    )
 
 
 def level_column(table: PlacementTable, level: objective.Level) -> Weights:
@@ -262,11 +254,11 @@ def _imbalance(table: PlacementTable, measure: Measure, units: LoadUnits) -> Wei
             )
         case Measure.BALANCE_SCORE:
             ranks = 2 * np.arange(members) - (members - 1)
-            column = _ascending(exact_column(relative, most * members * members)) @ ranks
+            column = np.sort(exact_column(relative, most * members * members)) @ ranks
         case Measure.LEXIMAX:
             greatest = (most + 1) ** members
             powers = np.array([(most + 1) ** exponent for exponent in range(members)], object)
-            column = _ascending(exact_column(relative, greatest)) @ exact_column(powers, greatest)
+            column = np.sort(exact_column(relative, greatest)) @ exact_column(powers, greatest)
         case _:
             assert_never(measure)
     return np.asarray(column)
@@ -277,10 +269,6 @@ def _unit_loads(table: PlacementTable, units: LoadUnits) -> Weights:
     for member, unit in enumerate(units.unit_of):
         loads[:, unit] += table.loads[:, member]
     return loads
-
-
-def _ascending(loads: Weights) -> Weights:
-    return np.sort(loads, axis=1)
 
 
 def _cross_rack(table: PlacementTable) -> Weights:

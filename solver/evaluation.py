@@ -97,10 +97,7 @@ def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits | None
 
 
 def movement_costs(problem: Problem, level: objective.Movement) -> Weights:
-    """Return the cost of moving each partition.
-
-    Costs of partitions without an owner are unused.
-    """
+    """Return the cost of moving each partition; those of partitions without an owner are unused."""
     if level.cost is objective.MovementCost.COUNT:
         return np.ones(problem.partition_count, dtype=np.int64)
     if level.cost is objective.MovementCost.WEIGHT:
@@ -242,10 +239,7 @@ def _is_within(
 
 
 def topic_partitions(problem: Problem, topic: str, number: int | None = None) -> Column:
-    """Return the partitions of a topic, or only the partition with the given number.
-
-    The result is empty if the topic has no subscriber.
-    """
+    """Return the partitions of a topic, or the one with a number; none without subscribers."""
     index = next(i for i, t in enumerate(problem.group.topics) if t.name == topic)
     partitions = np.flatnonzero(problem.topic == index).astype(np.int32)
     return partitions if number is None or not len(partitions) else partitions[number : number + 1]
@@ -254,10 +248,7 @@ def topic_partitions(problem: Problem, topic: str, number: int | None = None) ->
 def colocated_partitions(
     problem: Problem, constraint: constraints.Colocated
 ) -> list[tuple[int, ...]]:
-    """Return the sets of partitions that must get the same member under a constraint.
-
-    There is one set per partition number.
-    """
+    """Return, per partition number, the partitions that get one member under a constraint."""
     columns = [topic_partitions(problem, topic).tolist() for topic in constraint.topics]
     longest = max((len(column) for column in columns), default=0)
     sets = [
@@ -280,12 +271,55 @@ def check_levels(group: Group, levels: Iterable[objective.Level]) -> None:
 
 
 def separated_partitions(problem: Problem, constraint: constraints.Separated) -> list[int]:
-    """Return the partitions that must get different members under a constraint.
-
-    Partitions without subscribers are left out.
-    """
+    """Return the partitions with subscribers that get different members under a constraint."""
     indices = (problem.partition_index.get(TopicPartition(*tp)) for tp in constraint.partitions)
     return [partition for partition in indices if partition is not None]
+
+
+def permitted_members(problem: Problem, rules: Sequence[constraints.Constraint]) -> list[list[int]]:
+    """Return, per partition, its consumers within pins and exclusions."""
+    consumers = [members.tolist() for members in problem.consumer_sets]
+    permitted: list[list[int]] = [consumers[index] for index in problem.consumer_set.tolist()]
+    for rule in rules:
+        if isinstance(rule, constraints.Pinned | constraints.Forbidden):
+            named, is_kept = (
+                members_named(problem, rule.member),
+                isinstance(rule, constraints.Pinned),
+            )
+            # Most partitions of a topic share one list.
+            known: dict[int, tuple[list[int], list[int]]] = {}
+            for at in topic_partitions(problem, rule.topic, rule.partition).tolist():
+                own = permitted[at]
+                if id(own) not in known:
+                    known[id(own)] = own, [one for one in own if (one in named) is is_kept]
+                permitted[at] = known[id(own)][1]
+    return permitted
+
+
+def members_named(problem: Problem, name: str | None) -> Sequence[int]:
+    """Return the member with a name if it consumes a topic, or all members for None."""
+    if name is None:
+        return range(problem.member_count)
+    return [problem.member_index[name]] if name in problem.member_index else []
+
+
+class Room:
+    """Free capacity and free number of partitions per member."""
+
+    def __init__(self, problem: Problem, rules: Sequence[constraints.Constraint]) -> None:
+        self.loads = [problem.total] * problem.member_count
+        self.counts = [problem.partition_count] * problem.member_count
+        for rule in rules:
+            if isinstance(rule, constraints.Capacity | constraints.MaxPartitions):
+                column = self.loads if isinstance(rule, constraints.Capacity) else self.counts
+                for member in members_named(problem, rule.member):
+                    column[member] = min(column[member], rule.limit)
+
+
+def has_impossible_pin(problem: Problem, rules: Iterable[constraints.Constraint]) -> bool:
+    """Return whether a constraint assigns a partition without subscribers to a member."""
+    pins = (rule for rule in rules if isinstance(rule, constraints.Pinned))
+    return any(not len(topic_partitions(problem, pin.topic, pin.partition)) for pin in pins)
 
 
 def leximax_rank(loads: Sequence[int], units: LoadUnits | None = None) -> int:
@@ -324,10 +358,7 @@ def group_constraints(group: Group) -> tuple[constraints.Constraint, ...]:
 
 
 def is_limited(group: Group, rules: Iterable[constraints.Constraint]) -> bool:
-    """Return whether the network of all levels lacks one of the constraints.
-
-    It has the capacities of a group with several members per partition or stateful topics.
-    """
+    """Return whether the network of all levels lacks one of the constraints."""
     in_network = frozenset(group_constraints(group) if group.has_copies else ())
     return any(rule not in in_network for rule in rules)
 
@@ -335,12 +366,7 @@ def is_limited(group: Group, rules: Iterable[constraints.Constraint]) -> bool:
 def check_constraints(group: Group, rules: Iterable[constraints.Constraint]) -> None:
     """Check that constraints refer to members, topics and partitions of the group.
 
-    Raises
-    ------
-    InputError
-        If a member, topic or partition is unknown, or a limit is negative.
-    UsageError
-        If an object is not a constraint.
+    Raise InputError if one is unknown or a limit is negative, UsageError for other objects.
     """
     rules = tuple(rules)
     for constraint in rules:
@@ -401,13 +427,7 @@ def _is_integer(value: object) -> bool:
 
 
 def mean_load(total: int, limits: int | NDArray[np.int64]) -> int:
-    """Return the smallest load limit with room for a total; ignore subscriptions.
-
-    Parameters
-    ----------
-    limits
-        Number of members, or the capacity of each.
-    """
+    """Return the smallest load limit with room for a total, from a number or the capacities."""
     if isinstance(limits, int):
         return -(-total // limits)
     low, high = 0, total
@@ -463,11 +483,6 @@ class StandbyCosts:
 
     Standbys have no limit per host, so the best standbys of a task depend only on the host of its
     active task. Their costs are therefore costs of (partition, member) pairs.
-
-    Parameters
-    ----------
-    missing_tag_values, moves
-        Values of `MissingTagValues` and `StandbyMoves`: (classes, members).
     """
 
     missing_tag_values: Ints
@@ -476,13 +491,7 @@ class StandbyCosts:
 
 @cached
 def standby_costs(group: Group) -> StandbyCosts:
-    """Return the costs of the best standbys of each class of partitions.
-
-    Raises
-    ------
-    UsageError
-        If the tags of the hosts give too many choices.
-    """
+    """Return the costs of the best standbys. Raise UsageError if tags give too many choices."""
     problem = build_problem(group)
     copies = problem.copies
     shape = (0 if copies is None else len(copies.topic), problem.member_count)
@@ -507,7 +516,8 @@ def standby_costs(group: Group) -> StandbyCosts:
         key = tuple(sorted(hosts)), standbys
         if key not in known:
             types = dict.fromkeys(key[0])
-            choices += _number_of_choices(len(types), min(standbys, len(hosts) - 1))
+            count = min(standbys, len(hosts) - 1)
+            choices += len(types) * comb(len(types) + count - 1, count)
             if any(tags) and choices > _MAX_CHOICES:
                 raise UsageError(
                     f"topics.{group.topics[topic].name}.standbys: {standbys} standbys can be "
@@ -519,10 +529,6 @@ def standby_costs(group: Group) -> StandbyCosts:
         pairs = np.array([best[host] for host in hosts], dtype=np.int64).reshape(-1, 2)
         missing[row], moves[row] = pairs[host_of].T
     return costs
-
-
-def _number_of_choices(types: int, standbys: int) -> int:
-    return types * comb(types + standbys - 1, standbys)
 
 
 def best_standbys(hosts: Sequence[HostType], active: HostType, standbys: int) -> tuple[int, int]:

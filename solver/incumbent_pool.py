@@ -11,8 +11,8 @@ from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver.certificate.certificate import LevelClaim, Origin
-from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
-from kassay.solver.evaluation import RackTable, level_value, topic_partitions, violated
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import RackTable, Room, level_value, permitted_members, violated
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level
 from kassay.solver.problem import Placement, Problem, exact_column
@@ -238,10 +238,7 @@ def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
 
 
 def within_racks(problem: Problem) -> Problem:
-    """Return the problem in which a partition has only consumers in the racks of its replicas.
-
-    If there are none, it has all its consumers.
-    """
+    """Return the problem with consumers in the racks of the replicas of a partition, if any."""
     racks, consumers = RackTable(problem), [each.tolist() for each in problem.consumer_sets]
     near = (
         [member for member in consumers[index] if not racks.is_cross_rack(at, member)]
@@ -263,33 +260,6 @@ def _restricted(problem: Problem, permitted: Iterable[Sequence[int]]) -> Problem
         permitted=np.array(rows, dtype=np.int32),
         consumer_sets=tuple(np.array(members, dtype=np.int32) for members in sets),
     )
-
-
-def permitted_members(problem: Problem, rules: Sequence[Constraint]) -> list[list[int]]:
-    """Return, per partition, its consumers within pins and exclusions."""
-    consumers = [members.tolist() for members in problem.consumer_sets]
-    permitted = [consumers[index] for index in problem.consumer_set.tolist()]
-    for rule in rules:
-        if isinstance(rule, Pinned | Forbidden):
-            named = problem.member_index.get(rule.member)
-            for at in topic_partitions(problem, rule.topic, rule.partition).tolist():
-                is_kept = isinstance(rule, Pinned)
-                permitted[at] = [member for member in permitted[at] if (member == named) is is_kept]
-    return permitted
-
-
-class Room:
-    """Free capacity and free number of partitions per member."""
-
-    def __init__(self, problem: Problem, rules: Sequence[Constraint]) -> None:
-        self.loads = [problem.total] * problem.member_count
-        self.counts = [problem.partition_count] * problem.member_count
-        for rule in rules:
-            if isinstance(rule, Capacity | MaxPartitions):
-                column = self.loads if isinstance(rule, Capacity) else self.counts
-                for member in range(problem.member_count):
-                    if rule.member in (None, problem.member_id(member)):
-                        column[member] = min(column[member], rule.limit)
 
 
 def _fill(problem: Problem, placement: Placement, units: Sequence[LoadUnits]) -> Placement:

@@ -74,10 +74,7 @@ _TEXT_BITS = 14_000
 
 
 def exact_integers(values: Sequence[int]) -> Weights:
-    """Convert integers to an array of int64, or of Python integers if sums may overflow.
-
-    The integers must not be negative.
-    """
+    """Convert non-negative integers to int64, or to Python integers if sums may overflow."""
     return np.array(values, dtype=_dtype(sum(values)))
 
 
@@ -127,13 +124,9 @@ class Scale:
 def scale_to_fit(values: Sequence[int], fits: Callable[[int], bool]) -> Scale:
     """Return the scale with the smallest unit for which a computation is in range.
 
-    The unit is the greatest common divisor of the values, times a power of 2.
-
-    Parameters
-    ----------
-    fits
-        Function that returns whether the computation is in range if the integers are divided by
-        a unit. It must be true for units above the total.
+    The unit is the greatest common divisor of the values, times a power of 2. ``fits`` returns
+    whether the computation is in range if the integers are divided by a unit. It must be true for
+    units above the total.
 
     Examples
     --------
@@ -192,10 +185,7 @@ class Problem:
 
     @cached_property
     def may_consume(self) -> NDArray[np.bool_]:
-        """Return, per set of consumers and member, whether the set contains the member.
-
-        The shape is (consumer sets, members).
-        """
+        """Return the table of sets of consumers and members: whether a set contains a member."""
         table = np.zeros((len(self.consumer_sets), self.member_count), dtype=np.bool_)
         for index, consumers in enumerate(self.consumer_sets):
             table[index, consumers] = True
@@ -311,27 +301,14 @@ class Copies:
     """Number of members and holders of each copy's partition, with equal partitions in classes.
 
     A class contains the partitions of one topic with equal numbers of copies and equal holders.
-
-    Parameters
-    ----------
-    topic
-        Index in group.topics, per class.
-    least, most
-        Minimum and maximum number of members, per class.
-    partitions
-        Number of partitions, per class.
-    class_of
-        Class of the partition, per copy.
-    holders
-        Members that receive a copy without a move, per class: (classes, members).
     """
 
-    topic: Ints
-    least: Ints
-    most: Ints
-    partitions: Ints
-    class_of: Ints
-    holders: NDArray[np.bool_]
+    topic: Ints  # index in group.topics, per class
+    least: Ints  # minimum number of members, per class
+    most: Ints  # maximum number of members, per class
+    partitions: Ints  # number, per class
+    class_of: Ints  # class of the partition, per copy
+    holders: NDArray[np.bool_]  # classes and members: who receives a copy without a move
 
     @cached_property
     def is_held(self) -> NDArray[np.bool_]:
@@ -442,10 +419,7 @@ def _weights(topics: list[Topic]) -> Weights:
 def connected_components(
     problem: Problem, units: LoadUnits | None = None
 ) -> list[tuple[list[int], NDArray[np.intp]]]:
-    """Return the connected components of the subscription graph as (members, partitions).
-
-    With ``units``, the nodes of the graph are load units instead of members.
-    """
+    """Return the components of the subscription graph: members, or load units, and partitions."""
     count = problem.member_count if units is None else len(units.names)
     if any(len(consumers) == problem.member_count for consumers in problem.consumer_sets):
         return [([*range(count)], np.arange(problem.partition_count))]

@@ -239,10 +239,7 @@ class Solution:
 
     @property
     def moves(self) -> tuple[Transfer, ...]:
-        """List the moves: owned partitions that the assignment gives to another member.
-
-        The list is empty if there is no assignment.
-        """
+        """List the moves of owned partitions; the list is empty without an assignment."""
         if self.assignment is None or self.group is None:
             return ()
         owners, members = ownership(self.group).owners, self.group.members
@@ -287,10 +284,7 @@ class Solution:
 
     @property
     def movement(self) -> LevelValue:
-        """Return the value and the bound of the level ``movement``.
-
-        Raise LookupError if there is no such level.
-        """
+        """Return the level ``movement``. Raise LookupError if there is none."""
         return self.level("movement")
 
     def proof_by_level(self) -> dict[str, str]:
@@ -311,10 +305,7 @@ class Solution:
         return replace(self, certificate=certificate, levels=level_values(certificate.claims))
 
     def level(self, name: str) -> LevelValue:
-        """Return the value of the level with the given name.
-
-        Raise LookupError if there is no such level.
-        """
+        """Return the level with the given name. Raise LookupError if there is none."""
         for level in self.levels:
             if level.name == name:
                 return level
@@ -326,13 +317,9 @@ class Solution:
         caption = f"{self.status}{under} by {self.method} in {self.seconds:.3f} s"
         if self.conflict:
             caption += f": {'; '.join(self.conflict)}"
-        partitions = (
-            (level.name, level.value, level.bound, str(level.proof)) for level in self.levels
-        )
-        levels = display.table(caption, ("level", "value", "bound", ""), partitions)
-        if self.assignment is None:
-            return levels
-        if self.group is None:
+        rows = ((level.name, level.value, level.bound, str(level.proof)) for level in self.levels)
+        levels = display.table(caption, ("level", "value", "bound", ""), rows)
+        if self.assignment is None or self.group is None:
             return levels
         by_member = loads(self.group, self.assignment)
         return levels + display.loads_table("assignment", by_member, self.assignment)

@@ -7,7 +7,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
-from kassay.solver import engine
+from kassay.solver import engine, objective
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.counting_bounds import level_bound
@@ -28,16 +28,6 @@ from kassay.solver.incumbent_pool import (
     claim_about,
 )
 from kassay.solver.limits import SearchBudget, SearchLimits, now
-from kassay.solver.objective import (
-    FLOW_LEVELS,
-    FlowLevel,
-    Level,
-    Movement,
-    is_optimal_by_squares_and_moves,
-    is_preference,
-    only_by_flows,
-    requested_levels,
-)
 from kassay.solver.problem import Problem, build_problem
 from kassay.solver.search.movement_search import FewestMovesProofs
 from kassay.solver.search.starts import Start
@@ -47,7 +37,7 @@ from kassay.solver.solution import Method, ProgressPoint, Solution, UsedMethod, 
 def solve(
     group: Group,
     *,
-    levels: Iterable[Level | str] | str | None = None,
+    levels: Iterable[objective.Level | str] | str | None = None,
     constraints: Iterable[Constraint] = (),
     initial_assignment: Assignment | None = None,
     method: Method | str = Method.AUTO,
@@ -85,7 +75,7 @@ def solve(
     if method not in list(Method):
         raise UsageError(f"method must be one of {', '.join(Method)}, got {method!r}")
     start = now()
-    levels, limits = requested_levels(group, levels), SearchLimits.of(limits)
+    levels, limits = objective.requested_levels(group, levels), SearchLimits.of(limits)
     budget = SearchBudget.start(limits, seed)
     constraints, work = tuple(constraints), budget.counter.spent
     rules = (*group_constraints(group), *constraints)
@@ -112,23 +102,23 @@ def solve(
 
 
 def _check_request(
-    group: Group, levels: Sequence[Level], rules: Sequence[Constraint], method: Method
+    group: Group, levels: Sequence[objective.Level], rules: Sequence[Constraint], method: Method
 ) -> None:
     """Check that levels and constraints fit the group, and that the method applies to them."""
     if not levels:
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
-    if any(map(is_preference, levels[:-1])):
+    if any(map(objective.is_preference, levels[:-1])):
         raise UsageError("a preference limits no other level; only the last level may be one")
     check_constraints(group, rules)
     check_levels(group, levels)
     check_arc_costs(group, levels, rules)
-    needs_arcs = group.has_copies or any(isinstance(level, FlowLevel) for level in levels)
+    needs_arcs = group.has_copies or any(isinstance(level, objective.FlowLevel) for level in levels)
     if needs_arcs and method is not Method.AUTO:
         raise UsageError(
             "a group with copies of partitions or state, and the levels "
-            f"{', '.join(FLOW_LEVELS)}, require the method 'auto', got {str(method)!r}"
+            f"{', '.join(objective.FLOW_LEVELS)}, require the method 'auto', got {str(method)!r}"
         )
-    is_one_flow = not rules and is_optimal_by_squares_and_moves(group, levels)
+    is_one_flow = not rules and objective.is_optimal_by_squares_and_moves(group, levels)
     if method is Method.FLOW and not is_one_flow:
         raise UsageError(
             "the method 'flow' requires equal weights and speeds, and one level of imbalance, or "
@@ -188,8 +178,8 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
     """
     pool, level, proofs = task.pool, task.level, task.move_proofs
     proven, contributed = _known_bound(task), []
-    if isinstance(level, FlowLevel):
-        raise only_by_flows(level)
+    if isinstance(level, objective.FlowLevel):
+        raise objective.only_by_flows(level)
     enough = level.tolerance.up_to or 0
     # A search that starts without work would end at once. Later rows check what is left.
     had_work = task.budget.has_work
@@ -205,15 +195,15 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
             contributed.append(UsedMethod.of_origin(bound.origin))
         if bound.value > proven.value:
             proven = bound
-    if proofs.proven is not None and not isinstance(level, Movement):
+    if proofs.proven is not None and not isinstance(level, objective.Movement):
         proven = _bound_within_tolerances(task, proven)
-    if isinstance(level, Movement):
+    if isinstance(level, objective.Movement):
         proofs.searches.append(proofs.within(level, pool.limits()))
         proofs.searches[-1].raise_bound(*proven)
     value = pool.value(level)
     claim = LevelClaim(level, value, min(proven.value, value), proven.origin)
     # Proven moves are possible within the tolerance of the bound, which is the lowest limit.
-    is_at_bound = task.has_proven_moves and not isinstance(level, Movement)
+    is_at_bound = task.has_proven_moves and not isinstance(level, objective.Movement)
     limit = level.tolerance.limit(claim.bound if is_at_bound else value)
     pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
     return contributed
@@ -235,7 +225,7 @@ def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBoun
     pool.reached = within
     task.bound = level_bound(pool.problem, task.level, pool.limits())
     bound = ProvenBound(task.bound, Origin.COUNTING)
-    is_open = pool.value(task.level) > task.bound and not is_preference(task.level)
+    is_open = pool.value(task.level) > task.bound and not objective.is_preference(task.level)
     if is_open and task.is_after_moves and task.budget_of_cpsat.has_work:
         bound = max(bound, ProvenBound(search_by_cpsat(task), Origin.CP_SAT))
     pool.reached = reached

@@ -153,10 +153,7 @@ def run_assignor(group: Group, name: str) -> AssignorResult:
 
 
 def is_cooperative(name: str) -> bool:
-    """Return whether a named assignor uses the cooperative protocol.
-
-    A custom assignor does not use it.
-    """
+    """Return whether a named assignor is a port that uses the cooperative protocol."""
     return name in ASSIGNORS and ASSIGNORS[name].protocol is RebalanceProtocol.COOPERATIVE
 
 

@@ -316,10 +316,7 @@ class ShareBalancer:
             insort(self._receivers[self._model.cohort_of[member]], self._receiver_key(member))
 
     def _choice(self, giver: int, receiver: int) -> tuple[list[int], int]:
-        """Choose the extra that costs the fewest moves, as a list of topics and an index.
-
-        The lists are read from their ends.
-        """
+        """Choose the extra that costs the fewest moves: a list, read from its end, and an index."""
         subscribed = self._model.topics_of[self._model.cohort_of[receiver]]
         above, present = self._shares.above[receiver], self._extras[receiver].all
         other = subscribed - above

@@ -23,7 +23,6 @@ class Thread(NamedTuple):
     number: int
 
     def __str__(self) -> str:
-        """Return the name of the thread in ZooKeeper."""
         return f"{self.consumer}-{self.number}"
 
 

@@ -423,10 +423,7 @@ class ClassicMembers:
 
 
 def converted_members(group: ClassicGroup) -> list[ConsumerMember]:
-    """Convert the members of a classic group. Their epoch is the generation of the group.
-
-    Raise UpgradeRefusedError if data of the assignor would be lost.
-    """
+    """Convert the members of a classic group. Raise UpgradeRefusedError if data would be lost."""
     if group.members and group.has_user_data:
         raise UpgradeRefusedError(
             f"the assignments of {group.protocol!r} contain data that the conversion would lose"

@@ -419,47 +419,30 @@ def as_array(value: object, where: str, *, expected: str = "a list") -> Sequence
     raise _unexpected(value, where, expected)
 
 
-def as_integer(value: object, where: str) -> int:
-    """Return the value if it is an integer, not a boolean or 1.0. Otherwise raise InputError."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise _unexpected(value, where, "an integer")
+def _value_of(kind: type[T], expected: str) -> Parser[T]:
+    """Return the parser of a value of a type. A boolean is no integer."""
+
+    def parse(value: object, where: str) -> T:
+        if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+            return value
+        raise _unexpected(value, where, expected)
+
+    return parse
 
 
-def as_text(value: object, where: str) -> str:
-    """Return the value if it is a string. Otherwise raise InputError."""
-    if isinstance(value, str):
-        return value
-    raise _unexpected(value, where, "a string")
+def optional(parse: Parser[T]) -> Parser[T | None]:
+    """Return the parser of a value or null, from the parser of the value."""
+    return lambda value, where: None if value is None else parse(value, where)
 
 
-def as_flag(value: object, where: str) -> bool:
-    """Return the value if it is a boolean. Otherwise raise InputError."""
-    if isinstance(value, bool):
-        return value
-    raise _unexpected(value, where, "true or false")
+def _column_of(kind: type[T], parse: Parser[T]) -> Parser[tuple[T, ...]]:
+    """Return the parser of an array of many values of one type."""
 
+    def parse_column(value: object, where: str) -> tuple[T, ...]:
+        values: Any = as_array(value, where)
+        return tuple(values) if has_only(kind, values) else items_of(parse)(values, where)
 
-def as_optional_integer(value: object, where: str) -> int | None:
-    """Return the value if it is an integer or None. Otherwise raise InputError."""
-    return None if value is None else as_integer(value, where)
-
-
-def as_optional_text(value: object, where: str) -> str | None:
-    """Return the value if it is a string or None. Otherwise raise InputError."""
-    return None if value is None else as_text(value, where)
-
-
-def as_integers(value: object, where: str) -> tuple[int, ...]:
-    """Return a JSON array of integers as a tuple. Raise InputError for other values."""
-    values: Any = as_array(value, where)
-    return tuple(values) if has_only(int, values) else items_of(as_integer)(value, where)
-
-
-def as_texts(value: object, where: str) -> tuple[str, ...]:
-    """Return a JSON array of strings as a tuple. Raise InputError for other values."""
-    values: Any = as_array(value, where)
-    return tuple(values) if has_only(str, values) else items_of(as_text)(value, where)
+    return parse_column
 
 
 def items_of(parse: Parser[T]) -> Parser[tuple[T, ...]]:
@@ -467,6 +450,13 @@ def items_of(parse: Parser[T]) -> Parser[tuple[T, ...]]:
     return lambda value, where: tuple(
         parse(item, f"{where}[{index}]") for index, item in enumerate(as_array(value, where))
     )
+
+
+as_integer = _value_of(int, "an integer")
+as_text = _value_of(str, "a string")
+as_flag = _value_of(bool, "true or false")
+as_optional_integer, as_optional_text = optional(as_integer), optional(as_text)
+as_integers, as_texts = _column_of(int, as_integer), _column_of(str, as_text)
 
 
 def table_of(parse: Parser[T]) -> Parser[dict[str, T]]:

@@ -31,6 +31,7 @@ from kassay.reference.documents.input_files import (
     format_value,
     has_only,
     items_of,
+    optional,
     parse_fields,
     parse_json,
     read_json_documents,
@@ -152,10 +153,7 @@ def parse_partitions(value: object, where: str) -> Partitions:
 
 
 def pack_partitions(entries: Sequence[Any]) -> Partitions | None:
-    """Convert [topic, number] pairs to `Partitions`, which are stored in columns.
-
-    Return None if the list is empty or contains an invalid pair.
-    """
+    """Convert [topic, number] pairs to columns; None without pairs or if one is invalid."""
     if not has_only(list, entries) or set(map(len, entries)) != {2}:
         return None
     topics, numbers = zip(*entries, strict=True)
@@ -240,14 +238,13 @@ _MEMBER_FIELDS: dict[str, Parser[Any]] = {
     **_SCALAR_FIELDS,
     **dict.fromkeys(_CLIENT_KEYS, as_optional_text),
     "owned": parse_partitions,
-    "target": lambda value, where: None if value is None else parse_partitions(value, where),
+    "target": optional(parse_partitions),
     "streams": table_of(as_integer),
     "assumed": items_of(word_of(Assumed)),
 }
-_REPLICA_RACKS = items_of(items_of(as_optional_text))
 _TOPIC_FIELDS: dict[str, Parser[Any]] = {
-    "weights": lambda value, where: None if value is None else as_integers(value, where),
-    "racks": lambda value, where: None if value is None else _REPLICA_RACKS(value, where),
+    "weights": optional(as_integers),
+    "racks": optional(items_of(items_of(as_optional_text))),
     "id": parse_topic_id,
 }
 _STATUS_KEYS = ("state", "protocol", "assignor")
@@ -311,10 +308,7 @@ def group_document(group: Group) -> dict[str, object]:
 
 
 def load_group(path: str | Path) -> Group:
-    """Read a file that contains exactly one group document.
-
-    Raise InputError if the file contains none or several, or if the document is invalid.
-    """
+    """Read a file with exactly one group document. Raise InputError if it is another file."""
     groups = load_groups(path)
     if len(groups) != 1:
         raise InputError(f"{path}: expected one group document, got {len(groups)}")
@@ -322,10 +316,7 @@ def load_group(path: str | Path) -> Group:
 
 
 def load_groups(path: str | Path) -> list[Group]:
-    """Read all group documents of a file: one JSON document, or JSON Lines.
-
-    The first invalid document raises InputError with file and line.
-    """
+    """Read all group documents of a file. The first invalid one raises InputError with its line."""
     groups = []
     with Path(path).open(encoding="utf-8") as stream:
         for _, group in read_groups(stream, name=str(path)):
@@ -338,10 +329,7 @@ def load_groups(path: str | Path) -> list[Group]:
 def read_groups(
     stream: Iterable[str], *, name: str
 ) -> Iterator[tuple[str | None, Group | InputError]]:
-    """Yield the id and the group, or the id and an error, of each document in a JSON file.
-
-    ``stream`` yields the lines. ``name`` is the name of the file in errors.
-    """
+    """Yield the id and the group, or an error that names the file, of each document."""
     for located in read_json_documents(stream, name=name, convert=member_packer()):
         yield document_id(located.value), _group_or_error(located)
 
@@ -373,10 +361,7 @@ def load_assignment(path: str | Path) -> Assignment:
 
 
 def load_weights(path: Path) -> dict[str, tuple[int, ...]]:
-    """Read a JSON file with the partition weights of topics.
-
-    The form is ``{"topic": [weight of partition 0, ...]}``.
-    """
+    """Read the weights of a JSON file ``{"topic": [weight of partition 0, ...]}``."""
     weights: dict[str, tuple[int, ...]] = {}
     for topic, numbers in read_json_object(path).items():
         where = f"{path}: {topic}"
@@ -413,28 +398,21 @@ def group_fingerprint(group: Group) -> str:
         subscription = member.subscription
         if subscription not in lines:
             lines[subscription] = _line("subscription", *sorted(subscription))
-        for part in _member_parts(member, lines[subscription]):
-            digest.update(part)
+        digest.update(_line("member", member.id, member.generation, member.rack, member.capacity))
+        if member.client.host is not None or member.speed != 1:
+            digest.update(_line("runs", member.client.host, member.speed))
+        digest.update(lines[subscription] + _owned_bytes(member.owned))
     return f"sha256:{digest.hexdigest()}"
 
 
-def _member_parts(member: Member, subscription: bytes) -> Iterator[bytes]:
-    yield _line("member", member.id, member.generation, member.rack, member.capacity)
-    if member.client.host is not None or member.speed != 1:
-        yield _line("runs", member.client.host, member.speed)
-    yield subscription
-    yield from _owned_parts(member.owned)
-
-
-def _owned_parts(owned: Partitions) -> Iterator[bytes]:
-    """Yield the bytes to hash for owned partitions: topic names, then sorted partitions."""
+def _owned_bytes(owned: Partitions) -> bytes:
+    """Return the bytes to hash for owned partitions: topic names, then sorted partitions."""
     names = sorted(owned.distinct_topics())
     place = {name: index for index, name in enumerate(names)}
     rank = np.array([place.get(name, 0) for name in owned.topics] or [0], dtype=np.int64)
     keys = np.sort((rank[owned.codes] << 32) + owned.numbers)
     keys = keys[np.diff(keys, prepend=keys[:1] - 1) > 0]
-    yield _line("owned", len(keys), *names)
-    yield keys.astype("<i8").tobytes()
+    return _line("owned", len(keys), *names) + keys.astype("<i8").tobytes()
 
 
 def _line(*fields: object) -> bytes:

@@ -255,7 +255,6 @@ class Assignment(Mapping[str, Partitions]):
         return f"Assignment({short_mapping(self._by_member)})"
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the load and partitions per member, for notebooks."""
         return display.loads_table("assignment", self.counts(), self, heading="count")
 
 

@@ -58,22 +58,13 @@ class Assumed(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Client id, host and library of a member. None means that the source lacks the value.
+    """Client id, host and library of a member. None means that the source lacks the value."""
 
-    Parameters
-    ----------
-    id
-        ``client.id``.
-    host
-        Host or pod on which the member runs; by default the address from which the client
-        connects, as the broker reports it.
-    library
-        Name of the client library, if it can be recognised.
-    """
-
-    id: str | None = None
+    id: str | None = None  # ``client.id``
     host: str | None = None
-    library: str | None = None
+    """Host or pod on which the member runs; by default the address from which the client connects,
+    as the broker reports it."""
+    library: str | None = None  # name, if it can be recognised
 
 
 NO_CLIENT = Client()
@@ -166,10 +157,7 @@ class Topic:
 
     @property
     def uuid(self) -> uuid.UUID:
-        """Return the topic id or, for a topic without id, a UUID derived from the name.
-
-        The derived UUID is Java's ``UUID.nameUUIDFromBytes`` of the name.
-        """
+        """Return the topic id or, without one, Java's ``UUID.nameUUIDFromBytes`` of the name."""
         if self.id is not None:
             return self.id
         return name_uuid(self.name.encode("utf-8", "surrogatepass"))
@@ -356,22 +344,13 @@ def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus:
-    """State, protocol and assignor of a group. None means that the source lacks the value.
+    """State, protocol and assignor of a group. None means that the source lacks the value."""
 
-    Parameters
-    ----------
-    state
-        State as Kafka's tools print it, for example ``Stable``.
-    protocol
-        Protocol of the group.
-    assignor
-        Name of the assignor as the group reports it: the protocol name of the classic
-        protocol, or the broker's assignor (``uniform``, ``range``).
-    """
-
-    state: str | None = None
+    state: str | None = None  # as Kafka's tools print it, for example ``Stable``
     protocol: Protocol | None = None
     assignor: str | None = None
+    """Name as the group reports it: the protocol name of the classic protocol, or the broker's
+    assignor (``uniform``, ``range``)."""
 
     def __post_init__(self) -> None:
         if self.protocol is not None:
@@ -384,10 +363,7 @@ class GroupStatus:
 
     @property
     def registered_assignor(self) -> str | None:
-        """Return the name under which `kassay.assign` accepts the group's assignor.
-
-        The broker's range assignor has the name ``server-range``.
-        """
+        """Return the name for `kassay.assign`: ``server-range`` for the broker's range assignor."""
         if self.protocol is Protocol.CONSUMER and self.assignor == "range":
             return "server-range"
         return self.assignor
@@ -397,10 +373,7 @@ NO_STATUS = GroupStatus()
 
 
 class Results(dict[object, Any]):
-    """Cache of one object: results of functions, with the functions as keys.
-
-    Copies and pickled copies are empty.
-    """
+    """Cache of one object: results by function. Copies and pickled copies are empty."""
 
     __slots__ = ()
 
@@ -498,10 +471,7 @@ class Group:
 
     @cached
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the indices of the subscribed members for each topic.
-
-        A topic with 0 partitions has no subscribers.
-        """
+        """Return the indices of subscribed members per topic, none if it has 0 partitions."""
         empty = dict.fromkeys((topic.name for topic in self.topics if not topic.partitions), ())
         names = [topic.name for topic in self.topics if topic.partitions]
         members_by_subscription: dict[tuple[str, ...], list[int]] = {}
@@ -534,10 +504,7 @@ class Group:
     @property
     @cached
     def common_weight(self) -> int | None:
-        """Return the weight that all partitions with subscribers have, or None if weights differ.
-
-        Without such partitions, the weight is 1.
-        """
+        """Return the weight of partitions with subscribers, 1 without any; None if they differ."""
         if all(topic.weights is None for topic in self.topics):
             return 1
         distinct: set[int] = set()
@@ -575,7 +542,6 @@ class Group:
         return f"<{self._caption()}>"
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of subscriptions and owned partitions, for notebooks."""
         rows = ((m.id, m.subscription, m.owned) for m in self.members)
         return display.members_table(self._caption(), rows)
 

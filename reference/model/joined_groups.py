@@ -18,8 +18,7 @@ def join_groups(groups: Sequence[Group]) -> Group:
     The name of each topic, member and instance gets the id of its group as a prefix. Hosts,
     racks, speeds and capacities stay.
 
-    Raise InputError if there is no group, a group has no id, two groups have the same id, or the
-    groups have different sources of weights.
+    Raise InputError without groups, for missing or equal ids, or different sources of weights.
     """
     ids = [group.id or "" for group in groups]
     if not groups or "" in ids:

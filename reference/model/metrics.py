@@ -28,15 +28,6 @@ class LoadUnits:
     The *relative load* of a load unit is its load divided by its speed, times the least common
     multiple of all speeds. It is an integer, and equals the load if all speeds are equal.
 
-    Parameters
-    ----------
-    names
-        Name per load unit.
-    unit_of
-        Index of the load unit of each member.
-    speeds
-        Speed per load unit; at least 1. Only the ratios of the speeds matter.
-
     Examples
     --------
     >>> units = LoadUnits(("a", "b"), (0, 1), (2, 3))
@@ -45,8 +36,8 @@ class LoadUnits:
     """
 
     names: tuple[str, ...]
-    unit_of: tuple[int, ...]
-    speeds: tuple[int, ...]
+    unit_of: tuple[int, ...]  # index of the load unit of each member
+    speeds: tuple[int, ...]  # at least 1; only their ratios matter
 
     def __post_init__(self) -> None:
         """Divide the speeds by their greatest common divisor."""
@@ -97,10 +88,7 @@ class LoadUnits:
 
 
 class Measure(StrEnum):
-    """Measure of the imbalance of an assignment.
-
-    `MEASURES` contains the measures with integer values: all except ``leximax``.
-    """
+    """Measure of imbalance. `MEASURES` contains those with integer values, all but ``leximax``."""
 
     SUM_OF_SQUARES = "sum_of_squares"
     MAKESPAN = "makespan"
@@ -145,11 +133,7 @@ def host_units(group: Group) -> LoadUnits:
 
 
 def loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Return the load of each participant: total weight, or number of partitions.
-
-    The load is the number of partitions if no topic has weights. `participants` are the members
-    that subscribe to a topic with partitions.
-    """
+    """Return the load of each of the `participants`: total weight, or number without weights."""
     return dict(zip(participants(group), load_vector(group, assignment), strict=True))
 
 
@@ -252,10 +236,7 @@ RELATIVE_MEASURES = frozenset(Measure) - {Measure.DEVIATION, Measure.LEXIMAX}
 
 
 def shown(name: str, value: int, group: Group | None) -> int | float:
-    """Convert the value of a level for a text: relative loads to the unit of the loads.
-
-    Without a group, all values stay.
-    """
+    """Convert the value of a level to the unit of the loads of a group, if a group is given."""
     measure = name.removeprefix("host_")
     if group is None or measure not in RELATIVE_MEASURES:
         return value

@@ -137,7 +137,8 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     if kind not in RECORD_SCHEMAS:
         return DecodedRecord(kind, {}, None)
     schemas = RECORD_SCHEMAS[kind]
-    fields = _locate("key", _decode_all, schemas.key, reader)
+    fields = _locate("key", _structure(schemas.key, 0, compact=False), reader)
+    _locate("key", reader.expect_end)
     if value is None:
         return DecodedRecord(kind, fields, None)
     body: Fields = _locate(schemas.value.name, decode_message, schemas.value, value)
@@ -188,12 +189,6 @@ def _locate(where: str, function: Callable[..., Any], *arguments: object) -> Any
         return function(*arguments)
     except ValueError as error:  # includes UnicodeDecodeError and CorruptRecordError
         raise CorruptRecordError(f"{where}: {error}") from None
-
-
-def _decode_all(schema: tuple[Field, ...], reader: Reader) -> Fields:
-    fields: Fields = _structure(schema, 0, compact=False)(reader)
-    reader.expect_end()
-    return fields
 
 
 def decode_message(schema: Schema, data: bytes) -> Fields:

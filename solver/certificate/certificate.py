@@ -47,10 +47,7 @@ class Origin(StrEnum):
 
     @property
     def is_checked(self) -> bool:
-        """Return whether a bound that this method proves can be checked without a solver.
-
-        The function `certificate_errors` checks these bounds.
-        """
+        """Return whether `certificate_errors` checks a bound of this method without a solver."""
         return self in _CHECKED
 
     @property
@@ -84,15 +81,6 @@ class LevelClaim:
 
     The bound holds for assignments within the limits of earlier levels: the tolerance limit of
     the value of the best known assignment.
-
-    Parameters
-    ----------
-    best
-        Best known assignment on this level, if it is better than the certified assignment,
-        which the tolerance allows to be worse.
-    prices
-        Evidence of a bound with origin ``partition_prices``: the prices refute values below
-        the bound.
     """
 
     level: Level
@@ -100,7 +88,9 @@ class LevelClaim:
     bound: int
     origin: Origin
     best: Assignment | None = None
+    """Best known assignment on this level, if the tolerance lets the certified one be worse."""
     prices: PartitionPrices | None = None
+    """Evidence of the origin ``partition_prices``, which refutes values below the bound."""
 
     @property
     def slack(self) -> int:
@@ -120,19 +110,11 @@ class LevelClaim:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Set of constraints that no assignment meets, with evidence for this.
+    """Set of constraints that no assignment meets, with evidence for this."""
 
-    Parameters
-    ----------
-    constraints
-        Small subset of the constraints and of the capacities of the group.
-    prices
-        Evidence of a conflict with origin ``partition_prices``.
-    """
-
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[Constraint, ...]  # small subset, with the capacities of the group
     origin: Origin
-    prices: PartitionPrices | None = None
+    prices: PartitionPrices | None = None  # evidence of the origin ``partition_prices``
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +175,7 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
 def level_limits(
     group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
 ) -> list[tuple[Level, int]]:
-    """Return, per claim, the maximum value of its level while later levels are minimised.
-
-    It is the tolerance limit of the value of the best known assignment.
-    """
+    """Return, per claim, the tolerance limit of the best known value, which later levels keep."""
     return [
         (claim.level, claim.level.tolerance.limit(value_of(group, best, claim.level)))
         for claim in claims
@@ -237,27 +216,18 @@ def improves(
 
 @dataclass(frozen=True, slots=True)
 class RebalanceEvidence:
-    """Evidence of one rebalance.
-
-    Parameters
-    ----------
-    member_sets
-        Sets of members by descending load. The members of the first sets receive all partitions
-        that only they can receive. Empty if weights or speeds differ in the stream.
-    prices
-        Price of one unit of load per member: of a partition, or of weight if weights or speeds
-        differ.
-    best
-        Assignment with the minimum makespan, if the tolerance lets the makespan of the trajectory
-        exceed it, or if weights or speeds differ.
-    least
-        Certificate of the minimum makespan of ``best``, if weights or speeds differ.
-    """
+    """Evidence of one rebalance."""
 
     member_sets: tuple[tuple[str, ...], ...]
+    """Sets of members by descending load. The members of the first sets receive all partitions that
+    only they can receive. Empty if weights or speeds differ in the stream."""
     prices: Mapping[str, int]
+    """Price of a partition per member, or of a unit of weight if weights or speeds differ."""
     best: Assignment | None = None
+    """Assignment with the minimum makespan, if the tolerance lets the makespan of the trajectory
+    exceed it, or if weights or speeds differ."""
     least: Certificate | None = None
+    """Certificate of the minimum makespan of ``best``, if weights or speeds differ."""
 
     @property
     def loads(self) -> LoadEvidence:

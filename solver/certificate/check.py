@@ -82,7 +82,7 @@ def certificate_errors(
     if invalid:
         yield from invalid
         return
-    yield from _wrong_claims(group, assignment, certificate.claims, certificate.constraints)
+    yield from _wrong_claims(group, assignment, certificate)
     if certificate.conflict is not None:
         yield "the certificate has an assignment and a conflict"
     if certificate.chain:
@@ -127,17 +127,8 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
     """Check a certificate of infeasible constraints, and yield a message per error.
 
     Without errors, infeasibility is proven. A conflict with an origin that is not checked is only
-    compared with the constraints.
-
-    Yields
-    ------
-    str
-        One failed condition.
-
-    Raises
-    ------
-    InputError
-        If a constraint refers to a member, topic or partition that the group does not have.
+    compared with the constraints. Raise InputError if a constraint refers to a member, topic or
+    partition that the group does not have.
     """
     check_constraints(group, certificate.constraints)
     conflict = certificate.conflict
@@ -159,10 +150,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
 def _invalid_assignments(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Yield the violations of the assignment and of each level's best known assignment.
-
-    Constraints are only checked if all assignments are valid.
-    """
+    """Yield the violations of the assignment and of best known ones, then violated constraints."""
     named = [("the assignment", assignment)] + [
         (f"the best known assignment on {claim.level.name}", claim.best)
         for claim in certificate.claims
@@ -182,23 +170,15 @@ def _invalid_assignments(
                 yield f"{name} violates a constraint: {rule}"
 
 
-def _wrong_claims(
-    group: Group,
-    assignment: Assignment,
-    claims: Sequence[LevelClaim],
-    constraints: Sequence[Constraint],
-) -> Iterator[str]:
-    """Check claims about an assignment without search, and yield a message per error.
-
-    The best known assignments of the claims must be valid and meet the constraints.
-    """
-    if not claims:
+def _wrong_claims(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
+    """Check claims about an assignment without search, and yield a message per error."""
+    if not certificate.claims:
         yield "the certificate has no claims"
         return
-    limits = level_limits(group, assignment, claims)
+    limits = level_limits(group, assignment, certificate.claims)
     problem = build_problem(group)
-    rules = (*group_constraints(group), *constraints)
-    for index, claim in enumerate(claims):
+    rules = (*group_constraints(group), *certificate.constraints)
+    for index, claim in enumerate(certificate.claims):
         name = claim.level.name
         value = value_of(group, assignment, claim.level)
         if value != claim.value:
@@ -239,10 +219,7 @@ def _evidence_error(
     limits: Sequence[tuple[Level, int]],
     evidence: LevelClaim | Conflict,
 ) -> str | None:
-    """Return the reason why evidence does not prove a bound or a conflict.
-
-    Return None if the evidence is valid. Only partition prices and cases are checked here.
-    """
+    """Return why partition prices or cases do not prove a bound or a conflict, or None."""
     if evidence.origin is Origin.CASES and not cases_refute(problem, rules, limits):
         return "there are too many cases, or a case meets all limits"
     if evidence.origin is not Origin.PARTITION_PRICES:
@@ -257,10 +234,7 @@ def _evidence_error(
 def _best_errors(
     group: Group, claim: LevelClaim, limits: Sequence[tuple[Level, int]]
 ) -> Iterator[str]:
-    """Yield a message per error of the best known assignment in a claim.
-
-    Its value must not be below the bound, and it must be within the limits of earlier levels.
-    """
+    """Yield a message if the best known assignment of a claim contradicts a bound or a limit."""
     if claim.best is None:
         return
     name = f"the best known assignment on {claim.level.name}"
@@ -344,7 +318,7 @@ def _assignment_errors(
         loads = np.zeros(len(stream.members), dtype=np.int64)
         weight = rebalance.problem.weight if stream.is_weighted else np.ones_like(placement)
         np.add.at(loads, rebalance.members[placement], weight)
-        if not all(one.contains(loads) for one in rebalance.ranges):
+        if not rebalance.permits(loads):
             yield f"assignment {number}: the imbalance is above the limit of its level"
         evidence = certificate.rebalances[number]
         for error in _least_errors(evidence, group, assignment, rebalance.least_makespan):

@@ -67,35 +67,30 @@ class LoadRange(NamedTuple):
     high: Ints
     total: int
 
-    def contains(self, loads: Ints) -> bool:
-        """Return whether the loads of all members of the stream keep the limits and the total."""
-        own = loads[self.members]
-        within = (self.low <= own) & (own <= self.high)
-        return bool(within.all()) and int(own.sum()) == self.total
-
 
 @dataclass(frozen=True)
 class PermittedAssignments:
     """Permitted assignments at one rebalance.
 
-    Parameters
-    ----------
-    members
-        Number in the stream of each member of the problem.
-    subscribed, permitted
-        Tables of sets of consumers and members of the stream: whether the member subscribes, and
-        whether the level of imbalance permits it to receive a partition. The last row, for
-        partitions that are not assigned, is empty.
-    least_makespan
-        Lower bound on the makespan, by counting; None if weights or speeds differ in the stream.
+    ``subscribed`` and ``permitted`` are tables of sets of consumers and members of the stream:
+    whether the member subscribes, and whether the level of imbalance permits it to receive a
+    partition. The last row, for partitions that are not assigned, is empty.
     """
 
     problem: Problem
-    members: Ints
+    members: Ints  # number in the stream of each member of the problem
     subscribed: Mask
     permitted: Mask
     ranges: tuple[LoadRange, ...]
-    least_makespan: int | None = None
+    least_makespan: int | None = None  # by counting; None if weights or speeds differ in the stream
+
+    def permits(self, loads: Ints) -> bool:
+        """Return whether the loads of all members of the stream keep the limits and the totals."""
+        return all(
+            bool(((one.low <= loads[one.members]) & (loads[one.members] <= one.high)).all())
+            and int(loads[one.members].sum()) == one.total
+            for one in self.ranges
+        )
 
     @cached_property
     def first_partitions(self) -> dict[str, int]:
@@ -116,15 +111,7 @@ def permitted_loads(
 ) -> PermittedAssignments:
     """Return the permitted assignments of a group, from evidence of its level of imbalance.
 
-    Parameters
-    ----------
-    members
-        Number in the stream of each member.
-
-    Raises
-    ------
-    InputError
-        If the evidence does not prove the loads.
+    ``members`` are numbers in the stream. Raise InputError if the evidence does not prove loads.
     """
     number = np.array([members[name] for name in problem.member_index], dtype=np.int64)
     subscribed = np.zeros((len(problem.consumer_sets) + 1, len(members)), dtype=np.bool_)
@@ -218,21 +205,13 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Stream:
-    """Rebalances of a group, with its partitions in classes of equal histories.
-
-    Parameters
-    ----------
-    consumer_set
-        Per class and rebalance, the row of the tables of the rebalance.
-    weight
-        Per class and rebalance, the load of a partition; 1 if weights and speeds are equal.
-    """
+    """Rebalances of a group, with its partitions in classes of equal histories."""
 
     members: Mapping[str, int]
     rebalances: tuple[PermittedAssignments, ...]
     blocks: tuple[tuple[Block, ...], ...]
-    consumer_set: Ints
-    weight: Ints
+    consumer_set: Ints  # per class and rebalance, the row of the tables of the rebalance
+    weight: Ints  # of a partition, per class and rebalance; 1 if weights and speeds are equal
 
     @cached_property
     def start(self) -> Ints:
@@ -289,12 +268,7 @@ def build_stream(
 ) -> Stream:
     """Build the stream of a sequence of groups, with evidence of the permitted loads per group.
 
-    Raises
-    ------
-    InputError
-        If the evidence does not prove the loads of a group.
-    UsageError
-        If the levels do not fit the groups.
+    Raise InputError if the evidence does not prove the loads, UsageError if the levels do not fit.
     """
     level = trajectory_imbalance(levels)
     check_groups(groups, level)
@@ -379,16 +353,8 @@ def greatest_price(stream: Stream) -> int:
 def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
     """Return a lower bound on the moves over all rebalances.
 
-    Parameters
-    ----------
-    prices
-        Price of one unit of load per rebalance and member of the stream, in units of
-        ``1 / scale`` moves. Any prices give a valid bound.
-
-    Raises
-    ------
-    InputError
-        If a price or the scale is out of range.
+    ``prices`` are those of one unit of load per rebalance and member, in units of ``1 / scale``
+    moves. Any prices give a valid bound. Raise InputError if one or the scale is out of range.
     """
     heaviest = max(int(stream.weight.max(initial=0)), 1)
     most = greatest_price(stream)

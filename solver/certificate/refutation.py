@@ -25,11 +25,13 @@ from kassay.solver import constraints, objective
 from kassay.solver.counting_bounds import level_bound, max_loads_within
 from kassay.solver.evaluation import (
     RackTable,
+    Room,
     colocated_partitions,
+    has_impossible_pin,
     level_value,
     movement_costs,
+    permitted_members,
     separated_partitions,
-    topic_partitions,
     violated,
 )
 from kassay.solver.problem import UNREACHABLE, Arithmetic, Ints, Problem
@@ -50,35 +52,20 @@ class CostRow:
 class Relaxation:
     """Relaxed problem: place blocks of partitions on members within limits.
 
-    Assignments that meet all constraints are among its solutions.
-
-    Parameters
-    ----------
-    blocks
-        Partitions of each block.
-    allowed
-        Whether each member may have each block, shape (blocks, members).
-    max_loads, max_counts
-        Greatest weight and number of partitions per member.
-    apart
-        Per block, the number of the first set of blocks that need different members and that
-        contains the block; -1 if there is none.
-    max_moves, levels
-        Rows of the maximum number of moves and of each level with a limit; None for levels
-        that are not linear.
-    max_squares
-        Greatest sum of squared loads per level with a limit; None for other levels.
+    Assignments that meet all constraints are among its solutions. Rows of limits are None if the
+    level is not linear, and maximum sums of squares if it is another one.
     """
 
-    blocks: tuple[tuple[int, ...], ...]
-    allowed: NDArray[np.bool_]
+    blocks: tuple[tuple[int, ...], ...]  # partitions per block
+    allowed: NDArray[np.bool_]  # blocks and members
     weights: tuple[int, ...]
-    max_loads: tuple[int, ...]
-    max_counts: tuple[int, ...]
+    max_loads: tuple[int, ...]  # per member
+    max_counts: tuple[int, ...]  # partitions per member
     apart: tuple[int, ...]
+    """Per block, the number of its first set of blocks that need different members, or -1."""
     max_moves: CostRow | None
     levels: tuple[CostRow | None, ...]
-    max_squares: tuple[int | None, ...]
+    max_squares: tuple[int | None, ...]  # per level
     is_empty: bool  # refuted without prices
 
 
@@ -90,31 +77,19 @@ def build_relaxation(
     ``rules`` include the capacities of the group.
     """
     blocks, block_of = _blocks(problem, rules)
-    single = problem.may_consume[problem.consumer_set].copy()
-    max_loads = max_loads_within(problem, limits) or [problem.total] * problem.member_count
-    max_counts = [problem.partition_count] * problem.member_count
-    apart = [-1] * len(blocks)
-    max_moves: list[int] = []
-    is_empty = any(
+    single = np.zeros((problem.partition_count, problem.member_count), dtype=np.bool_)
+    for at, members in enumerate(permitted_members(problem, rules)):
+        single[at, members] = True
+    room, apart, max_moves = Room(problem, rules), [-1] * len(blocks), list[int]()
+    max_loads = map(min, max_loads_within(problem, limits) or room.loads, room.loads)
+    is_empty = has_impossible_pin(problem, rules) or any(
         level_bound(problem, level, limits[:index]) > limit
         for index, (level, limit) in enumerate(limits)
     )
     for number, rule in enumerate(rules):
-        member = problem.member_index.get(getattr(rule, "member", None) or "", NO_OWNER)
         match rule:
-            case constraints.Capacity() | constraints.MaxPartitions():
-                most = max_loads if isinstance(rule, constraints.Capacity) else max_counts
-                for at in range(problem.member_count):
-                    if rule.member is None or at == member:
-                        most[at] = min(most[at], rule.limit)
             case constraints.MaxMoves():
                 max_moves.append(rule.limit)
-            case constraints.Pinned():
-                partitions = topic_partitions(problem, rule.topic, rule.partition)
-                single[np.ix_(partitions, np.arange(problem.member_count) != member)] = False
-                is_empty = is_empty or not len(partitions)
-            case constraints.Forbidden() if member != NO_OWNER:
-                single[topic_partitions(problem, rule.topic, rule.partition), member] = False
             case constraints.Separated():
                 separated = [block_of[at] for at in separated_partitions(problem, rule)]
                 # Colocated partitions cannot be separated.
@@ -131,7 +106,7 @@ def build_relaxation(
         allowed=allowed,
         weights=tuple(sum(weight[at] for at in block) for block in blocks),
         max_loads=tuple(max_loads),
-        max_counts=tuple(max_counts),
+        max_counts=tuple(room.counts),
         apart=tuple(apart),
         max_moves=_row(problem, blocks, objective.Movement(), min(max_moves))
         if max_moves
@@ -194,14 +169,11 @@ _GRID = 20_000
 
 
 class Item(NamedTuple):
-    """Knapsack item: a block of partitions with its profit, weight and set of alternatives.
-
-    At most one item of a set of alternatives can be chosen; -1 means no set.
-    """
+    """Knapsack item: a block of partitions with its profit, weight and set of alternatives."""
 
     profit: int
     weight: int
-    apart: int = -1
+    apart: int = -1  # at most one item of a set can be chosen; -1 means no set
 
 
 def maximum_profit(
@@ -209,16 +181,8 @@ def maximum_profit(
 ) -> int:
     """Return an upper bound on the profit of a knapsack with a maximum load.
 
-    It is exact if the total profit or the maximum load is small.
-
-    Parameters
-    ----------
-    items
-        Items with profits above 0.
-    max_items
-        Greatest number of items, None for no limit.
-    squares
-        Cost per squared load.
+    It is exact if the total profit or the maximum load is small. The profits of items are above 0.
+    ``squares`` is a cost per squared load.
 
     Examples
     --------
@@ -312,21 +276,12 @@ _CASES_PER_ASSIGNMENT = 40  # a complete assignment takes as long as this many c
 
 @dataclass(frozen=True, slots=True)
 class PartitionPrices:
-    """Partition prices and limit multipliers that prove that no assignment meets all limits.
-
-    Parameters
-    ----------
-    prices
-        Price of each partition per topic; topics that are missing have prices of 0.
-    max_moves
-        Multiplier of the maximum number of moves.
-    levels
-        Multiplier of each level with a limit, in order.
-    """
+    """Partition prices and limit multipliers that prove that no assignment meets all limits."""
 
     prices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    max_moves: int = 0
-    levels: tuple[int, ...] = ()
+    """Price of each partition per topic; topics that are missing have prices of 0."""
+    max_moves: int = 0  # multiplier of the maximum number of moves
+    levels: tuple[int, ...] = ()  # multiplier of each level with a limit
 
 
 def prices_refute(
@@ -447,10 +402,7 @@ class _Cases:
         return not self._has_solution(0) and self.left > 0
 
     def _has_solution(self, depth: int) -> bool:
-        """Return whether the remaining blocks of partitions can be placed within the limits.
-
-        Return False when the permitted number of cases is used up.
-        """
+        """Return whether the remaining blocks fit; False if no cases are left."""
         self.left -= 1 if depth < len(self.order) else _CASES_PER_ASSIGNMENT
         if self.left <= 0:
             return False

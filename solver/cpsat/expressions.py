@@ -25,12 +25,13 @@ from kassay.solver.evaluation import (
     colocated_partitions,
     colocation_blocks,
     load_units,
+    members_named,
     movement_costs,
     separated_partitions,
     topic_partitions,
 )
 from kassay.solver.incumbent_pool import MAX_PLAIN_CHOICES
-from kassay.solver.problem import Arithmetic, Problem
+from kassay.solver.problem import Arithmetic
 
 _MAX_PAIRS = 40_000
 
@@ -315,10 +316,7 @@ def add_constraint(
     constraint: constraints.Constraint,
     literal: cp_model.IntVar | None = None,
 ) -> None:
-    """Add a constraint to the CP-SAT model, which enforces it only if ``literal`` is true.
-
-    Without a literal, the constraint always applies.
-    """
+    """Add a constraint to the CP-SAT model, enforced only if ``literal`` is true or None."""
     for expression, least, most in _ranges(model, constraint):
         if not isinstance(expression, int):
             rule = model.cp.add_linear_constraint(expression, least, most)
@@ -333,11 +331,11 @@ def _ranges(model: AssignmentModel, constraint: constraints.Constraint) -> Itera
     match constraint:
         case constraints.Capacity():
             most = min(model.scale.quotient(constraint.limit), model.total)
-            for member in _members(problem, constraint.member):
+            for member in members_named(problem, constraint.member):
                 yield model.load[member], 0, most
         case constraints.MaxPartitions():
             most = min(constraint.limit, problem.partition_count)
-            for member in _members(problem, constraint.member):
+            for member in members_named(problem, constraint.member):
                 yield model.partitions[member], 0, most
         case constraints.MaxMoves():
             ones = np.ones(problem.partition_count, dtype=np.int64)
@@ -360,13 +358,13 @@ def _partition_ranges(
     match constraint:
         case constraints.Pinned():
             partitions = topic_partitions(problem, constraint.topic, constraint.partition)
-            members = _members(problem, constraint.member)
+            members = members_named(problem, constraint.member)
             choices = [_has(model, int(at), member) for at in partitions for member in members]
             yield choices[0] if choices else 0, 1, 1
         case constraints.Forbidden():
             partitions = topic_partitions(problem, constraint.topic, constraint.partition)
             classes = np.unique(model.classes.class_of[partitions]).tolist()
-            for index, member in product(classes, _members(problem, constraint.member)):
+            for index, member in product(classes, members_named(problem, constraint.member)):
                 yield model.count[index].get(member, 0), 0, 0
         case constraints.Colocated():
             for first, *others in colocated_partitions(problem, constraint):
@@ -380,15 +378,6 @@ def _partition_ranges(
             assert_never(constraint)
 
 
-def _members(problem: Problem, name: str | None) -> Sequence[int]:
-    if name is None:
-        return range(problem.member_count)
-    return [problem.member_index[name]] if name in problem.member_index else []
-
-
 def _has(model: AssignmentModel, partition: int, member: int) -> Expression:
-    """Return the 0/1 expression that is 1 if a member has a partition.
-
-    The partition must be the only one of its class.
-    """
+    """Return 1 if a member has a partition, the only one of its class, as an expression."""
     return model.count[int(model.classes.class_of[partition])].get(member, 0)

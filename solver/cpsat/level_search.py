@@ -73,12 +73,7 @@ def _is_leximax(level: Level) -> bool:
 
 
 def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> AssignmentModel | None:
-    """Build the CP-SAT model of all constraints and limits.
-
-    Return None if it is too large, or too large for the remaining work.
-
-    The weights are scaled so that the model can also express ``level``.
-    """
+    """Build the model of all limits, which can also express ``level``; None if it is too large."""
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
     levels = [level, *(done.claim.level for done in pool.reached)]
@@ -165,39 +160,15 @@ class MovedPartitionsModel:
     All constraints are expressed, and limits on all levels except leximax. A search returns no
     placement and no bound if the model is too large. Weights that are too large for CP-SAT are
     scaled: the bounds are valid then.
-
-    Parameters
-    ----------
-    constraints
-        Constraints of each search, with the capacities of the members.
-    movement
-        Cost of the moves.
-    possible
-        Moves that the searches consider, per partition and member; None for all moves.
-    interleaves
-        Whether CP-SAT runs several strategies in turn. They find placements near a known bound
-        earlier, and prove bounds later.
     """
 
     problem: Problem
-    constraints: Sequence[Constraint] = ()
-    movement: Movement = field(default_factory=Movement)
-    possible: NDArray[np.bool_] | None = None
+    constraints: Sequence[Constraint] = ()  # with the capacities of the members
+    movement: Movement = field(default_factory=Movement)  # cost of the moves
+    possible: NDArray[np.bool_] | None = None  # moves, per partition and member; None for all
     interleaves: bool = False
-
-    def fewest_moves(
-        self,
-        limits: Iterable[LevelLimit],
-        *,
-        budget: SearchBudget,
-        hint: Placement | None = None,
-        bound: int = 0,
-    ) -> SearchResult:
-        """Minimise the cost of the moves within limits on other levels, such as the makespan.
-
-        ``bound`` is a proven lower bound on the cost; the bound of the result is not lower.
-        """
-        return self.minimise(self.movement, limits, budget=budget, hint=hint, bound=bound)
+    """Whether CP-SAT runs several strategies in turn. They find placements near a known bound
+    earlier, and prove bounds later."""
 
     def minimise(
         self,
@@ -210,12 +181,8 @@ class MovedPartitionsModel:
     ) -> SearchResult:
         """Minimise a level within limits on other levels.
 
-        Parameters
-        ----------
-        hint
-            Placement from which the search starts. It need not meet the constraints and limits.
-        bound
-            Proven lower bound on the level; the bound of the result is not lower.
+        The search starts from a hint, which need not meet the constraints and limits. ``bound`` is
+        a proven lower bound on the level; the bound of the result is not lower.
         """
         limits = tuple(limits)
         worst = self._worst_value(level, limits, hint)

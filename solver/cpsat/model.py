@@ -108,10 +108,7 @@ class RelativeFactors:
 
 
 def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Scale:
-    """Return the scale of the weights of a model that expresses some levels.
-
-    Each level has the greatest value that the model must represent.
-    """
+    """Return the scale of a model of levels, each with the greatest value to represent."""
     measured = [
         (level, load_units(problem, level), worst)
         for level, worst in levels
@@ -197,10 +194,7 @@ class SymmetryClasses:
         return np.bincount(keys, minlength=len(self.partitions) * members).reshape(-1, members)
 
     def to_placement(self, problem: Problem, counts: Ints) -> Placement:
-        """Convert partition counts per class and member to a placement.
-
-        Owners keep partitions first; the other partitions follow by ascending number.
-        """
+        """Convert counts per class and member to a placement; owners keep partitions first."""
         placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
         members = np.arange(problem.member_count, dtype=np.int32)
         for index, partitions in enumerate(self.partitions):
@@ -409,10 +403,7 @@ class AssignmentModel:
         return [weighted_sum(parts) for parts in terms]
 
     def moves(self, costs: Ints) -> Expression:
-        """Return the total cost of the moves as an expression.
-
-        Partitions of one class must have equal cost.
-        """
+        """Return the total cost of the moves; partitions of one class must have equal cost."""
         terms: list[tuple[Expression, int]] = []
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             owner, cost = int(self.problem.owner[partitions[0]]), int(costs[partitions[0]])
@@ -580,10 +571,7 @@ def _greatest_coefficient(model: cp_model.CpModel) -> int:
 def run_cpsat(
     model: cp_model.CpModel, budget: SearchBudget, *, interleaves: bool = False
 ) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
-    """Run CP-SAT once within a budget; return the solver and the status.
-
-    With ``interleaves``, one worker runs several strategies in turn.
-    """
+    """Run CP-SAT once; with ``interleaves``, one worker runs several strategies in turn."""
     solver = new_solver(model)
     solver.parameters.max_time_in_seconds = budget.seconds
     solver.parameters.num_workers = budget.limits.workers

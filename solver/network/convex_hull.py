@@ -143,7 +143,7 @@ class ConvexHull:
         return BoundedPoint(inside, minimised(inside))
 
     def _corner_between(self, left: FlowPoint, right: FlowPoint) -> FlowPoint | None:
-        """Return a corner below the line through two points, or None if no corner is below."""
+        """Return a corner below the line through two points, or None if there is none."""
         key = left.moves, right.moves
         if key not in self.corners:
             moves, squares = right.moves - left.moves, left.squares - right.squares

@@ -37,12 +37,7 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
     The chain is empty if the assignment is optimal. The transfers lower the imbalance, or keep
     the imbalance and lower movement. Only the loads of the first giver and the last taker
     change. A chain of up to 32 transfers that lowers the imbalance is a shortest one. Weights
-    are ignored.
-
-    Raises
-    ------
-    UsageError
-        If the assignment is not valid for the group.
+    are ignored. Raise UsageError if the assignment is not valid for the group.
     """
     problem = build_problem(group)
     network = build_network(problem)
@@ -172,7 +167,6 @@ class Explanation:
         return tuple(member for member in self.members if member[1] != member[2])
 
     def __str__(self) -> str:
-        """Describe the chain of transfers and its effect in one sentence."""
         chain = ", ".join(str(transfer) for transfer in self.transfers)
         changes = [
             f"{member} {'drops' if after < before else 'rises'} from {before} to {after}"

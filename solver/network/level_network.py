@@ -82,10 +82,7 @@ def shortest_paths(tail: Ints, head: Ints, cost: Weights, *, sink: int) -> Short
 
 
 def _cycle(head: Ints, via: Ints, sink: int) -> list[int]:
-    """Return the arcs of a cycle among the shortest paths, or an empty list.
-
-    Such a cycle has negative cost. One that the sink leads to is preferred.
-    """
+    """Return the arcs of a cycle of negative cost, preferably through the sink, if any."""
     nodes = sink + 1
     step = np.append(np.where(via >= 0, head[via], nodes), nodes)
     reached = step
@@ -109,19 +106,9 @@ def _cycle(head: Ints, via: Ints, sink: int) -> list[int]:
 class LevelNetwork:
     """Arcs from topics through members and hosts to a sink, in consecutive parts.
 
-    The parts are: partitions that move or have no owner, owned partitions, members, hosts, topics
-    at a member, stateful partitions at a member, and unused copies.
-
-    Parameters
-    ----------
-    hosts
-        Hosts of the members; None if they have no costs.
-    has_sums
-        Whether all partitions of a topic at a member share an arc, the cost of a topic spread.
-    has_stateful_sums
-        Whether all stateful partitions at a member share an arc.
-    has_speeds
-        Whether loads are relative to the speeds of the members.
+    The parts are: partitions that move or have no owner, owned partitions, members, hosts (None if
+    they have no costs), topics at a member (for topic spreads), stateful partitions at a member,
+    and unused copies. With ``has_speeds``, loads are relative to the speeds of the members.
     """
 
     def __init__(
@@ -227,10 +214,7 @@ class LevelNetwork:
         return flow
 
     def even_shares(self) -> tuple[Ints, Ints]:
-        """Return the limits of the sums of an even spread: partitions of a topic at a member.
-
-        No constraint limits the partitions of a member.
-        """
+        """Return the least and most partitions of a topic at a member in an even spread."""
         network = self.network
         consumers = np.bincount(network.tail, minlength=network.topics)
         least, more = np.divmod(network.supply, np.maximum(consumers, 1))
@@ -256,14 +240,9 @@ class LevelNetwork:
         return part
 
     def unit_cost(self, level: objective.Level, place: Ints, unit: Ints) -> Weights:
-        """Return the costs of units of flow on arcs of the level's part.
+        """Return the costs of units of flow, from places of arcs in the level's part.
 
-        Parameters
-        ----------
-        place
-            Position of each arc in the part.
-        unit
-            Number of the unit on this arc, from 1. The costs of an arc do not fall with it.
+        Units of an arc are numbered from 1. The costs of an arc do not fall with the number.
         """
         match level:
             case (
@@ -468,10 +447,7 @@ def placement_flow(
 def placement_prices(
     problem: Problem, levels: Sequence[objective.Level], placement: Placement
 ) -> tuple[int, ...] | None:
-    """Return the node prices that prove a placement optimal on some levels.
-
-    Return None if it is not optimal, or if node prices cannot prove the levels.
-    """
+    """Return the node prices that prove a placement optimal on some levels, or None."""
     priced = priced_levels(problem.group, levels)
     if priced is None:
         return None

@@ -195,24 +195,20 @@ def solve_flow(problem: Problem, levels: int = 2) -> tuple[Placement, tuple[int,
     """
     network = build_network(problem)
     arcs = level_network(problem, SQUARES_AND_MOVES, network)
-    counts = _optimal_counts(arcs)
+    counts = optimal_counts(network, arcs)
     prices = arcs.prices(SQUARES_AND_MOVES[:levels], arcs.flow_of(counts))
     if prices is None:
         raise InternalError("the prices do not prove that the flow is optimal")
     return network.place(counts), prices
 
 
-def optimal_counts(network: SubscriptionNetwork) -> Ints:
+def optimal_counts(network: SubscriptionNetwork, arcs: LevelNetwork | None = None) -> Ints:
     """Return counts per arc with optimal loads and, among those, the fewest moves.
 
     Optimal loads are least majorised. Partitions that do not stay at their owner are spread over
     topics. There must be an assignment within the capacities of the network.
     """
-    return _optimal_counts(level_network(network.problem, SQUARES_AND_MOVES, network))
-
-
-def _optimal_counts(arcs: LevelNetwork) -> Ints:
-    network = arcs.network
+    arcs = arcs or level_network(network.problem, SQUARES_AND_MOVES, network)
     expected = np.zeros_like(arcs.high)
     expected[arcs.members] = _expected_loads(network)
     flow = _flow_by_cycles(arcs)

@@ -6,27 +6,18 @@ partitions change the network only: a capacity limits a member, and a forbidden 
 partition is a topic of its own with fewer arcs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import assert_never
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.topic_partitions import Column
-from kassay.solver.constraints import (
-    Capacity,
-    Colocated,
-    Constraint,
-    Forbidden,
-    MaxMoves,
-    MaxPartitions,
-    Pinned,
-    Separated,
-)
-from kassay.solver.evaluation import group_constraints
+from kassay.solver.constraints import Capacity, Constraint, Forbidden, MaxPartitions, Pinned
+from kassay.solver.evaluation import Room, group_constraints, permitted_members, topic_partitions
 from kassay.solver.problem import Ints, Placement, Problem, first_partitions
 
 
@@ -172,7 +163,7 @@ class SubscriptionNetwork:
         return placement
 
 
-def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> SubscriptionNetwork:
+def build_network(problem: Problem, rules: Iterable[Constraint] = ()) -> SubscriptionNetwork:
     """Build the flow network with all constraints it can express. Capacities need equal weights."""
     group, copies = problem.group, problem.copies
     if copies is None:
@@ -181,13 +172,14 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
         position[placed] = np.arange(len(placed))
         topic = position[problem.topic] if problem.partition_count else position[:0]
     else:  # a topic of the network per class of partitions, and capacities only
-        placed, topic, constraints = copies.topic, copies.class_of, group_constraints(group)
+        placed, topic, rules = copies.topic, copies.class_of, group_constraints(group)
+    rules = tuple(rules)
     names = [group.topics[index].name for index in placed.tolist()]
     sets = problem.consumer_set_of_topic[placed].tolist()
-    restrictions = _Restrictions(problem, [problem.consumer_sets[index] for index in sets])
-    for constraint in constraints:
-        restrictions.add(constraint)
-    consumers = restrictions.separate(topic, names)
+    consumers = [problem.consumer_sets[index] for index in sets]
+    restrictions = [rule for rule in rules if isinstance(rule, Pinned | Forbidden)]
+    if restrictions:
+        _separate(problem, restrictions, topic, names, consumers)
     sizes = [len(members) for members in consumers]
     return SubscriptionNetwork(
         problem=problem,
@@ -195,78 +187,42 @@ def build_network(problem: Problem, constraints: Iterable[Constraint] = ()) -> S
         head=np.concatenate([np.zeros(0, dtype=np.int64), *consumers]),
         topic=topic,
         topic_names=tuple(names),
-        capacity=restrictions.capacity,
+        capacity=_capacity(problem, rules),
     )
 
 
-class _Restrictions:
-    """Restrictions from constraints: permitted consumers per partition, and member capacities."""
+def _separate(
+    problem: Problem,
+    restrictions: Sequence[Pinned | Forbidden],
+    topic: Ints,
+    names: list[str],
+    consumers: list[Column],
+) -> None:
+    """Limit the consumers of topics, and split pinned and forbidden partitions off their topics."""
+    of_topics = permitted_members(problem, [one for one in restrictions if one.partition is None])
+    first = first_partitions(problem).values()
+    consumers[:] = [np.array(of_topics[at], dtype=np.int32) for at in first]
+    permitted = permitted_members(problem, restrictions)
+    single = (one for one in restrictions if one.partition is not None)
+    named = (topic_partitions(problem, one.topic, one.partition).tolist() for one in single)
+    separate: dict[tuple[int, tuple[int, ...]], int] = {}
+    for partition in sorted(set(chain.from_iterable(named))):
+        parent, own = int(topic[partition]), permitted[partition]
+        if own == of_topics[partition]:
+            continue
+        key = parent, tuple(own)
+        if key not in separate:
+            separate[key] = len(consumers)
+            consumers.append(np.array(key[1], dtype=np.int32))
+            names.append(names[parent])
+        topic[partition] = separate[key]
 
-    def __init__(self, problem: Problem, consumers: list[Column]) -> None:
-        self.problem = problem
-        self.consumers = consumers  # per topic of the network
-        self.capacity: Ints | None = None
-        self.forbidden: dict[int, set[int]] = {}  # members, by partition
-        self.pinned: dict[int, set[int]] = {}  # members, by partition
 
-    @cached_property
-    def _places(self) -> dict[str, tuple[int, int]]:
-        """Index of the first partition and of the network topic, by topic name."""
-        firsts = first_partitions(self.problem).items()
-        return {name: (first, at) for at, (name, first) in enumerate(firsts)}
-
-    def add(self, constraint: Constraint) -> None:
-        """Record a constraint on one member or partition; ignore all other constraints."""
-        member = self.problem.member_index.get(getattr(constraint, "member", None) or "", NO_OWNER)
-        match constraint:
-            case Capacity():
-                self._limit(constraint, member, self.problem.group.common_weight or 1)
-            case MaxPartitions():
-                self._limit(constraint, member, 1)
-            case Pinned():
-                if constraint.topic in self._places:
-                    partition = self._places[constraint.topic][0] + constraint.partition
-                    self.pinned.setdefault(partition, set()).add(member)
-            case Forbidden():
-                if constraint.topic in self._places and member != NO_OWNER:
-                    self._forbid(constraint, member)
-            case MaxMoves() | Colocated() | Separated():
-                pass  # a network cannot express them
-            case _:
-                assert_never(constraint)
-
-    def _forbid(self, constraint: Forbidden, member: int) -> None:
-        first, topic = self._places[constraint.topic]
-        if constraint.partition is None:
-            rest = self.consumers[topic]
-            self.consumers[topic] = rest[rest != member]
-        else:
-            self.forbidden.setdefault(first + constraint.partition, set()).add(member)
-
-    def _limit(self, constraint: Capacity | MaxPartitions, member: int, weight: int) -> None:
-        limit = min(constraint.limit // weight, self.problem.partition_count)
-        if self.capacity is None:
-            count = self.problem.partition_count
-            self.capacity = np.full(self.problem.member_count, count, dtype=np.int64)
-        if constraint.member is None:
-            self.capacity = np.minimum(self.capacity, limit)
-        elif member != NO_OWNER:
-            self.capacity[member] = min(int(self.capacity[member]), limit)
-
-    def separate(self, topic: Ints, names: list[str]) -> list[Column]:
-        """Split pinned and forbidden partitions off their topics; return the members per topic."""
-        consumers = list(self.consumers)
-        separate: dict[tuple[int, tuple[int, ...]], int] = {}
-        for partition in sorted({*self.forbidden, *self.pinned}):
-            parent = int(topic[partition])
-            permitted = set(self.consumers[parent].tolist())
-            permitted -= self.forbidden.get(partition, set())
-            for member in self.pinned.get(partition, ()):
-                permitted &= {member}
-            key = parent, tuple(sorted(permitted))
-            if key not in separate:
-                separate[key] = len(consumers)
-                consumers.append(np.array(key[1], dtype=np.int32))
-                names.append(names[parent])
-            topic[partition] = separate[key]
-        return consumers
+def _capacity(problem: Problem, rules: Sequence[Constraint]) -> Ints | None:
+    """Return the maximum number of partitions per member; None without limits."""
+    if not any(isinstance(rule, Capacity | MaxPartitions) for rule in rules):
+        return None
+    room, weight = Room(problem, rules), problem.group.common_weight or 1
+    has_loads = any(isinstance(rule, Capacity) for rule in rules)
+    loads = [load // weight for load in room.loads] if has_loads else room.counts
+    return np.array([*map(min, loads, room.counts)], dtype=np.int64)

@@ -40,10 +40,7 @@ class _Step(NamedTuple):
 
 
 class _GiveStep(NamedTuple):
-    """Stage of the knapsacks of given partitions: the next partition of each member that has one.
-
-    Decisions have a row per member, and a column per amount given away.
-    """
+    """Stage of given partitions, one per member: decisions per member and amount given away."""
 
     members: Ints
     chosen: NDArray[np.bool_]
@@ -93,10 +90,7 @@ class MemberExchange:
             self.owned[: len(partitions), member] = partitions
 
     def solve(self, price: Ints) -> Knapsacks:
-        """Solve the knapsacks of all members at given partition prices.
-
-        Prices are integers of at least 0, multiplied by `SCALE`.
-        """
+        """Solve the knapsacks of all members at prices of at least 0, times `SCALE`."""
         price_paid, giving = self._give_tables(price)
         price_earned, receiving = self._receive_tables(price)
         net = _sum_of_payments(price_paid, self._payments(price_earned))
@@ -131,10 +125,7 @@ class MemberExchange:
         return bounds
 
     def _extra_of_given(self, price: Ints, payments: Ints, least: Ints) -> Ints:
-        """Return the increase of the owner's minimum payment if it gives a partition away.
-
-        The increase is 0 for partitions without an owner.
-        """
+        """Return the increase of the owner's payment if it gives a partition away; 0 if unowned."""
         extra = np.zeros(len(price), dtype=np.int64)
         last = np.arange(self.width)
         for member, column in enumerate(self.owned.T):
@@ -212,10 +203,7 @@ class MemberExchange:
         return np.array([float(sum(cost[at] for at in one.received)) for one in patterns])
 
     def _give_tables(self, price: Ints) -> tuple[Ints, list[_GiveStep]]:
-        """Compute the minimum price of giving partitions away, per member and load.
-
-        Return the decisions, too.
-        """
+        """Return the minimum price of giving, per member and load, and the decisions."""
         amounts = np.arange(self.width)
         price_paid = np.full((self.problem.member_count, self.width), INFEASIBLE, dtype=np.int64)
         price_paid[:, 0] = 0
@@ -231,10 +219,7 @@ class MemberExchange:
         return price_paid, steps
 
     def _receive_tables(self, price: Ints) -> tuple[Ints, list[list[_Step]]]:
-        """Compute the maximum gain of received partitions, per member and capacity.
-
-        Return the decisions, too.
-        """
+        """Return the maximum gain of receiving, per member and capacity, and the decisions."""
         members = self.problem.member_count
         price_earned = np.zeros((members, self.room), dtype=np.int64)
         receiving: list[list[_Step]] = [[] for _ in range(members)]

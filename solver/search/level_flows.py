@@ -318,10 +318,7 @@ class _LevelFlows:
         return min(limits, default=self.problem.partition_count)
 
     def _limit(self, level: Level) -> int | None:
-        """Return the maximum value of the first level while later levels are minimised.
-
-        Return None if no placement is known that meets all constraints.
-        """
+        """Return the limit of the first level for later ones, or None without a valid placement."""
         values = [level_value(self.problem, level, one) for one in self._valid_placements()]
         return level.tolerance.limit(min(values)) if values else None
 

@@ -79,7 +79,8 @@ class LoadBalancer:
         load, other_load = int(self.loads[one]), int(self.loads[other])
         both = load + other_load
         fixed = load - int(weights[self.placement[partitions] == one].sum())
-        chosen = _contained(_nearest_subset(weights, both // 2 - fixed), len(partitions))
+        nearest = _nearest_subset(weights, both // 2 - fixed)
+        chosen = np.asarray((nearest >> np.arange(len(partitions))) & 1, dtype=np.bool_)
         new = fixed + int(weights[chosen].sum())
         if max(new, both - new) >= max(load, other_load):
             return False
@@ -108,10 +109,6 @@ def _all_sums(weights: Weights) -> Weights:
     for weight in weights:
         sums = np.concatenate([sums, sums + weight])
     return sums
-
-
-def _contained(mask: int | np.int64, count: int) -> NDArray[np.bool_]:
-    return np.asarray((mask >> np.arange(count)) & 1, dtype=np.bool_)
 
 
 def _nearest_subset(weights: Weights, target: int) -> int:

@@ -4,6 +4,7 @@ Most searches add placements to the pool. Some prove a lower bound on the level.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,8 +20,8 @@ from kassay.solver.counting_bounds import (
     makespan_bound_within,
     max_loads_within,
 )
-from kassay.solver.evaluation import imbalance_of, level_value, violated
-from kassay.solver.incumbent_pool import IncumbentPool, Room, keep_owned, within_pins
+from kassay.solver.evaluation import Room, imbalance_of, level_value, violated
+from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, within_pins
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Ints, Placement, Problem
@@ -128,10 +129,7 @@ def may_balance(pool: IncumbentPool) -> bool:
 
 
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
-    """Improve the best placement on the first level by local search, which proves no bound.
-
-    It has little work before `pack_identical`, which also searches for lower loads.
-    """
+    """Improve the best placement on the first level by local search, briefly before packing."""
     problem, is_makespan = pool.problem, level.measure is Measure.MAKESPAN
     from kassay.solver.search.load_local_search import LoadBalancer  # noqa: PLC0415
 
@@ -254,10 +252,7 @@ def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) ->
 
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:
-    """Return the permitted load per member within limits and capacities.
-
-    Return None if there is no limit on imbalance.
-    """
+    """Return the load per member within capacities and limits on imbalance; None without limits."""
     loads = max_loads_within(pool.problem, limits)
     room = Room(pool.problem, pool.constraints).loads
     return None if loads is None else list(map(min, loads, room))
@@ -285,10 +280,7 @@ class _Loads:
         self.loads = np.array(problem.loads(start), dtype=np.float64) * self.scale
 
     def drops(self, partitions: Ints) -> Floats:
-        """Return the decrease of the sum of squares for moves: per partition (row) and member.
-
-        The sum is of load times relative load. Moves that are not permitted have no decrease.
-        """
+        """Return the decrease of the sum of squares per partition and member; -inf if forbidden."""
         source, own = self.placement[partitions], self.weight[partitions][:, None]
         scale, may_consume = self.scale, self.problem.may_consume[self.problem.consumer_set]
         drop: Floats = 2 * (self.loads[source][:, None] - self.loads)
@@ -297,15 +289,25 @@ class _Loads:
         drop[np.arange(len(partitions)), source] = -np.inf
         return drop
 
-    def received(self, partitions: Ints) -> Floats:
-        result: Floats = self.loads + self.weight[partitions][:, None] * self.scale
-        return result
-
     def move(self, partition: int, target: int) -> None:
         source, weight = self.placement[partition], self.weight[partition]
         self.loads[source] -= weight * self.scale[source]
         self.loads[target] += weight * self.scale[target]
         self.placement[partition] = target
+
+    def moved(self, partition: int, target: int) -> "_Loads":
+        changed = copy(self)
+        changed.placement, changed.loads = self.placement.copy(), self.loads.copy()
+        changed.move(partition, target)
+        return changed
+
+    def lower(self, partitions: Ints, drop: Floats) -> bool:
+        """Make the move with the greatest decrease; return False if none is above 0."""
+        if drop.max(initial=0) <= 0:
+            return False
+        row, target = divmod(int(drop.argmax()), self.problem.member_count)
+        self.move(int(partitions[row]), target)
+        return True
 
 
 def lower_squares(
@@ -321,11 +323,8 @@ def lower_squares(
         partitions = np.flatnonzero(is_open & (problem.weight > 0))
         if not len(partitions) or not may_continue():
             return
-        drop = state.drops(partitions)
-        row, target = divmod(int(drop.argmax()), problem.member_count)
-        if drop[row, target] <= 0:
+        if not state.lower(partitions, state.drops(partitions)):
             return
-        state.move(int(partitions[row]), target)
         yield state.placement.copy()
 
 
@@ -339,57 +338,37 @@ def spread_moved(problem: Problem, start: Placement, may_continue: Callable[[], 
     most = state.loads.max(initial=0) * (1 if problem.group.has_equal_speeds else 1 + 1e-12)
     while may_continue():
         partitions = np.flatnonzero((state.placement != problem.owner) & (problem.weight > 0))
-        drop = np.where(state.received(partitions) > most, 0, state.drops(partitions))
-        if drop.max(initial=0) <= 0:
+        received = state.loads + state.weight[partitions][:, None] * state.scale
+        if not state.lower(partitions, np.where(received > most, 0, state.drops(partitions))):
             break
-        row, target = divmod(int(drop.argmax()), problem.member_count)
-        state.move(int(partitions[row]), target)
     return state.placement
 
-
-Loads = NDArray[np.int64] | NDArray[np.float64]
-"""Loads of the members divided by their speeds: integers if the speeds are equal."""
 
 _STATE, _STATE_PER_PARTITION = 1.5e-4, 1e-7
 """Measured work per placement and move, in general and per partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    placement: Placement
-    loads: Loads
-
-
 @dataclass(frozen=True)
 class MovesBeam:
-    """Beam search within the subscriptions of a problem.
-
-    Parameters
-    ----------
-    width
-        Number of placements that are kept per number of moves.
-    heaviest
-        Weight above which partitions stay with their members; None for no limit.
-    """
+    """Beam search within the subscriptions of a problem."""
 
     problem: Problem
-    width: int
-    heaviest: int | None = None
+    width: int  # number of placements that are kept per number of moves
+    heaviest: int | None = None  # weight above which partitions stay; None for no limit
 
     def search(
         self, start: Placement, most: int, may_continue: Callable[[], bool]
     ) -> Iterator[Placement]:
         """Yield the best placement after each move, for at most ``most`` moves."""
-        loads = np.array(self.problem.loads(start), dtype=np.int64) * self._scale
-        states = [_State(start, loads)] if len(loads) > 1 else []
+        states = [_Loads(self.problem, start)] if self.problem.member_count > 1 else []
         for _ in range(most):
             if not states or not may_continue():
                 return
             ranked = [change for state in states for change in self._changes(state)]
             ranked.sort(key=lambda change: change[:2])
-            following: dict[bytes, _State] = {}
+            following: dict[bytes, _Loads] = {}
             for *_, state, partition, member in ranked:
-                changed = self._changed(state, partition, member)
+                changed = state.moved(partition, member)
                 following.setdefault(changed.loads.tobytes(), changed)
                 if len(following) == self.width:
                     break
@@ -402,24 +381,20 @@ class MovesBeam:
         return self.width * (_STATE + self.problem.partition_count * _STATE_PER_PARTITION)
 
     @cached_property
-    def _scale(self) -> Loads:
-        return relative_scale(self.problem)
-
-    @cached_property
     def _movable(self) -> NDArray[np.bool_]:
         weight = self.problem.weight
         return (weight > 0) & (True if self.heaviest is None else weight <= self.heaviest)
 
-    def _changes(self, state: _State) -> list[tuple[float, float, _State, int, int]]:
+    def _changes(self, state: _Loads) -> list[tuple[float, float, _Loads, int, int]]:
         """Return the best moves: maximum load, sum of squares, state, partition and new member."""
-        problem, loads, scale = self.problem, state.loads, self._scale
+        problem, loads, scale = self.problem, state.loads, state.scale
         source = int(loads.argmax())
         is_unmoved = (problem.owner == source) | (problem.owner == NO_OWNER)
         own = np.flatnonzero((state.placement == source) & is_unmoved & self._movable)
         allowed = problem.may_consume[problem.consumer_set[own]].copy()
         allowed[:, source] = False
         rows, targets = np.nonzero(allowed)
-        weight = problem.weight[own[rows]]
+        weight = state.weight[own[rows]]
         others = loads.copy()
         others[source] = -1
         highest = np.maximum(loads[targets] + weight * scale[targets], others.max())
@@ -427,7 +402,7 @@ class MovesBeam:
         # The sum of squares changes by twice this product.
         mean = (scale[targets] + scale[source]) / 2
         squares = weight * (weight * mean + loads[targets] - loads[source])
-        total = float((np.square(loads, dtype=np.float64) / scale).sum())
+        total = float((np.square(loads) / scale).sum())
         return [
             (
                 highest[at],
@@ -438,19 +413,3 @@ class MovesBeam:
             )
             for at in np.lexsort((squares, highest))[: self.width].tolist()
         ]
-
-    def _changed(self, state: _State, partition: int, member: int) -> _State:
-        placement, loads = state.placement.copy(), state.loads.copy()
-        weight = self.problem.weight[partition]
-        loads[placement[partition]] -= weight * self._scale[placement[partition]]
-        loads[member] += weight * self._scale[member]
-        placement[partition] = member
-        return _State(placement, loads)
-
-
-def relative_scale(problem: Problem) -> Loads:
-    """Return the load of a partition of weight 1 on each member, divided by its speed."""
-    units = problem.member_units
-    if units.has_equal_speeds:
-        return np.ones(problem.member_count, dtype=np.int64)
-    return 1 / np.array(units.speeds, dtype=np.float64)

@@ -41,14 +41,6 @@ _MAX_PATTERNS = 5_000
 _WINDOWS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class MovementPrices:
-    """Partition prices, and the bound on movement that they prove, in units of 1 / `SCALE`."""
-
-    prices: Ints
-    bound: int
-
-
 @dataclass
 class ColumnGeneration:
     """Column generation for prices: first one price per weight, then one price per partition.
@@ -63,9 +55,10 @@ class ColumnGeneration:
     exchange: MemberExchange
     basis: sparse.csr_matrix = field(init=False)  # prices = basis @ price variables
     knots: int = field(init=False)  # price variables per kind of partition; 0 for single prices
-    centre: Floats = field(init=False)  # best prices
+    centre: Floats = field(init=False)  # best price variables
     box: float = _FIRST_BOX
-    best: MovementPrices = field(init=False)
+    prices: Ints = field(init=False)  # best ones of the partitions, times `SCALE`
+    bound: int = 0  # on movement, times `SCALE`, proven by the prices
     collected: dict[ExchangePattern, None] = field(init=False, default_factory=dict)
     active: dict[ExchangePattern, None] = field(init=False, default_factory=dict)
 
@@ -90,36 +83,33 @@ class ColumnGeneration:
             (problem.partition_count, 3 * self.knots),
         )
         self.centre = np.repeat([1.0, 1.0, 0.0], self.knots)
-        self.best = MovementPrices(np.zeros(problem.partition_count, dtype=np.int64), 0)
+        self.prices = np.zeros(problem.partition_count, dtype=np.int64)
 
     def raise_bound(self, enough: int, may_continue: Callable[[], bool]) -> bool:
-        """Raise the bound until it exceeds ``enough`` (scaled by `SCALE`) or stops rising.
-
-        Return whether the bound stopped rising.
-        """
+        """Raise the bound above ``enough``; return whether it stopped rising before."""
         self.add(
             ExchangePattern(member, (), ())
             for member in np.flatnonzero(self.exchange.free_capacity >= 0).tolist()
         )
         point, failures = self.centre, 0
-        while may_continue() and self.best.bound <= enough:
+        while may_continue() and self.bound <= enough:
             if self.knots and failures >= _MAX_FAILURES:
                 return True
             partitions = np.rint((self.basis @ point).clip(0) * SCALE).astype(np.int64)
             knapsacks = self.exchange.solve(partitions)
-            improved = knapsacks.bound > self.best.bound
+            improved = knapsacks.bound > self.bound
             failures = 0 if improved else failures + 1
             if improved:
-                self.best, self.centre = MovementPrices(partitions, knapsacks.bound), point
+                self.prices, self.bound, self.centre = partitions, knapsacks.bound, point
             self._collect(knapsacks)
             answer = self._program()
             if answer is None:
                 return True
             model_bound, next_point = answer
-            gain = model_bound - self.best.bound / SCALE
+            gain = model_bound - self.bound / SCALE
             if improved:
                 self.box = min(self.box * 1.5, _MAX_BOX)
-            elif knapsacks.bound / SCALE < self.best.bound / SCALE - 0.5 * gain:
+            elif knapsacks.bound / SCALE < self.bound / SCALE - 0.5 * gain:
                 self._shrink_box(failures)
             if gain < _TOLERANCE:
                 if self._is_inside(next_point) or self.box >= _MAX_BOX:
@@ -133,7 +123,7 @@ class ColumnGeneration:
         if self.knots:
             self.knots = 0
             self.basis = sparse.identity(self.exchange.problem.partition_count, format="csr")
-            self.centre = self.best.prices / SCALE
+            self.centre = self.prices / SCALE
             self.box = _FIRST_BOX_OF_PARTITIONS
 
     def add(self, patterns: Iterable[ExchangePattern]) -> None:
@@ -145,12 +135,12 @@ class ColumnGeneration:
     def patterns_below(self, cost: int) -> list[ExchangePattern]:
         """Return the patterns that may occur in placements with a cost of at most ``cost``."""
         patterns = list(self.collected)
-        prices = self.best.prices / SCALE
+        prices = self.prices / SCALE
         paid = self.exchange.fees(patterns) - self.exchange.matrix(patterns) @ prices
         least = np.full(self.exchange.problem.member_count, np.inf)
         members = [pattern.member for pattern in patterns]
         np.minimum.at(least, members, paid)
-        most = cost - self.best.bound / SCALE + _TOLERANCE
+        most = cost - self.bound / SCALE + _TOLERANCE
         return [patterns[at] for at in np.flatnonzero(paid - least[members] <= most).tolist()]
 
     def _shrink_box(self, failures: int) -> None:
@@ -161,10 +151,7 @@ class ColumnGeneration:
             self.box = max(self.box * 0.7, _MIN_BOX_OF_PARTITIONS)
 
     def _collect(self, knapsacks: Knapsacks) -> None:
-        """Add each member's best exchange patterns to the linear program.
-
-        These are the best pattern overall, and the best ones for some ranges of load given away.
-        """
+        """Add each member's best patterns, overall and for some ranges of load given away."""
         least = knapsacks.net.argmin(axis=1).tolist()
         price = knapsacks.net.min(axis=1)
         wide = max(self.exchange.width // 16, 1)
@@ -215,10 +202,7 @@ class ColumnGeneration:
 
 
 def _knots(weight: Floats) -> Floats:
-    """Return the breakpoints of the piecewise linear price function.
-
-    They are all distinct weights, or a geometric selection if there are many.
-    """
+    """Return the breakpoints of the prices: all weights, or a selection if there are many."""
     each = np.unique(np.append(weight, 0.0))
     if len(each) == 1:
         return np.array([0.0, 1.0])
@@ -279,8 +263,7 @@ def price_by_weight(
     if search is None:
         return None
     search.raise_bound((incumbent - 1) * SCALE, may_continue)
-    best = search.best
-    return PricedExchanges(search.exchange, best.prices, -(-best.bound // SCALE))
+    return PricedExchanges(search.exchange, search.prices, -(-search.bound // SCALE))
 
 
 def price_and_branch(
@@ -306,14 +289,14 @@ def price_and_branch(
     search.raise_bound((cost - 1) * SCALE, may_continue)
     has_converged = problem.partition_count > _MAX_PRICED
     search.price_partitions()
-    while not has_converged and search.best.bound <= (cost - 1) * SCALE and may_continue():
+    while not has_converged and search.bound <= (cost - 1) * SCALE and may_continue():
         has_converged = search.raise_bound((cost - 1) * SCALE, limited_steps(_ROUNDS, may_continue))
         found = select_patterns(exchange, search.patterns_below(cost - 1), best, budget)
         if found is not None:
             best, cost = found, moves_cost(problem, costs, found)
             search.add(exchange.pattern_of(best, member) for member in range(problem.member_count))
-    bound = -(-search.best.bound // SCALE)
-    return PricedMoves(bound, best, search.best.prices, exchange.grid)
+    bound = -(-search.bound // SCALE)
+    return PricedMoves(bound, best, search.prices, exchange.grid)
 
 
 def price_step(problem: Problem) -> float:
@@ -331,16 +314,13 @@ def _column_generation(
         return None
     grid = max(_MIN_GRID, min(_GRID, _MAX_CELLS // cells))
     # The knapsacks of given partitions are wider by the greatest overload of a member.
-    most, overload = max(max_loads), _greatest_overload(problem, max_loads)
+    most = max(max_loads)
+    loads: list[int] = [sum(problem.weight[own].tolist()) for own in owned_partitions(problem)]
+    overload = max(0, *(load - limit for load, limit in zip(loads, max_loads, strict=True)))
     grid = min(grid, _MAX_GIVEN_CELLS * most // (partitions * max(most + overload, 1)))
     if not most or grid < min(_MIN_GRID, most):
         return None
     return ColumnGeneration(MemberExchange(problem, max_loads, costs, grid))
-
-
-def _greatest_overload(problem: Problem, max_loads: Sequence[int]) -> int:
-    loads: list[int] = [sum(problem.weight[own].tolist()) for own in owned_partitions(problem)]
-    return max(0, *(load - limit for load, limit in zip(loads, max_loads, strict=True)))
 
 
 def select_patterns(
@@ -349,10 +329,7 @@ def select_patterns(
     incumbent: Placement,
     budget: SearchBudget,
 ) -> Placement | None:
-    """Combine exchange patterns to a placement that is cheaper than the incumbent.
-
-    Return None if no such placement is found.
-    """
+    """Combine patterns to a placement that is cheaper than the incumbent, or return None."""
     problem, costs = exchange.problem, exchange.costs
     patterns = [pattern for pattern in patterns if exchange.is_feasible(pattern)]
     if {pattern.member for pattern in patterns} != set(range(problem.member_count)):

@@ -193,7 +193,7 @@ class FewestMovesProof:
         if possible is not None:
             limits = self.preferred or limits
         hint = pool.best(self.level, limits) if from_best else None
-        found = model.fewest_moves(limits, budget=budget, hint=hint, bound=target)
+        found = model.minimise(self.level, limits, budget=budget, hint=hint, bound=target)
         if found.placement is not None:
             pool.add(found.placement)
             self.has_searched = True

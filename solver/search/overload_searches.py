@@ -16,8 +16,8 @@ from kassay.reference.model.metrics import Measure
 from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Colocated, MaxMoves, MaxPartitions, Separated
 from kassay.solver.counting_bounds import level_bound
-from kassay.solver.evaluation import load_units, movement_costs, separated_partitions
-from kassay.solver.incumbent_pool import IncumbentPool, Room, keep_owned, within_pins, within_racks
+from kassay.solver.evaluation import Room, load_units, movement_costs, separated_partitions
+from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, within_pins, within_racks
 from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import CrossRack, HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Ints, Placement, Problem

@@ -52,10 +52,7 @@ _WORK_PER_CHOICE = 1e-5
 
 @dataclass
 class Start:
-    """Placements and bounds known so far, before the levels are minimised in order.
-
-    ``solve`` solves a derived request.
-    """
+    """Placements and bounds known so far; ``solve`` solves a derived request."""
 
     request: Request
     solve: Callable[[Request], LexicographicResult]
@@ -144,10 +141,7 @@ def merge_and_solve(start: Start) -> None:
 
 
 def _origin_without_check(origin: Origin) -> Origin:
-    """Return the origin of a bound whose certificate is about a merged group.
-
-    Without a solver, only bounds on the original group are checked.
-    """
+    """Return the origin of a bound on a merged group, which only a solver can check."""
     if origin is Origin.NODE_PRICES:
         return Origin.FLOW
     return Origin.PACKING if origin.is_checked else origin

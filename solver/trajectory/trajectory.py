@@ -176,11 +176,10 @@ def optimal_trajectory(
 
 
 def default_trajectory_levels(
-    groups: Sequence[Group], *, measure: Measure | None = None, tolerance: Tolerance = EXACT
+    groups: Sequence[Group], *, tolerance: Tolerance = EXACT
 ) -> tuple[Level, ...]:
     """Return the default levels: makespan with a tolerance or different weights or speeds."""
-    if measure is None:
-        measure = Measure.MAKESPAN if is_weighted(groups) or tolerance else Measure.SUM_OF_SQUARES
+    measure = Measure.MAKESPAN if is_weighted(groups) or tolerance else Measure.SUM_OF_SQUARES
     return (Imbalance(measure, tolerance), Movement())
 
 
@@ -262,8 +261,7 @@ def _one_after_the_other(
         )
         past = found.assignment or step.best
         counts = _counts_of(stream, at, problem.valid_placement(past))
-        loads = stream.loads(at, counts)
-        if not all(one.contains(loads) for one in stream.rebalances[at].ranges):
+        if not stream.rebalances[at].permits(stream.loads(at, counts)):
             past = step.best
             counts = _counts_of(stream, at, problem.valid_placement(past))
         result.append(counts)

@@ -143,9 +143,8 @@ def _improved_counts(
 
 def _is_permitted(stream: Stream, first: int, counts: Sequence[Ints]) -> bool:
     return all(
-        one.contains(stream.loads(at, table))
+        stream.rebalances[at].permits(stream.loads(at, table))
         for at, table in enumerate(counts, start=first)
-        for one in stream.rebalances[at].ranges
     )
 
 

@@ -93,12 +93,12 @@ def test_prices_never_exceed_the_minimum_cost(number, often):
             exchange = MemberExchange(problem, max_loads, np.array(costs), grid)
             search = ColumnGeneration(exchange)
             search.raise_bound(least * SCALE, lambda turns=turns: next(turns, None) is not None)
-            by_weight = search.best.bound
+            by_weight = search.bound
             assert by_weight <= least * SCALE
             search.price_partitions()
             search.raise_bound(least * SCALE, lambda turns=turns: next(turns, None) is not None)
-            assert by_weight <= search.best.bound <= least * SCALE
-        proven += search.best.bound > (least - 1) * SCALE >= 0
+            assert by_weight <= search.bound <= least * SCALE
+        proven += search.bound > (least - 1) * SCALE >= 0
     assert proven > often
 
 
@@ -133,7 +133,7 @@ def test_the_cost_of_a_pattern_is_the_value_of_its_knapsack():
 def test_the_prices_of_column_generation_prove_its_bound():
     search = ColumnGeneration(small_exchange(50))
     search.raise_bound(10**9, always)
-    assert search.exchange.solve(search.best.prices).bound == search.best.bound
+    assert search.exchange.solve(search.prices).bound == search.bound
 
 
 def test_the_exchange_bound_is_at_least_the_counted_bound():
@@ -142,9 +142,9 @@ def test_the_exchange_bound_is_at_least_the_counted_bound():
     counted = overload_moves_bound(exchange.problem, Movement(), exchange.max_loads)
     turns = iter([True])
     search.raise_bound(10**9, lambda: next(turns, False))
-    assert search.best.bound >= counted * SCALE
+    assert search.bound >= counted * SCALE
     search.raise_bound(10**9, always)
-    assert search.best.bound > counted * SCALE
+    assert search.bound > counted * SCALE
 
 
 def test_the_search_stops_when_the_target_is_met():
@@ -152,7 +152,7 @@ def test_the_search_stops_when_the_target_is_met():
     asked = []
     search.raise_bound(-1, lambda: not asked.append(None))
     assert len(asked) == 1
-    assert search.best.bound == 0
+    assert search.bound == 0
 
 
 def test_an_unowned_partition_that_fills_a_member_costs_a_move():
@@ -160,11 +160,11 @@ def test_an_unowned_partition_that_fills_a_member_costs_a_move():
     problem = build_problem(even_group((3, 3, 6), 2, [0, 1]))
     search = ColumnGeneration(MemberExchange(problem, [6, 6], np.ones(3, dtype=np.int64), 6))
     search.raise_bound(10**9, always)
-    assert SCALE * 99 // 100 <= search.best.bound <= SCALE
+    assert SCALE * 99 // 100 <= search.bound <= SCALE
 
 
 def test_unowned_partitions_alone_need_no_moves():
     problem = build_problem(even_group((3, 4, 5, 6), 2))
     search = ColumnGeneration(MemberExchange(problem, [9, 9], np.ones(4, dtype=np.int64), 9))
     search.raise_bound(10**9, always)
-    assert search.best.bound == 0
+    assert search.bound == 0

@@ -94,7 +94,9 @@ def test_cpsat_keeps_optimal_solutions_of_heavy_partitions(
     values = [level_value(problem, level, one) for one in placements]
     moves = [level_value(problem, Movement(), one) for one in placements]
     fewest = min(count for value, count in zip(values, moves, strict=True) if value == min(values))
-    found = MovedPartitionsModel(problem).fewest_moves([(level, min(values))], budget=_budget())
+    found = MovedPartitionsModel(problem).minimise(
+        Movement(), [(level, min(values))], budget=_budget()
+    )
     assert not found.infeasible
     assert found.bound in (range(fewest + 1) if is_scaled else [fewest])
 
@@ -102,7 +104,7 @@ def test_cpsat_keeps_optimal_solutions_of_heavy_partitions(
 def test_no_model_is_built_that_needs_more_than_the_work_that_is_left():
     problem = build_problem(log_normal_group(2_000, 60))
     model = MovedPartitionsModel(problem)
-    found = model.fewest_moves([], budget=_budget(1.0), hint=keep_owned(problem))
+    found = model.minimise(Movement(), [], budget=_budget(1.0), hint=keep_owned(problem))
     assert found == SearchResult(None, None)
 
 
@@ -114,7 +116,7 @@ def test_the_moves_and_loads_of_weighted_groups_agree_with_brute_force():
         for moves, makespan in brute_force.frontier(group, "makespan"):
             limits = [(Imbalance("makespan"), makespan)]
             start = hint[problem.consumer_set]
-            fewest = model.fewest_moves(limits, budget=_budget(), hint=start)
+            fewest = model.minimise(Movement(), limits, budget=_budget(), hint=start)
             lowest = model.minimise(
                 Imbalance("makespan"), [(Movement(), moves)], budget=_budget(), hint=start
             )
@@ -133,7 +135,7 @@ def test_the_moves_and_loads_of_weighted_groups_agree_with_brute_force():
 def test_a_limit_below_the_greatest_weight_is_infeasible():
     problem = build_problem(log_normal_group(40, 5, 1))
     limits = [(Imbalance("makespan"), int(problem.weight.max()) - 1)]
-    found = MovedPartitionsModel(problem).fewest_moves(limits, budget=_budget())
+    found = MovedPartitionsModel(problem).minimise(Movement(), limits, budget=_budget())
     assert found.infeasible
     assert found.placement is None
 
@@ -141,8 +143,8 @@ def test_a_limit_below_the_greatest_weight_is_infeasible():
 def test_partitions_without_an_owner_are_placed_without_a_move():
     problem = build_problem(log_normal_group(40, 5, 1))
     free = replace(problem, owner=np.full_like(problem.owner, NO_OWNER))
-    found = MovedPartitionsModel(free).fewest_moves(
-        [(Imbalance("makespan"), problem.total)], budget=_budget()
+    found = MovedPartitionsModel(free).minimise(
+        Movement(), [(Imbalance("makespan"), problem.total)], budget=_budget()
     )
     assert found.bound == 0
     assert (found.placement != NO_OWNER).all()
@@ -160,5 +162,5 @@ def test_weights_beyond_64_bits_give_a_value_and_a_bound():
 def test_no_work_gives_no_bound():
     problem = build_problem(log_normal_group(40, 5, 1))
     model = MovedPartitionsModel(problem, movement=Movement("weight"))
-    result = model.fewest_moves([], budget=_budget(0))
+    result = model.minimise(model.movement, [], budget=_budget(0))
     assert (result.placement, result.bound, result.infeasible) == (None, None, False)

@@ -212,14 +212,14 @@ def test_moves_that_counting_proves_have_its_origin():
 
 
 def test_searches_at_the_bound_alternate_with_searches_among_all_moves(monkeypatch):
-    search_by_model = MovedPartitionsModel.fewest_moves
+    search_by_model = MovedPartitionsModel.minimise
 
-    def inconclusive_at_the_bound(model, limits, **options):
+    def inconclusive_at_the_bound(model, level, limits, **options):
         if model.possible is not None:
             return SearchResult(None, options["bound"])
-        return search_by_model(model, limits, **options)
+        return search_by_model(model, level, limits, **options)
 
-    monkeypatch.setattr(MovedPartitionsModel, "fewest_moves", inconclusive_at_the_bound)
+    monkeypatch.setattr(MovedPartitionsModel, "minimise", inconclusive_at_the_bound)
     for _, problem, max_load, moves in limited_problems(random.Random("all"), 3, slack=3):
         limits = [(Imbalance("makespan"), max_load)]
         priced = price_by_weight(
@@ -300,12 +300,12 @@ def test_first_searches_of_mixed_groups_start_without_a_placement(kind, monkeypa
     pool = IncumbentPool(problem, (level, moves), (), [best])
     value, cost = pool.value(level), pool.value(moves)
 
-    def search_once(model, limits, *, budget, hint=None, bound=0):
+    def search_once(model, level, limits, *, budget, hint=None, bound=0):
         calls.append((model.possible is None, hint is None))
         stop.set()
         return SearchResult(best, cost)
 
-    monkeypatch.setattr(MovedPartitionsModel, "fewest_moves", search_once)
+    monkeypatch.setattr(MovedPartitionsModel, "minimise", search_once)
     search = FewestMovesProof(pool, moves, [(level, value)])
     for permitted in (value, value - 1):
         stop.clear()

@@ -13,7 +13,6 @@ from kassay.solver.certificate.certificate import LevelClaim, Origin, stable_cla
 from kassay.solver.cpsat.model import symmetry_classes
 from kassay.solver.enumeration import list_placements
 from kassay.solver.evaluation import binding_constraints, violated
-from kassay.solver.network.subscription_network import build_network
 from kassay.solver.objective import Imbalance, MembersUsed, Movement, Tolerance, TopicSpread
 from kassay.solver.problem import build_problem
 from tests.solver.void_additions import LIMITS, medium_call, void_additions
@@ -65,10 +64,9 @@ class Unknown:
         lambda problem, rule: list(violated(problem, [rule], np.zeros(4, dtype=np.int32))),
         lambda problem, rule: binding_constraints(problem, [rule]),
         lambda problem, rule: list_placements(problem, [rule]),
-        lambda problem, rule: build_network(problem, [rule]),
         lambda problem, rule: symmetry_classes(problem, (), [rule]),
     ],
-    ids=["evaluation", "void constraints", "enumeration", "network", "cp-sat"],
+    ids=["evaluation", "void constraints", "enumeration", "cp-sat"],
 )
 def test_a_constraint_without_a_definition_is_an_error(ask):
     with pytest.raises(AssertionError, match="Unknown"):
