@@ -322,4 +322,4 @@ class Solution:
         if self.assignment is None or self.group is None:
             return levels
         by_member = loads(self.group, self.assignment)
-        return levels + display.loads_table("assignment", by_member, self.assignment)
+        return levels + display.loads_table(by_member, self.assignment)

@@ -255,7 +255,7 @@ class Assignment(Mapping[str, Partitions]):
         return f"Assignment({short_mapping(self._by_member)})"
 
     def _repr_html_(self) -> str:
-        return display.loads_table("assignment", self.counts(), self, heading="count")
+        return display.loads_table(self.counts(), self, heading="count")
 
 
 class LivelockError(KassayError):

@@ -89,27 +89,15 @@ def names(values: Iterable[object]) -> str:
 
 
 def loads_table(
-    caption: str,
-    loads: Mapping[str, int],
-    partitions: Mapping[str, Iterable[object]],
-    *,
-    heading: str = "load",
+    loads: Mapping[str, int], partitions: Mapping[str, Iterable[object]], *, heading: str = "load"
 ) -> str:
-    """Return an HTML table of members with their loads, as bars, and their partitions."""
+    """Return an HTML table of an assignment: members, loads as bars, and partitions."""
     maximum = max(loads.values(), default=0)
     rows = (
         (member, bar(load, maximum), names(partitions.get(member, ())))
         for member, load in loads.items()
     )
-    return table(caption, ("member", heading, "partitions"), rows)
-
-
-def members_table(
-    caption: str, rows: Iterable[tuple[str, Iterable[object], Iterable[object]]]
-) -> str:
-    """Return an HTML table of members with their subscriptions and owned partitions."""
-    cells = ((member, names(topics), names(owned)) for member, topics, owned in rows)
-    return table(caption, ("member", "subscribes to", "owns"), cells)
+    return table("assignment", ("member", heading, "partitions"), rows)
 
 
 def _cell(value: object) -> str:

@@ -542,8 +542,9 @@ class Group:
         return f"<{self._caption()}>"
 
     def _repr_html_(self) -> str:
-        rows = ((m.id, m.subscription, m.owned) for m in self.members)
-        return display.members_table(self._caption(), rows)
+        names = display.names
+        rows = ((m.id, names(m.subscription), names(m.owned)) for m in self.members)
+        return display.table(self._caption(), ("member", "subscribes to", "owns"), rows)
 
     def _caption(self) -> str:
         return (
