@@ -185,10 +185,7 @@ class LevelTask:
 
     @property
     def lowers_loads_freely(self) -> bool:
-        """Whether also no constraint limits the moves.
-
-        Otherwise, searches for lower loads with any number of moves find nothing.
-        """
+        """Whether also no constraint limits the moves, so that searches without limit help."""
         return self.lowers_loads and not limits_moves(self.pool)
 
     @property

@@ -85,10 +85,7 @@ def load_units(problem: Problem, level: objective.Level) -> LoadUnits:
 
 
 def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits | None = None) -> int:
-    """Return the imbalance of loads under a measure; for leximax, the rank of the load vector.
-
-    Without ``units``, all speeds are equal.
-    """
+    """Return the imbalance of loads by a measure: for leximax, the rank of the load vector."""
     if measure is Measure.LEXIMAX:
         return leximax_rank(loads, units)
     if units is None:

@@ -190,10 +190,7 @@ class SearchBudget:
         )
 
     def counted(self, units: float, most: int | None = None) -> Callable[[], bool]:
-        """Return a function that counts one step of some work, and whether it may run.
-
-        It permits at most ``most`` steps.
-        """
+        """Return a function that counts the work of one of ``most`` steps, if it may run."""
 
         def may_continue() -> bool:
             if not self.has_work:

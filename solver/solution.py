@@ -55,11 +55,6 @@ class UsedMethod(StrEnum):
     CP_SAT = "cp-sat"
 
     @classmethod
-    def last(cls, methods: Iterable["UsedMethod"]) -> "UsedMethod | None":
-        """Return the last method in the order of preference, or None if there is no method."""
-        return max(methods, key=list(cls).index, default=None)
-
-    @classmethod
     def of_origin(cls, origin: Origin) -> "UsedMethod":
         """Return the method that proves bounds of an origin."""
         return {

@@ -166,7 +166,7 @@ def _minimise_levels(start: Start) -> LexicographicResult:
         claims,
         node_prices=node_prices,
         progress=tuple(progress),
-        method=UsedMethod.last(methods) or UsedMethod.COUNTING,
+        method=max(methods, key=[*UsedMethod].index),
     )
 
 

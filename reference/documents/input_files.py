@@ -66,10 +66,7 @@ def read_data_file(package: str, name: str) -> list[list[str]]:
 
 @contextmanager
 def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file or standard input (path `STDIN`) in binary mode, and decompress gzip.
-
-    Gzip is recognised by the first bytes, not by the file name. ``stdin`` replaces ``sys.stdin``.
-    """
+    """Open a file, or standard input for `STDIN`, as bytes; decompress what starts as gzip."""
     raw = _standard_input(stdin) if path == STDIN else path.open("rb")
     # Standard input stays open.
     with nullcontext(raw) if path == STDIN else raw as data:

@@ -290,10 +290,7 @@ def prices_refute(
     limits: Sequence[Limit],
     prices: PartitionPrices,
 ) -> bool:
-    """Return whether partition prices prove that no assignment meets constraints and limits.
-
-    Return False for large groups, and for groups with several members per partition.
-    """
+    """Return whether partition prices prove that no assignment of a small group is possible."""
     if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CELLS:
         return False
     return relaxation_refuted(problem, build_relaxation(problem, rules, limits), prices)
@@ -365,10 +362,7 @@ def _member_maxima(
 def cases_refute(
     problem: Problem, rules: Sequence[constraints.Constraint], limits: Sequence[Limit]
 ) -> bool:
-    """Return whether trying all assignments shows that none meets constraints and limits.
-
-    Return False if there are too many assignments, or several members per partition.
-    """
+    """Return whether all assignments of a small group violate constraints or limits."""
     if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CASES:
         return False
     relaxation = build_relaxation(problem, rules, limits)

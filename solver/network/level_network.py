@@ -414,11 +414,7 @@ measures of imbalance."""
 def priced_levels(
     group: Group, levels: Sequence[objective.Level]
 ) -> Sequence[objective.Level] | None:
-    """Return the levels whose node prices prove assignments of a group optimal on given levels.
-
-    They are the levels themselves if convex costs of arcs express them. Return None if node prices
-    cannot prove the levels.
-    """
+    """Return the levels whose node prices prove assignments optimal on levels, if there are any."""
     if has_arc_costs(group, levels):
         return levels
     is_proven = is_optimal_by_squares_and_moves(group, levels)

@@ -148,10 +148,7 @@ def _origin_without_check(origin: Origin) -> Origin:
 
 
 def solve_rounded(start: Start) -> None:
-    """Add the best placement of a problem with loads above 64 bits, for rounded weights.
-
-    Weights are rounded up, so that the placement meets the capacities.
-    """
+    """Add the best placement for weights above 64 bits, rounded up to meet the capacities."""
     request, problem = start.request, start.request.problem
     total = problem.total + problem.partition_count
     scale = scale_to_fit(

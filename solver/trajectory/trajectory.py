@@ -185,17 +185,13 @@ def default_trajectory_levels(
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Group at one rebalance, and an assignment with permitted loads.
-
-    ``sets`` are the level sets by descending load if weights and speeds are equal. Otherwise,
-    ``solution`` has the minimum makespan.
-    """
+    """Group at one rebalance, and an assignment with permitted loads."""
 
     group: Group
     level: Imbalance  # permitted imbalance
     best: Assignment
-    sets: tuple[tuple[str, ...], ...] = ()
-    solution: Solution | None = None
+    sets: tuple[tuple[str, ...], ...] = ()  # level sets, if weights and speeds are equal
+    solution: Solution | None = None  # with the minimum makespan otherwise
 
 
 def _steps(groups: Sequence[Group], level: Imbalance, budget: SearchBudget) -> list[_Step]:
