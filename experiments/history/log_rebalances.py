@@ -422,7 +422,13 @@ class RebalanceLog:
             ended=event.time,
             from_coordinator=False,
         )
-        self._take_client_changes(one)
+        changes, self._changes = self._changes, []
+        for change in changes:
+            one.show(change)
+            getattr(one, _CHANGES[change.kind]).append(change.member)
+            if change.time is not None:
+                self._departed[change.member or ""] = change.time
+        _take_cause(one, changes)
         return one
 
     def _explain(self, one: LogRebalance, name: str, state: _ClientState) -> None:
@@ -450,15 +456,6 @@ class RebalanceLog:
             or state.started - newest.ended < _SAME_REBALANCE_MS
         )
         return newest.number if is_same and newest.number >= epoch else epoch + 1
-
-    def _take_client_changes(self, one: LogRebalance) -> None:
-        changes, self._changes = self._changes, []
-        for event in changes:
-            one.show(event)
-            getattr(one, _CHANGES[event.kind]).append(event.member)
-            if event.time is not None:
-                self._departed[event.member or ""] = event.time
-        _take_cause(one, changes)
 
 
 def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:

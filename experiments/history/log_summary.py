@@ -229,7 +229,10 @@ class GroupLogSummary:
         )
         counts = {cause: one for cause, one in counts.items() if one.rebalances >= _MIN_COUNT}
         counts.pop(Cause.COOPERATIVE, None)
-        if not is_consumer and self._rebalances >= STORM_SIZE and not self._is_cooperative():
+        is_cooperative = Cause.COOPERATIVE in self._causes or any(
+            "cooperative" in name for name in self._assignors
+        )
+        if not (is_consumer or is_cooperative) and self._rebalances >= STORM_SIZE:
             counts[Cause.COOPERATIVE] = max(self._causes.values(), key=lambda one: one.rebalances)
         timeout = self._session_timeout
         values = {
@@ -249,10 +252,6 @@ class GroupLogSummary:
                     "text": text.format(**values, **evidence),
                     "lines": _line_records(count.lines[:1]),
                 }
-
-    def _is_cooperative(self) -> bool:
-        cooperative = any("cooperative" in name for name in self._assignors)
-        return cooperative or Cause.COOPERATIVE in self._causes
 
 
 _TEXTS = dict(entries_of_causes("text"))

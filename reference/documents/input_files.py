@@ -196,7 +196,7 @@ def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
         for file in path.rglob("*")
         if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
     )
-    files = [file for file in every if is_capture(file) or not without_gzip(file).suffix]
+    files = [file for file in every if without_gzip(file).suffix in ("", *CAPTURE_SUFFIXES)]
     if not files:
         kinds = f"files {' or '.join(CAPTURE_SUFFIXES)}, also with {GZIP_SUFFIX}"
         raise InputError(f"{path}: the directory contains no captures ({kinds})")
@@ -219,13 +219,8 @@ def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
             documents=text.splitlines(keepends=True) if complete else None,
             from_directory=True,
             error=error,
-            may_be_unrelated=not is_capture(file),
+            may_be_unrelated=not without_gzip(file).suffix,
         )
-
-
-def is_capture(file: Path) -> bool:
-    """Return whether a file has a suffix of captures or group documents, such as ``.txt``."""
-    return without_gzip(file).suffix in CAPTURE_SUFFIXES and file.is_file()
 
 
 def _first_line(data: io.BufferedReader) -> bytes:

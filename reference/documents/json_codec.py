@@ -57,12 +57,6 @@ from kassay.reference.model.group import (
 )
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 
-
-def _sub_generation(value: object, where: str) -> int:
-    """Read the generation in a member's subscription. Null means no generation."""
-    return NO_GENERATION if value is None else as_integer(value, where)
-
-
 _SCALAR_FIELDS: dict[str, Parser[Any]] = {
     "generation": as_integer,
     "instance_id": as_optional_text,
@@ -70,7 +64,10 @@ _SCALAR_FIELDS: dict[str, Parser[Any]] = {
     "capacity": as_optional_integer,
     "speed": as_integer,
     "protocol_version": as_integer,
-    "sub_generation": _sub_generation,
+    # In the member's subscription. Null means no generation.
+    "sub_generation": lambda value, where: (
+        NO_GENERATION if value is None else as_integer(value, where)
+    ),
     "user_data": as_optional_text,
 }
 _CLIENT_KEYS = {"client_id": "id", "host": "host", "library": "library"}
