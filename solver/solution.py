@@ -71,21 +71,8 @@ class UsedMethod(StrEnum):
 class LevelValue:
     """Value of one level with its proven lower bound.
 
-    Parameters
-    ----------
-    bound
-        Lower bound for all assignments that keep the values of the earlier levels.
-    slack
-        Amount by which the tolerance of the level lets the value exceed the bound.
-    origin
-        Origin of the bound, None if it is not known.
-    is_preference
-        Whether the solution can be optimal without a proof of the level.
-
-    Raises
-    ------
-    InternalError
-        If the value is below its bound: one of them is wrong.
+    The bound is valid for all assignments that keep the values of the earlier levels. Raise
+    InternalError if the value is below it: one of them is wrong.
 
     Examples
     --------
@@ -96,9 +83,10 @@ class LevelValue:
     name: str
     value: int
     bound: int
-    slack: int = 0
-    origin: Origin | None = field(default=None, repr=False)
+    slack: int = 0  # by which the tolerance of the level lets the value exceed the bound
+    origin: Origin | None = field(default=None, repr=False)  # of the bound, if it is known
     is_preference: bool = field(default=False, repr=False)
+    """Whether the solution can be optimal without a proof of the level."""
 
     def __post_init__(self) -> None:
         if self.value < self.bound:

@@ -54,25 +54,9 @@ def certificate_errors(
     """Check a certificate without a solver, and yield a message per error.
 
     Without errors, all claims are proven except those in `Certificate.trusted`: their bounds are
-    only compared with the value.
-
-    Parameters
-    ----------
-    certificate
-        Claims and evidence, from an untrusted source.
-
-    Yields
-    ------
-    str
-        One failed condition, with names and numbers.
-
-    Raises
-    ------
-    InputError
-        If a constraint or level refers to a member, topic or partition that the group does not
-        have.
-    UsageError
-        If a level or constraint does not apply to the group.
+    only compared with the value. The source of the certificate need not be trusted. Raise
+    InputError for a member, topic or partition that the group does not have, UsageError if a level
+    or constraint does not apply to the group.
     """
     check_constraints(group, certificate.constraints)
     levels = [claim.level for claim in certificate.claims]
