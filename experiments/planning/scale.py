@@ -1,12 +1,13 @@
 """Maximum load of a group by number of members: optimum, own assignor, best assignor."""
 
+import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from math import inf
+from pathlib import Path
 from typing import NamedTuple
 
 import yaml
@@ -14,6 +15,7 @@ import yaml
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.assignors import NEWEST_ASSIGNORS
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -22,6 +24,7 @@ from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.sizing import Progress, Resizing, load_by_member_count, members_needed
 from kassay.solver.solution import LevelValue
 
+_TEMPLATES = Path(__file__).parent / "templates"
 _SHOWN = 40
 """Number of steps by default."""
 _SCANNED = 40
@@ -135,7 +138,7 @@ class Scale:
         It is the load with the group's assignor, or, if that is not known, with the best of
         Kafka's assignors. Numbers without a subscriber of a topic are no steps.
         """
-        lowest: Load = inf
+        lowest: Load = math.inf
         for step in self.steps:
             load = step.assignor
             if self.assignor is None and step.best is not None:
@@ -393,62 +396,24 @@ def autoscaler_values(
             + (f"; {found.assignor} {failure}" if failure else "")
         )
     name = _NAME.sub("-", (group.id or "").lower()).strip("-")[:_MAX_NAME].strip("-") or "group"
-    numbers = [members for members, _ in useful]
-    if autoscaler is Autoscaler.KEDA:
-        version, kind = "keda.sh/v1alpha1", "ScaledObject"
-        spec = _keda(group, numbers, lag_threshold)
-    else:
-        version, kind = "autoscaling/v2", "HorizontalPodAutoscaler"
-        spec = _hpa(group, numbers, lag_threshold)
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    manifest = {
-        "apiVersion": version,
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {"scaleTargetRef": target, **spec},
-    }
-    text = yaml.safe_dump(manifest, sort_keys=False, width=10_000, allow_unicode=True)
-    assignor = found.assignor or "the best of Kafka's assignors, as the own one is not known"
-    assumed = condition(group, with_racks=True)
-    comments = [
-        "# Useful numbers of replicas, with the maximum load. All other numbers waste replicas"
-        + ("." if assumed is None else f", if {assumed}."),
-        f"# Assignor: {assignor}.",
-        *(f"#   {members}: {load}" for members, load in useful),
-    ]
-    return "\n".join([*comments, text])
+    templates = environment(_TEMPLATES, autoescape=False)
+    templates.filters["yaml"] = _yaml_text
+    return templates.get_template("autoscaler.yaml.j2").render(
+        autoscaler=autoscaler,
+        assumed=condition(group, with_racks=True),
+        assignor=found.assignor or "the best of Kafka's assignors, as the own one is not known",
+        useful=useful,
+        name=name,
+        group=group.id or "",
+        topics=[topic for topic, members in group.subscribers().items() if members],
+        first=useful[0][0],
+        last=useful[-1][0],
+        lag_threshold=lag_threshold,
+    )
 
 
-def _keda(group: Group, useful: Sequence[int], lag_threshold: int) -> dict[str, object]:
-    # Without a topic, KEDA sums the lag of all topics with committed offsets.
-    topics = [topic for topic, members in group.subscribers().items() if members]
-    metadata = {
-        "bootstrapServers": "BOOTSTRAP_SERVERS",
-        "consumerGroup": group.id or "",
-        **({"topic": topics[0]} if len(topics) == 1 else {}),
-        "lagThreshold": str(lag_threshold),
-    }
-    # The formula rounds the number of replicas up to the next useful number.
-    parts = [f"lag <= {members * lag_threshold} ? {members} : " for members in useful[:-1]]
-    modifiers = {
-        "formula": "".join(parts) + str(useful[-1]),
-        "target": "1",
-        "metricType": "AverageValue",
-    }
-    return {
-        "minReplicaCount": useful[0],
-        "maxReplicaCount": useful[-1],
-        "advanced": {"scalingModifiers": modifiers},
-        "triggers": [{"type": "kafka", "name": "lag", "metadata": metadata}],
-    }
-
-
-def _hpa(group: Group, useful: Sequence[int], lag_threshold: int) -> dict[str, object]:
-    selector = {"matchLabels": {"consumergroup": group.id or ""}}
-    metric = {"name": "kafka_consumergroup_lag", "selector": selector}
-    average = {"type": "AverageValue", "averageValue": str(lag_threshold)}
-    return {
-        "minReplicas": useful[0],
-        "maxReplicas": useful[-1],
-        "metrics": [{"type": "External", "external": {"metric": metric, "target": average}}],
-    }
+def _yaml_text(text: str) -> str:
+    """Format a text as a YAML scalar in one line."""
+    style = '"' if "\n" in text else None
+    dumped = yaml.safe_dump(text, width=math.inf, allow_unicode=True, default_style=style)
+    return dumped.removesuffix("\n").removesuffix("\n...")
