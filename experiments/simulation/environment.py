@@ -71,22 +71,74 @@ class Broker:
     def start(self) -> None:
         """Start the broker: load the group from the log, and coordinate the group."""
         self.is_up = True
-        coordinator = self._environment.load_coordinator(self.log)
-        if isinstance(coordinator, ClassicCoordinator):
-            self.classic = coordinator
+        if self._environment.policy.protocol is RebalanceProtocol.CONSUMER:
+            self._start_consumer_protocol()
         else:
-            self._start_consumer_protocol(coordinator)
+            self.classic = self._new_classic_coordinator()
 
-    def _start_consumer_protocol(self, coordinator: ConsumerCoordinator) -> None:
-        self.consumer = coordinator
-        self._classic_members = ClassicMembers(coordinator, self._environment.new_member_id)
+    def _start_consumer_protocol(self) -> ConsumerCoordinator:
+        environment = self._environment
+        self.consumer = ConsumerCoordinator(
+            "group",
+            environment.clock,
+            environment.assign_on_broker,
+            environment.topics.values(),
+            self.log,
+            config=environment.broker_config,
+            downgrade=self._downgrade,
+        )
+        self._classic_members = ClassicMembers(self.consumer, environment.new_member_id)
+        return self.consumer
 
-    def downgrade(self, group: ConsumerGroup) -> None:
+    def _new_classic_coordinator(self) -> ClassicCoordinator:
+        environment = self._environment
+        return ClassicCoordinator(
+            "group",
+            environment.clock,
+            self.log,
+            config=environment.broker_config,
+            new_id=environment.new_member_id,
+            on_state_change=environment.on_state_change,
+        )
+
+    def _upgrade(self, old: ClassicCoordinator) -> None:
+        """Convert a classic group to a group of the consumer protocol."""
+        group, add_note = old.group, self._environment.add_note
+        try:
+            members = converted_members(group)
+        except UpgradeRefusedError as error:
+            add_note("group", f"refuses the consumer protocol: {error}")
+            raise
+        add_note("group", f"changes to the consumer protocol in epoch {group.generation}")
+        self.classic = None
+        upgraded = self._start_consumer_protocol()
+        if members:
+            upgraded.adopt(members, epoch=group.generation)
+        else:
+            upgraded.group.epoch = max(upgraded.group.epoch, group.generation)
+        old.unload()
+
+    def _downgrade(self, group: ConsumerGroup) -> None:
         """Convert a group of the consumer protocol that has only classic members."""
+        environment = self._environment
         old, self.consumer, self._classic_members = self.consumer, None, None
         if old is not None:
             old.unload()
-        self.classic = self._environment.downgrade(group, self.log)
+        environment.add_note("group", f"changes to the classic protocol in epoch {group.epoch}")
+        # The first classic rebalance after a downgrade ignores what sticky members report as
+        # their last assignment: three of three groups on a broker of release 4.4.0.
+        environment.ignored_data = dict(environment.user_data)
+        # The records of the old group are no longer valid.
+        self.log.clear()
+        self.classic = self._new_classic_coordinator()
+        self.classic.downgrade(
+            [
+                (one.joined._replace(member_id=one.id), Partitions.of(sorted(one.assigned)))
+                for one in group.members.values()
+                if one.joined is not None
+            ],
+            group.epoch,
+        )
 
     @property
     def _coordinator(self) -> Coordinator | None:
@@ -146,21 +198,24 @@ class Broker:
         """Return the committed offset of a partition, or 0 if no offset is committed."""
         return 0 if self._coordinator is None else self._coordinator.offsets.get(partition, 0)
 
+    @property
+    def _classic_side(self) -> ClassicMembers | ClassicCoordinator | None:
+        """Return the handler of requests of the classic protocol."""
+        return self._classic_members or self.classic
+
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
         """Handle a JoinGroup request."""
-        coordinator = self._classic_members or self.classic
-        if coordinator is None:
+        if self._classic_side is None:
             reply(JoinResponse(ErrorCode.NOT_COORDINATOR, request.member_id))
         else:
-            coordinator.join(request, reply)
+            self._classic_side.join(request, reply)
 
     def sync(self, request: SyncRequest, reply: SyncReply) -> None:
         """Handle a SyncGroup request."""
-        coordinator = self._classic_members or self.classic
-        if coordinator is None:
+        if self._classic_side is None:
             reply(SyncResponse(ErrorCode.NOT_COORDINATOR))
         else:
-            coordinator.sync(request, reply)
+            self._classic_side.sync(request, reply)
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None) -> ErrorCode:
         """Handle a Heartbeat request of the classic protocol."""
@@ -170,24 +225,18 @@ class Broker:
             return ErrorCode.NOT_COORDINATOR
         return self.classic.heartbeat(member_id, generation, instance_id)
 
-    def leave(self, member_id: str, instance_id: str | None) -> None:
-        """Handle a LeaveGroup request."""
-        if self._classic_members is not None:
-            self._classic_members.leave(member_id)
-        elif self.classic is not None:
-            self.classic.leave(member_id, instance_id)
+    def leave(self, member_id: str) -> None:
+        """Handle a LeaveGroup request of a dynamic member."""
+        if self._classic_side is not None:
+            self._classic_side.leave(member_id)
 
     def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
         """Handle a ConsumerGroupHeartbeat request. Convert the group if it is a classic group."""
         if self.classic is not None:
-            old = self.classic
             try:
-                upgraded = self._environment.upgrade(old, self.log)
+                self._upgrade(self.classic)
             except UpgradeRefusedError:
                 return HeartbeatResponse(ErrorCode.GROUP_ID_NOT_FOUND)
-            self.classic = None
-            self._start_consumer_protocol(upgraded)
-            old.unload()
         if self.consumer is None:
             return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
         return self.consumer.heartbeat(heartbeat)
@@ -301,67 +350,6 @@ class Environment:
         self.broker.start()
         self.offsets = PartitionOffsets(self.broker.committed)
 
-    def load_coordinator(self, log: Log) -> Coordinator:
-        """Create the coordinator from the log, at the first start and after a crash."""
-        if self.policy.protocol is RebalanceProtocol.CONSUMER:
-            return self._new_consumer_coordinator(log)
-        return self._new_classic_coordinator(log)
-
-    def _new_classic_coordinator(self, log: Log) -> ClassicCoordinator:
-        return ClassicCoordinator(
-            "group",
-            self.clock,
-            log,
-            config=self.broker_config,
-            new_id=self.new_member_id,
-            on_state_change=self._on_state_change,
-        )
-
-    def _new_consumer_coordinator(self, log: Log) -> ConsumerCoordinator:
-        return ConsumerCoordinator(
-            "group",
-            self.clock,
-            self._assign_on_broker,
-            self.topics.values(),
-            log,
-            config=self.broker_config,
-            downgrade=self.broker.downgrade,
-        )
-
-    def upgrade(self, classic: ClassicCoordinator, log: Log) -> ConsumerCoordinator:
-        """Convert a classic group to a group of the consumer protocol."""
-        group = classic.group
-        try:
-            members = converted_members(group)
-        except UpgradeRefusedError as error:
-            self.add_note("group", f"refuses the consumer protocol: {error}")
-            raise
-        self.add_note("group", f"changes to the consumer protocol in epoch {group.generation}")
-        coordinator = self._new_consumer_coordinator(log)
-        if members:
-            coordinator.adopt(members, epoch=group.generation)
-        else:
-            coordinator.group.epoch = max(coordinator.group.epoch, group.generation)
-        return coordinator
-
-    def downgrade(self, group: ConsumerGroup, log: Log) -> ClassicCoordinator:
-        """Convert a group of the consumer protocol to a classic group."""
-        self.add_note("group", f"changes to the classic protocol in epoch {group.epoch}")
-        # The first classic rebalance after a downgrade ignores what sticky members report as
-        # their last assignment: three of three groups on a broker of release 4.4.0.
-        self.ignored_data = dict(self.user_data)
-        # The records of the old group are no longer valid.
-        coordinator = self._new_classic_coordinator(log.emptied())
-        coordinator.downgrade(
-            [
-                (one.joined._replace(member_id=one.id), Partitions.of(sorted(one.assigned)))
-                for one in group.members.values()
-                if one.joined is not None
-            ],
-            group.epoch,
-        )
-        return coordinator
-
     def add_note(self, source: str, text: str) -> None:
         """Add a note to the simulation's timeline."""
         self.result.notes.append(TimelineNote(self.clock.now, source, text))
@@ -470,7 +458,8 @@ class Environment:
         if self._last is not None and self._last.generation == generation:
             self._last.stable_at = self.clock.now
 
-    def _assign_on_broker(self, group: Group) -> Assignment:
+    def assign_on_broker(self, group: Group) -> Assignment:
+        """Assign the partitions of a group of the consumer protocol."""
         generation = self.broker.generation
         policy = self.policy
         if self.broker.consumer is not None:
@@ -483,7 +472,8 @@ class Environment:
             return result
         return Assignment({member.id: member.owned for member in group.members})
 
-    def _on_state_change(self, _now: int, state: GroupState) -> None:
+    def on_state_change(self, _now: int, state: GroupState) -> None:
+        """Note a new state of a classic group."""
         self.add_note("group", str(state))
         if state is GroupState.STABLE:
             self._mark_stable(self.broker.generation)

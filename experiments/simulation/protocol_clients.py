@@ -322,7 +322,7 @@ class ClassicProtocolClient(Consumer):
 
     def _leave_group(self) -> None:
         if self.instance_id is None and self.member_id:
-            self._broker.leave(self.member_id, None)
+            self._broker.leave(self.member_id)
 
     def _on_subscription_change(self) -> None:
         if self.phase is _STABLE:

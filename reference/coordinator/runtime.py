@@ -117,10 +117,9 @@ class Log:
         self._values: dict[Hashable, object] = {}
         self.writes = 0
 
-    def emptied(self) -> "Log":
-        """Delete all values, and return the log."""
+    def clear(self) -> None:
+        """Delete all values."""
         self._values.clear()
-        return self
 
     def append(self, key: Hashable, value: object) -> None:
         """Append a value, which must not change. It replaces an earlier value of the key."""
