@@ -1,11 +1,11 @@
 """Drawings of assignments with moves as SVG, and data of frontiers."""
 
-import html
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector, loads, participants
@@ -36,8 +36,7 @@ class AssignmentPanel:
     svg: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class _Cell(NamedTuple):
     tp: TopicPartition
     kind: str  # kept, moved or placed: its CSS class
 
@@ -101,20 +100,22 @@ def draw_assignment(
     lanes = _lanes(moves)
     last_lane = max(lanes, default=0)
     lane_width = min(_MAX_LANE, max(3, _ARROWS_WIDTH // (last_lane + 1)))
-    width = end + _GUTTER + lane_width * (last_lane + 1)
-    height = _ROW * len(active) + 6
     load = loads(group, assignment)
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    parts = [f'<svg class="drawing" role="img" aria-label="{html.escape(title)}" {size}>']
-    for position, member in enumerate(active):
-        label = (
-            f'<text class="member" x="0" y="{_ROW * position + _ROW // 2 + 4}">'
-            f"{html.escape(labels[member])}<title>{html.escape(member)}</title></text>"
-        )
-        parts.extend([label, *_row(position, bars[member], left, cell, load[member])])
-    for move, lane in zip(moves, lanes, strict=True):
-        parts.append(_arrow(move, end, 6 + lane_width * (lane + 1)))
-    return "".join([*parts, "</svg>"])
+    template = environment(autoescape=True).get_template("assignment.svg.j2")
+    return template.render(
+        title=title,
+        width=end + _GUTTER + lane_width * (last_lane + 1),
+        height=_ROW * len(active) + 6,
+        rows=[(member, labels[member], load[member], bars[member]) for member in active],
+        arrows=list(zip(moves, lanes, strict=True)),
+        row=_ROW,
+        cell=cell,
+        cell_height=_CELL_HEIGHT,
+        longest_name=max((most for width, most in _NAME_LENGTHS if cell >= width), default=0),
+        left=left,
+        end=end,
+        lane_width=lane_width,
+    )
 
 
 def _owners(group: Group) -> dict[TopicPartition, str]:
@@ -169,42 +170,6 @@ def _label(name: str) -> str:
     """Shorten a long name in the middle, because names of members often differ at the end."""
     half = _MAX_LABEL // 2
     return name if len(name) <= _MAX_LABEL else f"{name[: half - 1]}…{name[-half:]}"
-
-
-def _row(position: int, bar: list[_Cell], left: int, cell: int, load: int) -> Iterator[str]:
-    middle = _ROW * position + _ROW // 2
-    yield f'<text class="load" x="{left - 8}" y="{middle + 4}">{load}</text>'
-    for index, item in enumerate(bar):
-        x, y = left + index * cell, middle - _CELL_HEIGHT // 2
-        label = html.escape(f"{item.tp.topic}-{item.tp.partition}")
-        yield (
-            f'<g class="{item.kind}"><title>{label}, {item.kind}</title>'
-            f'<rect x="{x}" y="{y}" width="{cell - 2.5}" height="{_CELL_HEIGHT}" rx="2.5"/>'
-        )
-        if any(cell >= width and len(label) <= length for width, length in _NAME_LENGTHS):
-            yield f'<text x="{x + cell / 2 - 1:g}" y="{middle + 3}">{label}</text>'
-        yield "</g>"
-
-
-def _arrow(move: _Move, x: int, reach: int) -> str:
-    """Draw an arrow from the row of the previous owner to the row of the new owner."""
-    nudge = 4 if move.taker > move.giver else -4
-    start = _ROW * move.giver + _ROW // 2 + nudge
-    stop = _ROW * move.taker + _ROW // 2 - nudge
-    bend = min(6, abs(stop - start) // 2)
-    turn = bend if stop > start else -bend
-    out = x + reach
-    path = (
-        f"M{x} {start}H{out - bend}Q{out} {start} {out} {start + turn}"
-        f"V{stop - turn}Q{out} {stop} {out - bend} {stop}H{x + 5}"
-    )
-    head = f"M{x} {stop}l7 -3.5v7z"
-    count = move.partitions
-    label = f'<text x="{out + 3}" y="{(start + stop) / 2 + 3}">{count}</text>' if count > 1 else ""
-    return (
-        f'<g class="arrow"><path class="line" d="{path}"/><path class="head" d="{head}"/>'
-        f'<circle cx="{x}" cy="{start}" r="2"/>{label}</g>'
-    )
 
 
 Point = tuple[int, int]
