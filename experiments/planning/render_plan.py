@@ -109,7 +109,6 @@ def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dic
 def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates, units = environment(_TEMPLATES, autoescape=autoescape), member_units(plan.group)
     templates.filters["load"] = units.shown
-    templates.filters["commas"] = "{:,}".format
     templates.filters["shown"] = lambda value, name: shown(name, value, plan.group)
     templates.filters["proof"] = partial(bound_text, group=plan.group)
     templates.filters["words"] = level_words

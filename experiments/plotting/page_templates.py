@@ -42,6 +42,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     jinja.filters.update(
+        commas="{:,}".format,
         csv_link=_csv_link,
         number=digits_in_groups,
         percent=_percent,

@@ -1,7 +1,7 @@
 """``kassay history``: past rebalances, from logs or from ``__consumer_offsets``."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -26,6 +26,7 @@ from kassay.experiments.history.log_files import (
     rebalance_record,
     summarise_logs,
 )
+from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.input_files import STDIN
 from kassay.reference.documents.output_files import check_writable, location, replacing_file
 
@@ -37,9 +38,7 @@ REBALANCES = "rebalances.jsonl"
 """File with the rebalances in logs, in the output directory."""
 _SHOWN_GROUPS = 10
 """Groups with sentences and log lines in the text output."""
-_SHOWN_STORMS = 3
-_LINE_WIDTH = 240
-"""Characters of a log line in the text output."""
+_TEMPLATES = Path(__file__).parents[2] / "history" / "templates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,10 +210,12 @@ def _print_log_summary(records: Sequence[dict[str, Any]]) -> None:
     """Print a table of all groups, and the causes in the groups with the most rebalances."""
     ranked = sorted(records, key=lambda record: -record["rebalances"])
     print_records(ranked, Format.TABLE, rows=[_row(record) for record in ranked])
+    templates = environment(_TEMPLATES, autoescape=False)
+    templates.filters["time"] = lambda text: text.partition(".")[0].replace("T", " ")
+    template = templates.get_template("log_summary.txt.j2")
     for record in ranked[:_SHOWN_GROUPS]:
         typer.echo()
-        for line in _sentences(record):
-            typer.echo(without_control_characters(line))
+        typer.echo(without_control_characters(template.render(record=record)), nl=False)
     if len(ranked) > _SHOWN_GROUPS:
         print_note(f"{len(ranked) - _SHOWN_GROUPS} more groups; --format jsonl shows their causes")
 
@@ -229,40 +230,3 @@ def _row(record: dict[str, Any]) -> dict[str, object]:
         "not stable\n(s)": record["not_stable_seconds"],
         "storms": record["storms"],
     }
-
-
-def _sentences(record: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of text about a group."""
-    span = "" if record["from"] is None else f", {_time(record['from'])} to {_time(record['to'])}"
-    protocol = "" if record["protocol"] is None else f" ({record['protocol']} protocol)"
-    yield f"{record['id']}{protocol}{span}"
-    if (commits := record["commits"]) is not None:
-        yield (
-            f"  Commits: {commits['commits']:,} from {_time(commits['from'])} to "
-            f"{_time(commits['to'])}, {commits['commits_per_hour']} per hour; longest pause "
-            f"{commits['longest_pause_seconds']} s"
-            + ("" if commits["pause_from"] is None else f" from {_time(commits['pause_from'])}")
-        )
-    storms = record["longest_storms"]
-    for storm in storms[:_SHOWN_STORMS]:
-        member = "" if storm["member"] is None else f", most often by {storm['member']}"
-        yield (
-            f"  Storm: {storm['rebalances']} rebalances from {_time(storm['from'])} to "
-            f"{_time(storm['to'])}, not stable for {storm['not_stable_seconds']} s; most frequent "
-            f"cause: {storm['cause']} ({storm['rebalances_with_cause']}){member}"
-        )
-    for title, key in (("Causes", "causes"), ("Changes", "changes")):
-        if record[key]:
-            yield f"  {title}:"
-        for number, one in enumerate(record[key], start=1):
-            yield f"    {number}. {one['text']}"
-            for line in one["lines"]:
-                yield f"       {line['file']}:{line['line']}: {_shortened(line['text'])}"
-
-
-def _time(text: str) -> str:
-    return text.partition(".")[0].replace("T", " ")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LINE_WIDTH else text[: _LINE_WIDTH - 3] + "..."
