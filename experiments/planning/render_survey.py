@@ -35,6 +35,12 @@ def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str
     )
 
 
+def survey_text(survey: Survey) -> str:
+    """Write the causes and remarks of a survey, and its totals, as text."""
+    template = environment(_TEMPLATES, autoescape=False).get_template("survey.txt.j2")
+    return template.render(survey=survey)
+
+
 def _csv(survey: Survey) -> str:
     """Convert a survey to CSV text, one line per group in the order of the ranks."""
     rows = (

@@ -44,7 +44,7 @@ from kassay.experiments.history.prometheus_metrics import metrics_text
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.render_plan import PLAN_PAGE, to_json, write_plan
-from kassay.experiments.planning.render_survey import render_survey
+from kassay.experiments.planning.render_survey import render_survey, survey_text
 from kassay.experiments.planning.survey import (
     MoveHistory,
     Survey,
@@ -270,15 +270,6 @@ def _exit(result: Survey, conditions: Sequence[_Condition]) -> None:
     raise typer.Exit(code)
 
 
-_TOTALS = {
-    "idle_members": "idle members (without load)",
-    "idle_members_planned": "idle members after the plans",
-    "hot_members": "hot members (load above the planned maximum load)",
-    "placed": "placed (partitions without an owner that get one)",
-}
-"""Explanations of totals."""
-
-
 def _print_survey(result: Survey, output_format: Format | None) -> None:
     """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
     chosen = output_format or (Format.TABLE if sys.stdout.isatty() else Format.JSONL)
@@ -301,19 +292,7 @@ def _print_table(result: Survey) -> None:
         rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
     optional = ("members", "partitions", "rank", "spread", "idle", "unnecessary", "hot")
     print_table(rows, text=("group", "state"), optional=optional)
-    for group in result.groups:
-        if group.cause is not None:
-            name, cause = group.id or "no id", group.cause_text
-            typer.echo(f"{without_control_characters(name)}: {without_control_characters(cause)}")
-    for group in result.groups:
-        if group.remarks:
-            typer.echo(f"* {without_control_characters(group.id or 'no id')}: {group.remarks}")
-    for state in result.states:
-        name = without_control_characters(state.id or "no id")
-        typer.echo(f"{state.kind} {name}: {state.verdict}")
-    for name, value in result.totals().items():
-        words = name.replace("_", " ")
-        typer.echo(f"{_TOTALS.get(name, words)}: {value:,}")
+    typer.echo(without_control_characters(survey_text(result)), nl=False)
 
 
 def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
