@@ -16,6 +16,7 @@ from kassay.experiments.planning.identify_assignor import (
 )
 from kassay.experiments.planning.plan_verdict import count_of, unowned_partitions
 from kassay.reference.assignors import kafka_name
+from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Protocol
 from kassay.reference.model.metrics import Measure, loads, measures
@@ -53,25 +54,7 @@ class CauseKind(StrEnum):
     TOPICS_IGNORED = "topics-ignored"
 
 
-_REMEDIES = {
-    CauseKind.FAILED_ASSIGNOR: "use another assignor, or another release of the client library",
-    CauseKind.LIBRARY_CLAIMS: "use one client library for all members, or the consumer protocol",
-    CauseKind.INCOMPLETE_REBALANCE: "wait until the group is stable, then plan it again",
-    CauseKind.PENDING_REBALANCE: "trigger a rebalance: restart one member that is not static",
-    CauseKind.HEAVY_PARTITION: "split the keys of the partition, or give it a faster member",
-    CauseKind.LIMITED_MEMBERS: "check the pattern, the ACL and the subscription of these members",
-    CauseKind.SURPLUS_MEMBERS: "remove the idle members, or add partitions",
-    CauseKind.WEIGHTS_IGNORED: "use an assignor that knows weights, or static assignment",
-    CauseKind.RACKS: "give each rack members in proportion to its partitions",
-    CauseKind.RANGE_REMAINDERS: "use an assignor that balances the sum over all topics",
-    CauseKind.MIXED_SUBSCRIPTIONS: "use another assignor, or equal subscriptions",
-    CauseKind.STATIC_MEMBERS: "remove one static member from the group with an admin client, "
-    "which causes a rebalance",
-    CauseKind.CONTRADICTION: "check the subscriptions (pattern, ACL); if they are equal, trigger a "
-    "rebalance",
-    CauseKind.LOCAL_OPTIMUM: "carry out the moves with static assignment or an own assignor",
-    CauseKind.TOPICS_IGNORED: "use an assignor that divides each topic, such as range",
-}
+_REMEDIES = dict(read_data_file(__package__, "remedies.txt"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from kassay.experiments.planning.plan import (
     PlanOption,
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
+from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.model.group import Assumed, Group, WeightSource
 from kassay.reference.model.group_remarks import (
     assignor_caveat,
@@ -30,18 +31,7 @@ from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
 from kassay.solver.solution import LevelValue
 
-_BACKLOG = "Lag is a backlog, not a load: this plan spreads the backlog"
-_WEIGHTS = {
-    WeightSource.LAG: f"loads are sums of lag, in messages. {_BACKLOG}",
-    WeightSource.RATE: "loads are sums of rates, in messages appended between two samples. The "
-    "rate is the load of consumers that read new records",
-    WeightSource.SIZE: "loads are sums of sizes, in bytes on disk of the largest replica. Size is "
-    "the load of consumers that read topics from the beginning; use rates for consumers that read "
-    "new records",
-    WeightSource.FILE: "loads are sums of the weights in the given file or table",
-}
-
-
+_WEIGHTS = dict(read_data_file(__package__, "weights.txt"))
 EVEN_TOPICS = "--even-topics"
 """Option of ``kassay plan`` that divides each topic evenly, then balances the loads."""
 
@@ -248,12 +238,13 @@ def _action_note(plan: Plan) -> str | None:
 def _weight_text(plan: Plan) -> str:
     """Describe the unit of the loads, and which other weights are available."""
     group = plan.group
+    source = None if group.weight_source is None else _WEIGHTS[group.weight_source]
     if group.weight_unit is not None:
         text = f"loads are sums of partition weights, in {group.weight_unit}"
-        if group.weight_source is WeightSource.LAG:
-            text += f". {_BACKLOG}"
-    elif group.weight_source is not None:
-        text = _WEIGHTS[group.weight_source]
+        if source is not None and group.weight_source is WeightSource.LAG:
+            text += f". {source.partition('. ')[2]}"
+    elif source is not None:
+        text = source
     elif group.common_weight != 1:
         text = "loads are sums of partition weights; the source does not name their quantity"
     else:
