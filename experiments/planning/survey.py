@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
 
@@ -70,7 +70,7 @@ class MoveHistory:
 
     rebalances: int
     moves: int
-    unnecessary: int
+    unnecessary_moves: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class SurveyedGroup:
     @property
     def unnecessary_moves(self) -> int | None:
         """Return the number of unnecessary moves in the history, or None if it is not known."""
-        return None if self.history is None else self.history.unnecessary
+        return None if self.history is None else self.history.unnecessary_moves
 
     @property
     def has_gain(self) -> bool:
@@ -226,7 +226,7 @@ class SurveyedGroup:
         """Return the result as a JSON object."""
         group, now, then = self.group, self.current, self.planned
         target, other = target_assignment(group), self.other_reading
-        weights, limiting, history = group.weight_source, self.limiting_partition, self.history
+        weights, limiting = group.weight_source, self.limiting_partition
         return {
             "id": self.id,
             **({} if self.state is None else {"state": self.state}),
@@ -254,13 +254,7 @@ class SurveyedGroup:
             **({} if target is None else {"target": target.record()}),
             "limiting_partition": None if limiting is None else limiting.record(),
             "cause": None if self.cause is None else self.cause.record(),
-            "history": None
-            if history is None
-            else {
-                "rebalances": history.rebalances,
-                "moves": history.moves,
-                "unnecessary_moves": history.unnecessary,
-            },
+            "history": None if self.history is None else asdict(self.history),
         }
 
 

@@ -100,7 +100,7 @@ def survey(
     """Run ``kassay survey``; commands.md has its help."""
     check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
     conditions = [_parse_condition(text) for text in options.fail_on or ()]
-    histories = _histories(options.history)
+    histories = {} if options.history is None else group_histories(options.history)
     groups, documents, others = _read(options.source, cluster, source_data)
     where = str(cluster.bootstrap_server if options.source is None else name_of(options.source))
     if not groups and not documents and not others:
@@ -122,12 +122,24 @@ def survey(
     _exit(result, conditions)
 
 
-def _histories(directory: Path | None) -> dict[str, MoveHistory]:
-    if directory is None:
-        return {}
-    from kassay.experiments.report.history_report import group_histories
+def group_histories(directory: Path) -> dict[str, MoveHistory]:
+    """Compute the totals of each group from an output directory of ``kassay history``."""
+    from kassay.experiments.study.output_reader import read_table, verified_manifest
 
-    return group_histories(directory)
+    manifest = verified_manifest(directory)
+    if "history" not in manifest:
+        raise InputError(f"{directory} contains no output of kassay history")
+    columns = ["group", "movement_greedy", "unnecessary_moves"]
+    rows = read_table(directory / manifest["history"] / "rebalances", columns)
+    proven = rows[rows["unnecessary_moves"].notna()].groupby("group").sum()
+    return {
+        str(name): MoveHistory(
+            rebalances=len(own),
+            moves=int(proven["movement_greedy"].get(name, 0)),
+            unnecessary_moves=int(proven["unnecessary_moves"].get(name, 0)),
+        )
+        for name, own in rows.groupby("group")
+    }
 
 
 def _read(

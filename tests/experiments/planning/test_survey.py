@@ -82,8 +82,8 @@ def test_values_and_ranks_agree_with_brute_force(number_of_groups):
 def test_unnecessary_moves_of_the_history_rank_groups_with_equal_loads():
     groups = [replace(owned_group(1), id=id) for id in "abc"]
     histories = {
-        "b": MoveHistory(rebalances=3, moves=9, unnecessary=5),
-        "c": MoveHistory(rebalances=3, moves=9, unnecessary=7),
+        "b": MoveHistory(rebalances=3, moves=9, unnecessary_moves=5),
+        "c": MoveHistory(rebalances=3, moves=9, unnecessary_moves=7),
     }
     survey = Survey.of(survey_groups(groups, histories=histories))
     assert [group.id for group in survey.groups] == ["c", "b", "a"]

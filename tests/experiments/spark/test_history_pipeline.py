@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from kassay.experiments.cli.commands.survey import group_histories
 from kassay.experiments.history.log_files import rebalance_record, summarise_logs
 from kassay.experiments.history.rebalances import compared_row, generation_rows, rebalance_rows
-from kassay.experiments.report.history_report import group_histories
 from kassay.experiments.spark.history_pipeline import GROUPS, ClusterMetadata, write_history
 from kassay.experiments.spark.log_pipeline import summarise_logs_on_spark
 from kassay.experiments.spark.record_sources import read_files
@@ -98,7 +98,7 @@ def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_p
         known = [row for row in own if row["unnecessary_moves"] is not None]
         assert totals[name].rebalances == len(own)
         assert totals[name].moves == sum(row["movement_greedy"] for row in known)
-        assert totals[name].unnecessary == sum(row["unnecessary_moves"] for row in known)
+        assert totals[name].unnecessary_moves == sum(row["unnecessary_moves"] for row in known)
 
 
 def test_a_history_without_members_is_empty(spark: SparkSession, tmp_path: Path) -> None:
