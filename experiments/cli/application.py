@@ -232,7 +232,6 @@ def _param(group: type, one: "Field[Any]", default: object) -> tuple[Any, Callab
 
 
 def _help_all() -> Any:
-    """Return the option that shows the complete help of a command."""
 
     def show(ctx: Any, _param: object, is_given: bool) -> None:
         if is_given and not ctx.resilient_parsing:

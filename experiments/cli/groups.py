@@ -357,7 +357,6 @@ def _with_ids(
 def _with_files(
     process: Callable[[KindDocument], GroupResult], parsed: Sequence[ParsedDocument], output: Path
 ) -> Callable[[KindDocument], GroupResult]:
-    """Write the files of each result to a directory of its own."""
     ids = [one.id for _, one in parsed if isinstance(one, KindDocument)]
     directories = (output / part for part in (directory_names(ids) if len(ids) > 1 else [""]))
 
@@ -403,7 +402,6 @@ def process_each_group(
 
 
 def _process_readings(process: Callable[[Group], GroupResult], group: Group) -> GroupResult:
-    """Process a group, and the other reading of its assumed subscriptions."""
     result = process(group)
     other = None if STOP.is_set() else other_reading(group)
     if other is None:

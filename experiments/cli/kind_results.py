@@ -88,7 +88,6 @@ def compared_documents(
 
 
 def _entry(document: KindDocument, name: str, limits: SearchLimits) -> dict[str, object]:
-    """Run an assignor on a document, and convert its comparison to JSON."""
     result, compared = compare_assignor(document, name, limits=limits)
     if result.answer is None:
         failed = result.livelock or result.failed

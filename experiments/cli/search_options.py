@@ -41,7 +41,6 @@ _LEVEL_NAMES = ("imbalance", "hosts", Movement.name, *FURTHER_LEVELS, Colocation
 
 
 def _known_levels(texts: list[str] | None) -> list[str]:
-    """Check the names and tolerances of levels. An error is a usage error."""
     for text in texts or ():
         name, separator, tolerance = text.partition("=")
         check_name("level", _LEVEL_NAMES, name)
@@ -136,7 +135,6 @@ class ObjectiveOptions(ImbalanceOptions):
         return further
 
     def _given_levels(self) -> dict[str, str | None]:
-        """Return the names of the given levels in order, with the texts of their tolerances."""
         levels: dict[str, str | None] = {}
         for text in self.level or ():
             name, separator, tolerance = text.partition("=")

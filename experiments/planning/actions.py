@@ -424,7 +424,6 @@ def _is_offered(own: IdentifiedAssignor, library: str, name: str, *, has_client:
 
 
 def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
-    """Describe the number of rolling restarts that change the assignor of a group."""
     if own.implementation is Implementation.BROKER and runs_in_client(name):
         return ""
     count = len(rolling_restarts(own.name, name))

@@ -333,7 +333,6 @@ def _range_remainders(given: Evidence) -> str | None:
 
 
 def _is_even_per_topic(given: Evidence) -> bool:
-    """Return whether the numbers of partitions of each topic differ by at most 1."""
     counts = topic_counts(given.group, given.current)
     return all(max(found.values()) - min(found.values()) <= 1 for found in counts.values())
 

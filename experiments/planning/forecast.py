@@ -151,7 +151,6 @@ def parse_sizes(
 
 
 def _numbers_of_members(text: str) -> tuple[str, range]:
-    """Parse a number of members or a range, and return the sign and the numbers."""
     match = _NUMBERS.fullmatch(text)
     if match is not None:
         first, last, step = int(match[2]), int(match[3] or match[2]), int(match[4] or 1)

@@ -230,7 +230,6 @@ class MoveStep:
     units: LoadUnits
 
     def __str__(self) -> str:
-        """Describe the step in one sentence."""
         chain = ", ".join(
             f"{move.source} gives {move.topic}-{move.partition} to {move.target}"
             for move in self.moves

@@ -438,8 +438,6 @@ def _search_limits(group: Group, limits: CaseLimits) -> CaseLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Budget of the searches for the parts of a plan."""
-
     budget: SearchBudget
     progress: Progress | None
 

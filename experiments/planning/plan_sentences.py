@@ -300,7 +300,6 @@ def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -
 
 
 def _has_forecast(plan: Plan) -> bool:
-    """Return whether an effective action is a change that ``kassay forecast`` simulates."""
     own = identify_assignor(plan.group)
     is_known = own.name is None or (own.port is not None and runs_in_client(own.port))
     return is_known and any(one.changes_assignor for one in plan.actions[:SHOWN_ACTIONS])

@@ -284,7 +284,6 @@ def _change(
 
 
 def _unchanged(group: Group, levels: Sequence[Level], restriction: str) -> str:
-    """Describe why a plan has no moves."""
     if not group.members:
         return no_members(group)
     if is_rebalancing(group):
@@ -386,7 +385,6 @@ def short_names(members: Iterable[Member]) -> dict[str, str]:
 
 
 def _shorten_middle(text: str, width: int) -> str:
-    """Cut the middle of a text that is longer than ``width`` characters."""
     if len(text) <= width:
         return text
     tail = (width - 1) // 2

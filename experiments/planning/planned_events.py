@@ -109,7 +109,6 @@ def hindsight_record(
 
 
 def _weighted(group: Group, simulated: Group) -> Group:
-    """Return a simulated group with the weights of the group."""
     if not group.is_weighted:
         return simulated
     topics = (

@@ -144,7 +144,6 @@ def _best(
 
 
 def _loads_text(current: Forecast, best: Forecast, optimum: float | None) -> str:
-    """Describe the loads of a forecast, compared with those of the current configuration."""
     before, after = current.highest("maximum_load"), best.highest("maximum_load")
     now, later = current.now.shown, current.maximum_load
     if best is current:

@@ -42,7 +42,6 @@ def survey_text(survey: Survey) -> str:
 
 
 def _csv(survey: Survey) -> str:
-    """Convert a survey to CSV text, one line per group in the order of the ranks."""
     rows = (
         (
             rank,

@@ -232,7 +232,6 @@ def scale(
 
 
 def _numbers(group: Group, first: int | None, last: int | None) -> tuple[int, int]:
-    """Return the smallest and the largest number of members to show."""
     current = len(group.members)
     if first is None:
         first = 1 if last is not None else max(1, current - _SHOWN // 2 + 1)

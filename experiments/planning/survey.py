@@ -485,8 +485,6 @@ def _is_light(group: Group) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Surveyor:
-    """Surveyor of groups, which share the work equally, for any number of processes."""
-
     histories: Mapping[str, MoveHistory]
     processes: int
     budget: SearchBudget

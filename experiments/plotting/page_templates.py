@@ -65,7 +65,6 @@ def _themed(text: str) -> str:
 
 
 def _csv_link(csv: str, name: str) -> Markup:
-    """Return an HTML link that contains CSV data and downloads the data as a file."""
     data = base64.b64encode(formulas_as_text(csv).encode()).decode()
     return Markup(
         '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
@@ -73,7 +72,6 @@ def _csv_link(csv: str, name: str) -> Markup:
 
 
 def _command(name: str) -> Markup:
-    """Return, as HTML, the kassay command that writes one figure or table of a report."""
     return Markup('<code class="command">kassay report DIR --only {}</code>').format(name)
 
 

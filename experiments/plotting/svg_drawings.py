@@ -139,7 +139,6 @@ def _bar(member: str, assignment: Assignment, owners: dict[TopicPartition, str])
 def _moves(
     active: tuple[str, ...], bars: dict[str, list[_Cell]], owners: dict[TopicPartition, str]
 ) -> list[_Move]:
-    """Count the moves between each pair of members, sorted by the length of the arrows."""
     row = {member: position for position, member in enumerate(active)}
     pairs = Counter(
         (row[owners[cell.tp]], row[member])

@@ -114,8 +114,6 @@ def simulate_sample(
 
 
 class _Course:
-    """Script of one sample, built event by event, and its simulation."""
-
     def __init__(
         self,
         group: Group,
@@ -354,7 +352,6 @@ class _Course:
             self.present[name] = None
 
     def _current(self) -> Configuration:
-        """Return the configuration of the members at this point of the script."""
         plan = next(iter(self.plans.values()))
         return replace(self.configuration, assignor=plan.assignors[0], listed=plan.assignors)
 

@@ -212,7 +212,6 @@ class RollingRestart(Event):
     order: Order = Order.NAMES
 
     def __str__(self) -> str:
-        """Describe the event."""
         if self.to is None:
             return "rolling restart"
         static = ", static members" if self.to.is_static else ""
@@ -231,7 +230,6 @@ class ScaleTo(Event):
     like: str | None = None
 
     def __str__(self) -> str:
-        """Describe the event."""
         return f"{self.members} members"
 
 
@@ -242,7 +240,6 @@ class _MembersEvent(Event):
     members: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Describe the event."""
         return f"{', '.join(self.members)} {type(self).__name__.lower()}"
 
 
@@ -253,7 +250,6 @@ class Restart(_MembersEvent):
     downtime: float = 10.0
 
     def __str__(self) -> str:
-        """Describe the event."""
         return f"restart of {', '.join(self.members)}"
 
 
@@ -262,7 +258,6 @@ class Rebalance(Event):
     """Rebalance that the leader of a classic group requests, such as by ``enforceRebalance()``."""
 
     def __str__(self) -> str:
-        """Describe the event."""
         return "rebalance"
 
 
@@ -292,7 +287,6 @@ class NewPartitions(Event):
     partitions: int
 
     def __str__(self) -> str:
-        """Describe the event."""
         return f"{self.topic} grows to {self.partitions} partitions"
 
 
@@ -305,7 +299,6 @@ class NewTopic(Event):
     members: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Describe the event."""
         return f"new topic {self.topic} with {self.partitions} partitions"
 
 
@@ -317,7 +310,6 @@ class Subscribe(Event):
     topics: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Describe the event."""
         return f"{', '.join(self.members)} subscribe to {', '.join(self.topics)}"
 
 
@@ -330,5 +322,4 @@ class Scripted(Event):
     topics: Sequence[TopicPlan] = ()  # new topics
 
     def __str__(self) -> str:
-        """Describe the event."""
         return self.text

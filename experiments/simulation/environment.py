@@ -102,7 +102,6 @@ class Broker:
         )
 
     def _upgrade(self, old: ClassicCoordinator) -> None:
-        """Convert a classic group to a group of the consumer protocol."""
         group, add_note = old.group, self._environment.add_note
         try:
             members = converted_members(group)
@@ -200,7 +199,6 @@ class Broker:
 
     @property
     def _classic_side(self) -> ClassicMembers | ClassicCoordinator | None:
-        """Return the handler of requests of the classic protocol."""
         return self._classic_members or self.classic
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:

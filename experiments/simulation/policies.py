@@ -275,7 +275,6 @@ class MixedLibraries:
 
 
 def _own_assignor(policy: Policy) -> LibraryAssignor:
-    """Return the assignor of members without a library."""
     if is_library_assignor(policy.name):
         parsed = parse_library_assignor(policy.name)
         return library_assignor(f"{parsed.library.name}@{parsed.version}", parsed.assignor.name)

@@ -241,7 +241,6 @@ class ClassicProtocolClient(Consumer):
             self._rejoin_after(code)
 
     def _on_assignment(self, assigned: Partitions) -> None:
-        """Apply an assignment, and join again if the assignment revokes partitions."""
         self.phase = _STABLE
         revoked = NO_PARTITIONS
         if not len(self.owned):

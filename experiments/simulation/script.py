@@ -195,7 +195,6 @@ def parse_planned_events(
 
 
 def _given(items: Mapping[str, ConfigNode], parsers: Mapping[str, _Parser]) -> dict[str, Any]:
-    """Return the values of the keys that a node has."""
     return {key: parse(items[key]) for key, parse in parsers.items() if key in items}
 
 

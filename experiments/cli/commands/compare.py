@@ -239,7 +239,6 @@ def _level_result(
 def _level_entry(
     group: Group, comparison: Comparison, levels: Sequence[Level]
 ) -> dict[str, object]:
-    """Convert a comparison by level to JSON, without null values."""
     names = ("assignor", "ending", "detail", "rounds")
     entry = {name: getattr(comparison, name) for name in names}
     values = {
@@ -359,7 +358,6 @@ def _agreement_record(name: str, counts: AgreementCounts) -> dict[str, object]:
 
 
 def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
-    """Run an assignor of each installed release of its library on each group."""
     given = options.assignor or []
     if len(given) != 1:
         raise typer.BadParameter("--releases requires one --assignor LIBRARY:ASSIGNOR")

@@ -153,7 +153,6 @@ def _forecast(
     objective: ImbalanceOptions,
     search: SearchOptions,
 ) -> GroupResult:
-    """Predict the changes of one group, and find the optima."""
     sizes = parse_sizes(
         group,
         members=options.members,
@@ -277,7 +276,6 @@ def _notes(
 
 
 def _plan_command(group: Group, source: SelectedGroups) -> str:
-    """Return the command that plans the same group, or the same joined groups."""
     given = given_options(source, without=["--file", "--group"])
     ids = (source.group or []) if source.together else [group.id] if group.id else []
     selected = [part for id in ids for part in ("--group", id)]
@@ -288,7 +286,6 @@ _COSTS = ("rebalances", "moves", "unowned_seconds")
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
-    """Yield a row per forecast, after one of the current assignment."""
     if "current_maximum_load" in record:
         yield ("current", *[None] * 10, record["current_maximum_load"], None)
     has_sizes = len({one["members"] for one in record["forecasts"] if "members" in one}) > 1

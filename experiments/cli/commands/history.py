@@ -107,7 +107,6 @@ def _history_of_records(
 def _sources(
     session: Any, options: HistoryOptions, cluster: ClusterOptions, settings: dict[str, str]
 ) -> list[Any]:
-    """Read the records of the files, or of the cluster."""
     from kassay.experiments.spark import record_sources
     from kassay.experiments.spark.history_pipeline import decode_records
 
@@ -122,7 +121,6 @@ def _sources(
 def _cluster_metadata(
     file: Path | None, settings: dict[str, str], cluster: ClusterOptions
 ) -> "ClusterMetadata":
-    """Read partition counts and topic names from the metadata file and the cluster."""
     from kassay.experiments.history.live_topic import list_cluster_topics
     from kassay.experiments.sources.capture_files import load_metadata
     from kassay.experiments.spark.history_pipeline import ClusterMetadata

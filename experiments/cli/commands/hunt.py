@@ -118,7 +118,6 @@ def hunt(
 
 
 def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
-    """Check the options of the search, and return them."""
     other = options.worse_than
     if other is None and options.event is not None:
         raise typer.BadParameter("--event requires --worse-than")
@@ -140,7 +139,6 @@ def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
 
 
 def _cases(options: HuntOptions, name: str, families: Sequence[str], documents: list[str]) -> Cases:
-    """Return the cases of imported groups, of small worlds and of generated families."""
     small_worlds = (
         exhaustive_cases(members=options.members, partitions=options.partitions, assignor=name)
         if EXHAUSTIVE in families
@@ -221,7 +219,6 @@ def _print_summary(result: Gallery) -> None:
 
 
 def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> None:
-    """Search documents of another kind, those of files or else of families."""
     documents = (
         _documents_of_files(options.groups, kind)
         if options.groups

@@ -119,7 +119,6 @@ def _write(imported: Iterator[ImportedGroup], options: ImportCommandOptions) -> 
 
 
 def _documents(imported: Sequence[ImportedGroup]) -> tuple[list[Record], bool]:
-    """Return the documents and the error records, and whether there are errors."""
     documents: list[Record] = []
     for one in imported:
         if one.document is not None:

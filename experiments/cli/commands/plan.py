@@ -156,7 +156,6 @@ def _plan_groups(
 
 
 def _selection(group: Group, source: SelectedGroups) -> tuple[str, ...]:
-    """Return the options that select a group, or the groups that were joined to it."""
     ids = (source.group or ()) if source.together else (group.id or "",)
     return tuple(part for id in ids for part in ("--group", id))
 
@@ -164,7 +163,6 @@ def _selection(group: Group, source: SelectedGroups) -> tuple[str, ...]:
 def _plan(
     group: Group, options: PlanOptions, objective: ObjectiveOptions, limits: LimitOptions
 ) -> Plan:
-    """Plan one group, until Ctrl-C ends the search."""
     for text in parts_without_effect(group):
         print_note(text)
     levels, constraints = _levels(group, options, objective), objective.constraints(group)
@@ -184,7 +182,6 @@ def _plan(
 
 
 def _levels(group: Group, options: PlanOptions, objective: ObjectiveOptions) -> tuple[Level, ...]:
-    """Return the levels of the plan in order."""
     if not options.even_topics:
         return objective.levels(group)
     if objective.level:
@@ -194,7 +191,6 @@ def _levels(group: Group, options: PlanOptions, objective: ObjectiveOptions) -> 
 
 
 def _after_assignor(group: Group, assignor: str) -> Group:
-    """Return the group after a rebalance with an assignor."""
     result = run_until_stable(group, assignor)
     if result.assignment is None:
         detail = f"{result.ending}: {result.detail}"

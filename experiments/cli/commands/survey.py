@@ -204,7 +204,6 @@ def _survey(
 def _write_pages(
     result: Survey, groups: Sequence[Group], options: SurveyOptions, directory: Path, *, source: str
 ) -> None:
-    """Write the page and the data of a survey, and the plans of the first groups."""
     ids = [group.id for group in groups]
     names = dict(zip(ids, directory_names(ids), strict=True))
     by_id = dict(zip(ids, groups, strict=True))
