@@ -35,28 +35,24 @@ class _Topic:
     last: list[int] = field(default_factory=list)
     released_at: list[int] = field(default_factory=list)
     lost_ms: list[int] = field(default_factory=list)
-    unowned: int = 0
-    _unowned_ms: int = 0
-    _unowned_messages: int = 0
+    lost_messages: int = 0
 
-    def grow(self, partitions: int, last: int, now: int) -> int:
+    def grow(self, partitions: int, last: int, now: int) -> None:
         added = partitions - len(self.owner)
         self.owner += [NO_OWNER] * added
         self.last += [last] * added
         self.released_at += [now] * added
         self.lost_ms += [0] * added
-        return added
 
-    def change_unowned(self, change: int, now: int) -> None:
-        self.unowned += change
-        self._unowned_ms -= change * now
-        self._unowned_messages -= change * (self.rate * now // 1000)
+    def unowned_since(self) -> Iterator[tuple[int, int]]:
+        """Yield each partition whose time without a consumer counts now, and its start."""
+        for number, owner in enumerate(self.owner):
+            if owner == NO_OWNER and self.last[number] != NEVER_OWNED:
+                yield number, self.released_at[number]
 
-    def unowned_ms(self, now: int) -> int:
-        return self._unowned_ms + self.unowned * now
-
-    def unowned_messages(self, now: int) -> int:
-        return self._unowned_messages + self.unowned * (self.rate * now // 1000)
+    def messages(self, start: int, end: int) -> int:
+        """Return the number of messages produced to a partition in a time."""
+        return self.rate * end // 1000 - self.rate * start // 1000
 
 
 class ConsumedPartitions:
@@ -79,12 +75,8 @@ class ConsumedPartitions:
     def add_topic(self, name: str, partitions: int, *, rate: int, now: int) -> None:
         """Add a topic, or add partitions to an existing topic."""
         self._now = now
-        topic = self._topics.get(name)
-        if topic is None:
-            topic = self._topics[name] = _Topic(name, rate)
-            topic.grow(partitions, NEVER_OWNED, now)
-        else:
-            topic.change_unowned(topic.grow(partitions, NO_OWNER, now), now)
+        last = NO_OWNER if name in self._topics else NEVER_OWNED
+        self._topics.setdefault(name, _Topic(name, rate)).grow(partitions, last, now)
 
     def acquire(self, member: str, partitions: Partitions, now: int) -> None:
         """Record that a member starts to consume; raise OverlapError if another member does."""
@@ -94,7 +86,7 @@ class ConsumedPartitions:
             self._stopped_ms += now - self._stopped_at
         self._consumed += len(partitions)
         for topic, numbers in self._columns(partitions):
-            owner, last, never_owned = topic.owner, topic.last, 0
+            owner, last = topic.owner, topic.last
             lost, released_at = topic.lost_ms, topic.released_at
             for number in numbers:
                 if owner[number] != NO_OWNER:
@@ -106,13 +98,12 @@ class ConsumedPartitions:
                 previous = last[number]
                 if previous != NEVER_OWNED:
                     lost[number] += now - released_at[number]
-                if previous != new_owner:
-                    last[number] = new_owner
-                    if previous == NEVER_OWNED:
-                        never_owned += 1
-                    elif previous != NO_OWNER and previous not in absent:
-                        self.moves += 1
-            topic.change_unowned(never_owned - len(numbers), now)
+                    if topic.rate:  # Most predictions count no messages.
+                        topic.lost_messages += topic.messages(released_at[number], now)
+                last[number] = new_owner
+                # Former members, and the numbers below 0 of partitions without one, do not count.
+                if previous >= 0 and previous != new_owner and previous not in absent:
+                    self.moves += 1
 
     def release(self, partitions: Partitions, now: int) -> None:
         """Record that the current consumers of partitions stop consuming them."""
@@ -125,7 +116,6 @@ class ConsumedPartitions:
             for number in numbers:
                 owner[number] = NO_OWNER
                 released_at[number] = now
-            topic.change_unowned(len(numbers), now)
 
     def set_members(self, members: Iterable[str]) -> None:
         """Set the current members. A partition taken over from a former member is no move."""
@@ -148,7 +138,7 @@ class ConsumedPartitions:
     @property
     def unowned_ms(self) -> int:
         """Return the total time without a consumer, in partition-milliseconds."""
-        return sum(topic.unowned_ms(self._now) for topic in self._topics.values())
+        return sum(map(sum, self.unowned_ms_by_partition().values()))
 
     @property
     def stopped_ms(self) -> int:
@@ -159,20 +149,20 @@ class ConsumedPartitions:
 
     def unowned_ms_by_partition(self) -> dict[str, list[int]]:
         """Return the time of each partition without a consumer in ms, by topic and number."""
-        return {
-            name: [
-                lost + (self._now - at if owner == NO_OWNER and last != NEVER_OWNED else 0)
-                for lost, at, owner, last in zip(
-                    one.lost_ms, one.released_at, one.owner, one.last, strict=True
-                )
-            ]
-            for name, one in self._topics.items()
-        }
+        found = {name: topic.lost_ms.copy() for name, topic in self._topics.items()}
+        for name, topic in self._topics.items():
+            for number, start in topic.unowned_since():
+                found[name][number] += self._now - start
+        return found
 
     @property
     def unowned_messages(self) -> int:
         """Return the number of messages produced to partitions without a consumer."""
-        return sum(topic.unowned_messages(self._now) for topic in self._topics.values())
+        return sum(
+            topic.lost_messages
+            + sum(topic.messages(start, self._now) for _, start in topic.unowned_since())
+            for topic in self._topics.values()
+        )
 
     def _columns(self, partitions: Partitions) -> list[tuple[_Topic, list[int]]]:
         names, numbers = partitions.topics, partitions.numbers
