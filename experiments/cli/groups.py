@@ -32,7 +32,6 @@ from kassay.experiments.cli.output import (
     print_json,
     print_table,
 )
-from kassay.experiments.sources.account import Account
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import (
     RATE,
@@ -102,15 +101,10 @@ class SourceOptions:
     snapshot: Snapshot | None = option(None, show_default="several snapshots are an error")
     account: bool = option(False, "--account", "-v")
 
-    @property
-    def weight_file(self) -> Path | None:
-        """Return the file given with ``--weights``, or None for a name such as ``lag``."""
-        name = self.weights
-        return None if name is None or name in WEIGHT_NAMES else Path(name)
-
     def import_options(self) -> ImportOptions:
         """Load the files that the options name, and return the import options."""
-        file = self.weight_file
+        names = (None, *WEIGHT_NAMES)
+        file = None if self.weights in names else Path(str(self.weights))
         options = ImportOptions(
             content=load_metadata(self.metadata),
             missing_lag=self.missing_lag,
@@ -121,7 +115,7 @@ class SourceOptions:
             together=self.together,
             name=self.name,
             snapshot=self.snapshot,
-            on_account=_print_account if self.account else None,
+            on_account=partial(typer.echo, err=True) if self.account else None,
         )
         weights = self.weights if file is None else None
         return with_named_data(options, subscriptions=self.subscriptions, weights=weights)
@@ -202,10 +196,6 @@ def parsed_groups(
             yield one.id, InputError(one.error)
         elif is_shown(one.id):
             print_note(f"skipped {one.id!r}: {one.skipped}")
-
-
-def _print_account(account: Account) -> None:
-    typer.echo(str(account), err=True)
 
 
 def _print_notes(imported: ImportedGroup, *, all_notes: bool) -> None:

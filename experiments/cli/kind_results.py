@@ -163,14 +163,14 @@ def states_of_documents(
         return GroupResult(record, files=files)
 
     layout = TableLayout(
-        first=("measure",), numbers=("current", "minimum", "bound"), rows=_state_rows
+        first=("measure",),
+        numbers=("current", "minimum", "bound"),
+        rows=lambda record: (
+            (name, one["value"], one["minimum"], one["bound"])
+            for name, one in record["measures"].items()
+        ),
     )
     return OtherKinds(process=process, layout=layout, output=output)
-
-
-def _state_rows(record: Record) -> Iterator[Sequence[object]]:
-    for name, one in record["measures"].items():
-        yield name, one["value"], one["minimum"], one["bound"]
 
 
 def _events(

@@ -331,7 +331,12 @@ def plan(
         raise UsageError(f"the levels of a plan must include movement, got {names}")
     constraints = tuple(constraints)
     own_assignors = () if client is None else client_assignors(client)
-    budget = SearchBudget.start(_search_limits(group, CaseLimits.of(limits)), seed)
+    limits = CaseLimits.of(limits)
+    if limits.time is not None:
+        # The content takes a part of the safety limit.
+        content = min(_CONTENT_SECONDS * group.partition_count, limits.time / 2)
+        limits = replace(limits, time=limits.time - content)
+    budget = SearchBudget.start(limits, seed)
     search = _Search(budget, progress)
     solution = solve(
         group,
@@ -426,14 +431,6 @@ def plan(
         limiting_partition=limiting,
         cause=cause,
     )
-
-
-def _search_limits(group: Group, limits: CaseLimits) -> CaseLimits:
-    """Return the limits of the searches, whose safety limit leaves time for the content."""
-    if limits.time is None:
-        return limits
-    content = min(_CONTENT_SECONDS * group.partition_count, limits.time / 2)
-    return replace(limits, time=limits.time - content)
 
 
 @dataclass(frozen=True, slots=True)

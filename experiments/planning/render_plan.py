@@ -32,7 +32,7 @@ from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group_remarks import target_assignment
 from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown
 from kassay.solver.objective import HostImbalance
-from kassay.solver.solution import LevelValue, value_and_bound
+from kassay.solver.solution import value_and_bound
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
@@ -322,7 +322,15 @@ def plan_document(plan: Plan, *, arguments: PlanArguments = _NO_ARGUMENTS) -> di
         if plan.limiting_partition is None
         else plan.limiting_partition.record(),
         "method": plan.solution.method,
-        "levels": [_level(level) for level in plan.solution.levels],
+        "levels": [
+            {
+                "level": level.name,
+                **(value_and_bound(level) or {}),
+                "tolerance": level.slack,
+                "proof": str(level.proof),
+            }
+            for level in plan.solution.levels
+        ],
         "constraints": [str(constraint) for constraint in plan.constraints],
         "makespan": value_and_bound(plan.makespan),
         "current": {
@@ -416,15 +424,6 @@ def _outcome(outcome: AssignorOutcome) -> dict[str, object]:
         "movement": outcome.movement,
         "minimum_movement": outcome.minimum_movement,
         **({} if crossing is None else {"cross_rack_partitions": crossing}),
-    }
-
-
-def _level(level: LevelValue) -> dict[str, object]:
-    return {
-        "level": level.name,
-        **(value_and_bound(level) or {}),
-        "tolerance": level.slack,
-        "proof": str(level.proof),
     }
 
 

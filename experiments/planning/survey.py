@@ -445,8 +445,6 @@ _LIGHT_PARTITIONS = 2_000
 """Maximum number of partitions of equal weight for which a plan takes only milliseconds."""
 _STOP_SECONDS = 0.2
 """Time between two checks of the event that stops the survey."""
-
-
 _ISOLATED_WORK = 1.0
 """Work for a group that is surveyed again, alone in a process."""
 
@@ -548,12 +546,11 @@ def _new_pool(processes: int) -> ProcessPoolExecutor:
     # The fork server has no threads, and imports the solver only once for all child processes.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_ignore_interrupts)
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent process, which ends its child processes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C is left to the parent process, which ends its child processes.
+    ignored = (signal.SIGINT, signal.SIG_IGN)
+    return ProcessPoolExecutor(
+        processes, mp_context=context, initializer=signal.signal, initargs=ignored
+    )
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
