@@ -140,6 +140,11 @@ class SelectedGroups(GroupSource):
 
     group: list[str] | None = option(None, show_default="all groups")
 
+    def selection(self, id: str | None) -> tuple[str, ...]:
+        """Return the options that select a group, or the groups that were joined to it."""
+        ids = (self.group or ()) if self.together else (id,) if id else ()
+        return tuple(part for one in ids for part in ("--group", one))
+
 
 def check_exists(file: Path) -> None:
     """Raise InputError for a source that is neither standard input nor a file or directory."""

@@ -330,9 +330,7 @@ class _Course:
         if event.members < 1:
             raise UsageError(f"members must be at least 1, got {event.members}")
         names = list(self.present)
-        for name in self._leaving(names, len(names) - event.members):
-            self.script_events.append(ScriptEvent(at=at, action=Action.LEAVE, member=name))
-            self.present.pop(name)
+        self._end(self._leaving(names, len(names) - event.members), Action.LEAVE, at)
         if event.members <= len(names):
             return
         like = None if event.like is None else self.plans[self._members((event.like,))[0]]

@@ -266,20 +266,14 @@ def _notes(
             f"{group.id}: recommended{f' if {assumed}' if assumed else ''}: {name}, {size} at "
             f"once: {reason} ({samples} samples per configuration)"
         )
-        command = _plan_command(group, source)
-        yield f"{group.id}: loads and moves per assignor in one rebalance: {command}"
+        given = given_options(source, without=["--file", "--group"])
+        command = ["kassay", "plan", str(source.file), *given, *source.selection(group.id)]
+        yield f"{group.id}: loads and moves per assignor in one rebalance: {shlex.join(command)}"
     if options.members and record["current"] is None:
         yield f"{group.label}: {best['reason']}"
     own = identify_assignor(group)
     if own.port is not None and not own.is_ported:
         yield f"{group.label}: {own}"
-
-
-def _plan_command(group: Group, source: SelectedGroups) -> str:
-    given = given_options(source, without=["--file", "--group"])
-    ids = (source.group or []) if source.together else [group.id] if group.id else []
-    selected = [part for id in ids for part in ("--group", id)]
-    return shlex.join(["kassay", "plan", str(source.file), *given, *selected])
 
 
 _COSTS = ("rebalances", "moves", "unowned_seconds")

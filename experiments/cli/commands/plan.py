@@ -51,7 +51,7 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
 from kassay.reference.model.metrics import Measure, shown
-from kassay.solver.objective import Level, Movement, TopicSpread
+from kassay.solver.objective import Movement, TopicSpread
 
 
 class SummaryFormat(StrEnum):
@@ -135,7 +135,7 @@ def _plan_groups(
                     *given_options(source, without=["--file", "--group", "--account"]),
                     *(["--assignor", options.assignor] if options.assignor else []),
                 ),
-                selected=() if is_alone else _selection(one, source),
+                selected=() if is_alone else source.selection(one.id),
                 objective=(
                     *given_options(objective, without=["--max-moves"]),
                     *([EVEN_TOPICS] if options.even_topics else []),
@@ -155,39 +155,28 @@ def _plan_groups(
         raise typer.Exit(code)
 
 
-def _selection(group: Group, source: SelectedGroups) -> tuple[str, ...]:
-    ids = (source.group or ()) if source.together else (group.id or "",)
-    return tuple(part for id in ids for part in ("--group", id))
-
-
 def _plan(
     group: Group, options: PlanOptions, objective: ObjectiveOptions, limits: LimitOptions
 ) -> Plan:
     for text in parts_without_effect(group):
         print_note(text)
-    levels, constraints = _levels(group, options, objective), objective.constraints(group)
+    if options.even_topics and objective.level:
+        raise UsageError(f"{EVEN_TOPICS} and --level exclude each other")
+    if options.even_topics:
+        objective = replace(objective, level=[TopicSpread.name, "imbalance", Movement.name])
     check_planning_start(group)
     client = options.client or installed_client(group)
     search = partial(
         plan_group,
         group if options.assignor is None else _after_assignor(group, options.assignor),
-        levels=levels,
-        constraints=constraints,
+        levels=objective.levels(group),
+        constraints=objective.constraints(group),
         limits=limits.interruptible_limits(),
         progress=PROGRESS,
         client=client,
     )
     with PROGRESS.shown(group.label):
         return call_interruptibly(search, lost=f"{group.label} has no plan")
-
-
-def _levels(group: Group, options: PlanOptions, objective: ObjectiveOptions) -> tuple[Level, ...]:
-    if not options.even_topics:
-        return objective.levels(group)
-    if objective.level:
-        raise UsageError(f"{EVEN_TOPICS} and --level exclude each other")
-    order = [TopicSpread.name, "imbalance", Movement.name]
-    return replace(objective, level=order).levels(group)
 
 
 def _after_assignor(group: Group, assignor: str) -> Group:
