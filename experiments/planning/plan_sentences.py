@@ -100,29 +100,6 @@ def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
     return "; ".join(f"{state}: {', '.join(names)}" for state, names in parts if names)
 
 
-def option_summary(plan: Plan) -> Iterator[str]:
-    """Yield one line of text per option of the plan, with its moves and imbalance."""
-    group = plan.group
-    for option in plan.options:
-        name = option_label(plan, option)
-        measure = f"maximum load {shown('makespan', option.metrics.makespan, group):,}"
-        if option.imbalance.name not in (Measure.MAKESPAN, Measure.LEXIMAX):
-            measure += f", {level_words(option.imbalance.name)} "
-            measure += f"{shown(option.imbalance.name, option.imbalance.value, group):,}"
-        further = ""
-        if option.name == RECOMMENDED:
-            known = (*Measure, Movement.name)
-            further = "".join(
-                f", {level_words(level.name)} {value_text(level, group)}"
-                for level in plan.solution.levels
-                if level.name not in known
-            )
-        moves, bound = count_of(option.movement.value, "move"), bound_text(option.imbalance, group)
-        if option.imbalance.gap and not option.imbalance.name.endswith(Measure.LEXIMAX):
-            bound += f" with at most {moves}"
-        yield f"{name}: {moves} ({bound_text(option.movement)}), {measure} ({bound}){further}"
-
-
 def option_label(plan: Plan, option: PlanOption) -> str:
     """Return the name of an option, with the constraint that it ignores."""
     if option.name == RECOMMENDED:
@@ -356,7 +333,7 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
             }
             for step in plan.steps[:_MAX_LISTED_STEPS]
         ],
-        "options": list(option_summary(plan)),
+        "further_levels": [one for one in levels if one.name not in (*Measure, Movement.name)],
         # A command at the end of a text has no full stop, which would be part of it.
         "not_considered": [
             text if ": kassay " in text else f"{text}." for text in not_considered(plan, arguments)

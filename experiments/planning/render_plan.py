@@ -20,6 +20,7 @@ from kassay.experiments.planning.plan_sentences import (
     not_considered,
     option_label,
     plan_summary,
+    value_text,
     verdict,
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
@@ -112,6 +113,7 @@ def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates.filters["shown"] = lambda value, name: shown(name, value, plan.group)
     templates.filters["proof"] = partial(bound_text, group=plan.group)
     templates.filters["words"] = level_words
+    templates.filters["value"] = partial(value_text, group=plan.group)
     templates.filters["label"] = partial(option_label, plan)
     templates.filters["md"] = escape_markdown
     templates.filters["code"] = markdown_code
