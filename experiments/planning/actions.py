@@ -231,10 +231,6 @@ def effective_actions(
 
     Parameters
     ----------
-    makespan
-        Maximum load of the planned assignment, and a lower bound on the maximum load.
-    outcomes
-        Results of Kafka's assignors for the group.
     forecast
         `change_forecasts` of the group, by further assignors.
     levels, rules

@@ -59,18 +59,7 @@ def find_cause(
 ) -> Cause | None:
     """Find the cause of the imbalance of a group, or return None if no test holds.
 
-    Parameters
-    ----------
-    planned
-        Assignment of the plan.
-    levels
-        Levels of the plan. If the spread of topics comes first, the cause is one of this spread.
-    limiting
-        Partition whose weight is the lowest possible maximum load.
-    outcomes
-        Results of assignors of the group's client library, if they were run.
-    limits
-        Limits of the searches.
+    If the spread of topics is the first of the levels, the cause is one of this spread.
 
     Examples
     --------

@@ -180,9 +180,7 @@ def identify_assignor(group: Group, *, client: str | None = None) -> IdentifiedA
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Client
-    >>> from kassay.reference.model.group import Member
-    >>> from kassay.reference.model.group import GroupStatus
+    >>> from kassay.reference.model.group import Client, GroupStatus, Member
     >>> member = Member(id="a", subscription=(), client=Client(library="sarama"))
     >>> group = Group(topics=(), members=(member,), status=GroupStatus(assignor="range"))
     >>> own = identify_assignor(group)

@@ -250,8 +250,6 @@ def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ..
 
     Examples
     --------
-    >>> from kassay.experiments.planning.moves import schedule_moves
-    >>> from kassay.reference.model.assignment import Assignment
     >>> from kassay.reference.model.group import Member, Topic
     >>> group = Group(
     ...     topics=(Topic(name="t", partitions=2),),

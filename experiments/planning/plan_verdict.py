@@ -146,10 +146,6 @@ class Verdict:
         The sentence, and its numbers for a row of a table.
     quality
         How far the planned maximum load is from the proven minimum.
-    current
-        Current maximum load.
-    makespan
-        Planned maximum load, and a lower bound on the maximum load.
     placed
         Partitions without an owner, which the plan assigns.
     condition

@@ -86,16 +86,8 @@ class SurveyedGroup:
         Moves of the plan, and a lower bound for its imbalance.
     hot
         Members with a load above the planned maximum load.
-    history
-        None if no history of the group is given.
-    verdict
-        Result of the plan in one sentence, with the condition under which it holds.
     other_reading
         Result with the limit of assumed subscriptions that ranks lower; None if both are equal.
-    limiting_partition
-        Partition whose weight is the lowest possible maximum load, or None.
-    cause
-        Cause of the imbalance, or None if the group is balanced or no cause is known.
     """
 
     group: Group
