@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-INK, MUTED, RULE = "#1f2328", "#57606a", "#d8dee4"
+MUTED = "#57606a"
 
 _LINEAR_MOVES = 40
 """Maximum number of moves with a linear axis. Above, the axis is logarithmic."""
@@ -89,28 +89,12 @@ def frontier_svg(curve: FrontierCurve, *, measure: str) -> str:
     name = measure.replace("_", " ")
     (first, start), (last, end) = curve.points[0], curve.points[-1]
     label = f"{name} from {start} at {first} moves to {end} at {last} moves"
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(fname=_STYLE):
         return svg_of(frontier_figure(curve, measure=measure), label)
 
 
 _WIDTH = 4.2  # inches: the text stays readable on a narrow screen
-_STYLE: Any = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "kassay",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.edgecolor": RULE,
-    "axes.labelcolor": MUTED,
-    "axes.linewidth": 0.8,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": INK,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    **{f"axes.spines.{side}": False for side in ("top", "right", "left", "bottom")},
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-}
+_STYLE = Path(__file__).with_name("page.mplstyle")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +124,7 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
     """
     names = list(dict.fromkeys(table["assignor"]))
     height = 0.3 * len(names) + 0.5
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(fname=_STYLE):
         figure = Figure(figsize=(_WIDTH, height))
         # Margins do not depend on the height.
         axes = figure.add_axes((0.33, 0.32 / height, 0.635, 1 - 0.36 / height))

@@ -9,20 +9,11 @@ import jinja2
 from markupsafe import Markup
 
 from kassay.reference.documents.csv_writer import formulas_as_text
+from kassay.reference.documents.input_files import read_data_file
 
 BLUE, ORANGE = "#0b66a8", "#c2521b"
 """Colours of HTML pages and of the figures on the pages."""
-_VARIABLES = {
-    BLUE: "accent",
-    "#0072b2": "accent",
-    ORANGE: "warm",
-    "#d55e00": "warm",
-    "#1f2328": "ink",
-    "#000000": "ink",
-    "#57606a": "muted",
-    "#d8dee4": "rule",
-    "#24292f": "last",
-}
+_VARIABLES = dict(read_data_file(__package__, "colours.txt"))
 """Variables of the style sheet by the colour in a light page."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
