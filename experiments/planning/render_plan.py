@@ -37,12 +37,6 @@ from kassay.solver.solution import value_and_bound
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
-_MEASURE_DEFINITIONS = {
-    Measure.SUM_OF_SQUARES: "sum of the squared loads",
-    Measure.SPREAD: "maximum load minus minimum load",
-    Measure.DEVIATION: "sum of the differences from the mean load, times the number of members",
-    Measure.BALANCE_SCORE: "sum of the load differences of all pairs of members",
-}
 _NO_ARGUMENTS = PlanArguments()
 _MAX_DRAWN_PARTITIONS = 150
 _MAX_LISTED_MOVES = 500
@@ -101,7 +95,6 @@ def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dic
         "unlisted": len(plan.moves) - listed,
         "hosts": plan.hosts(),
         "racks": plan.racks(),
-        "definitions": _MEASURE_DEFINITIONS,
         "equal_speeds": host_units(plan.group).has_equal_speeds,
         "by_host": any(isinstance(level, HostImbalance) for level in plan.levels),
     }
