@@ -168,17 +168,17 @@ def _verdict(options: CounterexampleOptions, severity: Fraction, detail: str | N
         other = shown_name(options.worse_than)
         words = {Shortcoming.MOVES: f"moves above those of {other}, with an equal imbalance"}
         return f"{severity} {words.get(options.shortcoming, f'above the imbalance of {other}')}"
-    match options.shortcoming:
-        case Shortcoming.IMBALANCE:
-            return f"imbalance {severity} above the minimum"
-        case Shortcoming.MOVES:
-            return f"{severity} unnecessary moves per partition"
-        case Shortcoming.RATIO:
-            return f"maximum load {severity + 1} times the minimum possible maximum load"
-        case Shortcoming.LIVELOCK:
-            return f"does not terminate: {detail}"
-        case Shortcoming.FAILURE:
-            return f"no valid assignment: {detail}"
+    text = _VERDICTS[options.shortcoming]
+    return text.format(severity=severity, factor=severity + 1, detail=detail)
+
+
+_VERDICTS = {
+    Shortcoming.IMBALANCE: "imbalance {severity} above the minimum",
+    Shortcoming.MOVES: "{severity} unnecessary moves per partition",
+    Shortcoming.RATIO: "maximum load {factor} times the minimum possible maximum load",
+    Shortcoming.LIVELOCK: "does not terminate: {detail}",
+    Shortcoming.FAILURE: "no valid assignment: {detail}",
+}
 
 
 def _measured(group: Group, assignment: Assignment | None) -> dict[str, object] | None:
@@ -197,15 +197,6 @@ def _case_key(case: str) -> tuple[str, int, str]:
     return family, int(seed), start
 
 
-_TITLES = {
-    Shortcoming.IMBALANCE: "misses the minimum imbalance",
-    Shortcoming.MOVES: "makes unnecessary moves",
-    Shortcoming.RATIO: "exceeds the minimum possible maximum load",
-    Shortcoming.LIVELOCK: "does not terminate",
-    Shortcoming.FAILURE: "has no valid assignment",
-}
-_NOT_SUBSCRIBED = "·"
-
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -218,7 +209,6 @@ def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> s
     return template.render(
         gallery=gallery,
         assignor=shown_name(gallery.options.assignor),
-        title=_TITLES[gallery.options.shortcoming],
         largest_first=gallery.options.is_largest_first,
         about=about,
         views=[_view(entry, gallery) for entry in gallery.entries[:top]],
@@ -237,23 +227,9 @@ def _view(entry: GalleryEntry, gallery: Gallery) -> dict[str, object]:
         "entry": entry,
         "size": f"{plural(size.members, 'member')}, {plural(size.topics, 'topic')}, "
         f"{plural(size.partitions, 'partition')}, {size.owned or 'none'} of them owned",
-        "rows": _rows(entry.group),
         "panels": assignment_panels(entry.group, drawn, name=str(entry.group.id)),
         "document": json.dumps(group_document(entry.group), ensure_ascii=False),
     }
-
-
-def _rows(group: Group) -> list[tuple[str, tuple[str, ...]]]:
-    """Return one cell per topic for each member."""
-    rows = []
-    for member in group.members:
-        cells = []
-        for topic in group.topics:
-            owned = [str(tp.partition) for tp in member.owned if tp.topic == topic.name]
-            subscribed = topic.name in member.subscription
-            cells.append(" ".join(owned) or ("–" if subscribed else _NOT_SUBSCRIBED))
-        rows.append((member.id, tuple(cells)))
-    return rows
 
 
 _KINDS = {
