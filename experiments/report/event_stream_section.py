@@ -31,7 +31,6 @@ _MOVES = (
     *("moves", "unnecessary moves", "unnecessary moves per owned partition"),
     *("with unnecessary moves", "moves above the fewest at each rebalance"),
 )
-_TIMES = tuple(name for name in RATES if name.startswith("unowned time"))
 PRIMARY_ENDPOINT = "unnecessary moves"
 _PAIRED = (PRIMARY_ENDPOINT, "moves", "fullest member above the minimum")
 _BY_STRATUM = (_BALANCE[0], "moves", "unnecessary moves", "moves above hindsight")
@@ -62,7 +61,6 @@ def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[s
         "balance": _rate_table("balance", totals, names, _BALANCE),
         "moves": _rate_table("moves", totals, (*names, OPTIMUM), _MOVES),
         "hindsight": _hindsight_table(streams, rows, (OPTIMUM, *compared)),
-        "times": _rate_table("unowned-time", totals, (*names, OPTIMUM), _TIMES),
         "primary": _pair_table("primary-endpoint", StreamTotals(mixed), compared, primary_rates),
         "pairs": _pair_table("pairs", totals, compared, _PAIRED),
         "strata": _strata_table(rows, (*compared, OPTIMUM)),
@@ -209,9 +207,7 @@ def _label(assignor: str) -> str:
 
 
 def _with_unit(rate: str) -> str:
-    if RATES[rate].factor == 100:
-        return f"{rate}, %"
-    return f"{rate}, s" if rate in _TIMES else rate
+    return f"{rate}, %" if RATES[rate].factor == 100 else rate
 
 
 def _text(estimate: Estimate | None, sign: str = "") -> str:

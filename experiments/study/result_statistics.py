@@ -2,33 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from kassay.experiments.study.tables import OPTIMUM
-from kassay.reference.assignors import RebalanceProtocol
 
 CONFIDENCE = 0.95
 UPPER_QUANTILE = (1 + CONFIDENCE) / 2
 """Probability below the upper end of a confidence interval."""
 _GROUP_RESAMPLES = 5000
-UNOWNED_SECONDS: Mapping[RebalanceProtocol, float] = MappingProxyType(
-    {
-        RebalanceProtocol.EAGER: 0.7,
-        RebalanceProtocol.COOPERATIVE: 3.5,
-        RebalanceProtocol.CONSUMER: 2.4,
-    }
-)
-"""Seconds without an owner per revoked partition.
-
-The values are rounded results of `kassay simulate` with the default settings of Kafka's client and
-broker, for groups of 12 and 50 members that one member joins. Under the eager protocol, all owned
-partitions are revoked; under the others, only moved partitions. Partitions of members that left
-are not included.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,15 +149,8 @@ RATES: Mapping[str, Rate] = {
     "moves above the fewest at each rebalance": Rate("moves", "rebalances", minus=OPTIMAL_MOVES),
     "moves above hindsight": Rate("above_hindsight", "with_hindsight"),
     ABOVE_HINDSIGHT: Rate("above_hindsight", "hindsight_moves", 100),
-    "unowned time, eager": Rate("owned", "rebalances", UNOWNED_SECONDS[RebalanceProtocol.EAGER]),
-    "unowned time, cooperative": Rate(
-        "moves", "rebalances", UNOWNED_SECONDS[RebalanceProtocol.COOPERATIVE]
-    ),
-    "unowned time, KIP-848": Rate(
-        "moves", "rebalances", UNOWNED_SECONDS[RebalanceProtocol.CONSUMER]
-    ),
 }
-"""Rates of the report: percentages, or numbers and seconds per rebalance."""
+"""Rates of the report: percentages, or numbers per rebalance."""
 
 
 @dataclass(frozen=True, slots=True)
