@@ -153,18 +153,14 @@ def _(comparison: Comparison) -> Rows:
 @_rows.register
 def _(frontier: Frontier) -> Rows:
     measure = str(frontier.measure)
-    columns = ("moves", "moves bound", measure, f"{measure} bound", "proven")
-    rows = (
-        (
-            one.movement.value,
-            one.movement.bound,
-            one.imbalance.value,
-            one.imbalance.bound,
-            one.is_proven,
-        )
-        for one in frontier.points
-    )
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    for one in frontier.points:
+        yield {
+            "moves": one.movement.value,
+            "moves bound": one.movement.bound,
+            measure: one.imbalance.value,
+            f"{measure} bound": one.imbalance.bound,
+            "proven": one.is_proven,
+        }
 
 
 @_rows.register

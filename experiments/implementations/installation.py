@@ -48,10 +48,6 @@ class Runtime:
     # Returns the command of the driver in this directory.
     command: Callable[[Library, Path], tuple[str, ...]]
 
-    def libraries(self) -> list[str]:
-        """Return the names of the libraries with this runtime."""
-        return [one.name for one in libraries().values() if one.runtime == self.name]
-
     def missing_programs(self) -> list[str]:
         """Return the required programs that are not on PATH."""
         return [name for name in self.programs if _find_program(name) is None]

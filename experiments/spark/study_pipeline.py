@@ -207,7 +207,6 @@ def write_study(
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
     settings: StudySettings = DEFAULT_SETTINGS,
     documents: DataFrame | None = None,
-    tasks: int | None = None,
     evaluator: Evaluator | None = None,
 ) -> None:
     """Run a study: write the missing batches, the summary and then the manifest.
@@ -231,7 +230,6 @@ def write_study(
             settings=settings,
             documents=documents,
             study=digest,
-            tasks=tasks,
             evaluator=evaluator,
         )
         folder = f"{output_files.uri_of(output)}/{_batch_folder(digest, batch.number)}/run={run}"

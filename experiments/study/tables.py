@@ -23,6 +23,7 @@ from kassay.experiments.comparison.comparison_result import (
     front_columns,
 )
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
+from kassay.experiments.study.families.all_families import USUAL
 from kassay.reference.assignors import ASSIGNORS, Goal, Release
 from kassay.reference.assignors.kind_ports import KIND_PORTS
 from kassay.reference.model.group import Group, Topic
@@ -378,11 +379,6 @@ _ASSIGNOR_ORDER = tuple(
         ),
     )
 )
-_FAMILY_ORDER = tuple(
-    f"{subscriptions}-{event}"
-    for subscriptions in ("equal", "mixed")
-    for event in ("fresh", "join", "leave", "resubscribe", "grow", "churn")
-)
 
 
 def is_own(name: str) -> bool:
@@ -410,9 +406,9 @@ def compared_assignors(names: Iterable[str], chosen: Sequence[str] = ()) -> tupl
 
 def families_of(names: Iterable[str]) -> tuple[str, ...]:
     """Remove duplicate family names, and sort the names: equal-* first, then mixed-*."""
-    return _ordered(names, _FAMILY_ORDER)
+    return _ordered(names, [name for name in USUAL if name != NAMED_FAMILY])
 
 
-def _ordered(names: Iterable[str], order: tuple[str, ...]) -> tuple[str, ...]:
+def _ordered(names: Iterable[str], order: Sequence[str]) -> tuple[str, ...]:
     rank = {name: position for position, name in enumerate(order)}
     return tuple(sorted(set(names), key=lambda name: (rank.get(name, len(rank)), name)))
