@@ -20,7 +20,6 @@ from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import AssignmentPanel, assignment_panels, plural
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.tables import COMPARED_ASSIGNORS
 from kassay.reference.documents.json_codec import (
     assignment_document,
     group_document,
@@ -257,34 +256,12 @@ def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[Wo
     shown: set[str] = set()
     for assignor in assignors:
         for kind, shortcoming in _KINDS.items():
-            for candidate in _candidates(results, kind, assignor):
-                case = candidate["group"]["case"]
-                if case not in shown:
+            for candidate in results.worst:  # worst first
+                case, name = candidate["group"]["case"], candidate["comparison"]["assignor"]
+                if (candidate["kind"], name) == (kind, assignor) and case not in shown:
                     shown.add(case)
                     yield _worst_group(candidate, f"{assignor}: {shortcoming}")
                     break
-
-
-def named_groups(results: StudySummary) -> Iterator[WorstGroup]:
-    """Yield the hand-written groups, each with an assignor that misses the optimum."""
-    shown: set[str] = set()
-    for assignor in COMPARED_ASSIGNORS:
-        found = _candidates(results, "named", assignor)
-        for candidate in sorted(found, key=lambda one: str(one["group"]["case"])):
-            group, row = candidate["group"], candidate["comparison"]
-            missed = row["ending"] != "ok" or row["least_imbalance"] is False
-            if group["case"] not in shown and (missed or (row["unnecessary_moves"] or 0) > 0):
-                shown.add(group["case"])
-                yield _worst_group(
-                    candidate, f"{group['group_id'].removeprefix('named/')}: {assignor}"
-                )
-
-
-def _candidates(results: StudySummary, kind: str, assignor: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the stored groups with the largest gaps of an assignor, worst first."""
-    for candidate in results.worst:
-        if candidate["kind"] == kind and candidate["comparison"]["assignor"] == assignor:
-            yield candidate
 
 
 def _worst_group(candidate: Mapping[str, Any], title: str) -> WorstGroup:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.counterexamples.gallery import named_groups, worst_groups
+from kassay.experiments.counterexamples.gallery import worst_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE, digits_in_groups, environment
 from kassay.experiments.report import TEMPLATES
@@ -99,7 +99,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
     }
     outcomes = results.outcomes
     if outcomes.empty and (trajectories or measures):
-        return {**common, "overall": {}, "worst_groups": (), "named_groups": ()}
+        return {**common, "overall": {}, "worst_groups": ()}
     scopes = by_scope(outcomes)
     main = main_scope(outcomes)
     names = assignors_of(outcomes["assignor"])
@@ -127,7 +127,6 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "pairs": pair_table(scope_rows(results.pairs, main), compared),
         "families": family_table(results.families, described_families(results)),
         "worst_groups": tuple(worst_groups(results, compared)),
-        "named_groups": tuple(named_groups(results)),
     }
 
 

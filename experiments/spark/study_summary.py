@@ -29,10 +29,7 @@ _CONSTANTS = {
     "hindsight": tables.HINDSIGHT,
     "candidates": tables.WORST_CANDIDATES,
 }
-_LISTS = {
-    "finite": [name for name, family in FAMILIES.items() if family.is_finite],
-    "newest": list(tables.COMPARED_ASSIGNORS),
-}
+_LISTS = {"finite": [name for name, family in FAMILIES.items() if family.is_finite]}
 
 
 def query(

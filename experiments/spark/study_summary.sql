@@ -88,7 +88,7 @@ FROM {rows}
 WHERE document IS NOT NULL
 
 -- worst
--- The groups with the largest gaps per assignor and kind of shortcoming, and the hand-written groups.
+-- The groups with the largest gaps per assignor and kind of shortcoming, without hand-written groups.
 -- Gaps in weight units are not comparable with gaps in partitions, so weighted groups are last.
 SELECT kind, place + 1 AS rank, stored.*
 FROM (
@@ -129,10 +129,6 @@ FROM (
     GROUP BY assignor, shortcoming.kind
   )
 )
-UNION ALL
-SELECT 'named' AS kind, 0 AS rank, stored.*
-FROM {drawn}
-WHERE family = {named} AND array_contains(:newest, assignor)
 
 -- rebalances
 -- Rebalances of event streams, with the moves of the hindsight optimum, which are null if a stream has
