@@ -17,7 +17,7 @@ from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_results import ReportTable, family_table
 from kassay.experiments.report.measure_results import measure_section
-from kassay.experiments.report.study_report import described_families, group_counts, template_values
+from kassay.experiments.report.study_report import group_counts, studied_families, template_values
 from kassay.experiments.study.output_reader import StudySummary, load_summary
 from kassay.experiments.study.tables import NAMED_FAMILY
 from kassay.reference.documents.output_files import write_text
@@ -48,8 +48,8 @@ def render_trajectories(results: StudySummary) -> str:
 
 def render_libraries(results: StudySummary) -> str:
     """Render the results of assignors of libraries as Markdown tables."""
-    generated = [one for one in described_families(results) if one["name"] != NAMED_FAMILY]
-    is_generated = results.families["family"].isin([one["name"] for one in generated])
+    generated = [name for name in studied_families(results) if name != NAMED_FAMILY]
+    is_generated = results.families["family"].isin(generated)
     families = family_table(results.families, generated)
     return _fill(
         "libraries.md.j2",

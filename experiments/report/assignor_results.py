@@ -441,41 +441,10 @@ _COUNTS = {
 }
 
 
-def describe_family(family: Mapping[str, object]) -> str:
-    """Describe the parameters of a family in one line of text.
-
-    Examples
-    --------
-    >>> describe_family({"name": "demo", "mixed": True, "event": None, "members": [3, 20]})
-    'mixed, members 3 to 20'
-    """
-    parts: list[str] = []
-    for key, value in family.items():
-        label = key.replace("_", " ")
-        match value:
-            case None | False:
-                continue
-            case True:
-                parts.append(label)
-            case [int(low), int(high)] if key in ("members", "topics", "partitions"):
-                parts.append(f"{label} {low} to {high}")
-            case list():
-                words = {True: "yes", False: "no"}
-                shown = (words[one] if isinstance(one, bool) else str(one) for one in value)
-                parts.append(f"{label} {'/'.join(shown)}")
-            case dict():
-                parts.append(describe_family(value))
-            case _ if key != "name":
-                parts.append(f"{label} {value}")
-    return ", ".join(part for part in parts if part)
-
-
-def family_table(counted: pd.DataFrame, families: Iterable[Mapping[str, object]]) -> ReportTable:
-    """Create the table of the families: numbers of groups, and parameters."""
+def family_table(counted: pd.DataFrame, families: Iterable[str]) -> ReportTable:
+    """Create the table of the families with the numbers of their groups."""
     counts = counted.set_index("family")
-    rows = []
-    for family in families:
-        name = str(family["name"])
-        numbers = (str(int(counts[column].get(name, 0))) for column in _COUNTS)
-        rows.append((name, *numbers, describe_family(family)))
-    return ReportTable.of("families", ("family", *_COUNTS.values(), "parameters"), rows)
+    rows = (
+        (name, *(str(int(counts[column].get(name, 0))) for column in _COUNTS)) for name in families
+    )
+    return ReportTable.of("families", ("family", *_COUNTS.values()), rows)

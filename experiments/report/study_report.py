@@ -125,15 +125,14 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "subscription_plots": subscription_plots(halves),
         "racks": rack_section(results),
         "pairs": pair_table(scope_rows(results.pairs, main), compared),
-        "families": family_table(results.families, described_families(results)),
+        "families": family_table(results.families, studied_families(results)),
         "worst_groups": tuple(worst_groups(results, compared)),
     }
 
 
-def described_families(results: StudySummary) -> list[Mapping[str, object]]:
-    """Return the families and their parameters from the manifest of a study, if it has them."""
-    families: list[Mapping[str, object]] = _configuration(results).get("families", [])
-    return families
+def studied_families(results: StudySummary) -> list[str]:
+    """Return the names of the families from the manifest of a study, if it has them."""
+    return [family["name"] for family in _configuration(results).get("families", [])]
 
 
 def _configuration(results: StudySummary) -> Mapping[str, Any]:

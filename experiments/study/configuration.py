@@ -55,7 +55,7 @@ class StudyConfig(StudySettings):
 
         Imported groups are described by the bitwise XOR of the ids of their documents.
         """
-        families = [STUDIED[name].parameters() for name in self.families]
+        families: list[dict[str, object]] = [asdict(STUDIED[name]) for name in self.families]
         described: dict[str, object] = {
             "seeds": len(self.cases()) if self.seeds is None else self.seeds,
             "first_seed": self.first_seed,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import combinations, combinations_with_replacement, permutations, product
@@ -52,10 +52,6 @@ class NamedFamily(Family):
         """Return the number of groups in the family."""
         return len(NAMED_GROUPS)
 
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of the family, for the manifest of a study."""
-        return {"name": self.name, "groups": list(NAMED_GROUPS)}
-
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
         """Return the group at position ``seed`` of `NAMED_GROUPS`."""
         name, named = list(NAMED_GROUPS.items())[seed]
@@ -79,10 +75,6 @@ class ExhaustiveFamily(Family):
     def size(self) -> int:
         """Return the number of groups in the family."""
         return len(_family_groups(self.members, self.partitions))
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of the family, for the manifest of a study."""
-        return asdict(self) | {"groups": self.size}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
         """Return the group at position ``seed`` of the family."""
@@ -334,10 +326,6 @@ class SimulatedFamily(Family):
     def own_history(self) -> bool:
         """Return True: the owned partitions are earlier results of the studied assignor."""
         return True
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of the family, for the manifest of a study."""
-        return {"name": self.name, "rebalances": GROUPS_PER_SCRIPT, "scripts": [*_scripts()]}
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Return a recorded group of a simulation that used the assignor ``start``.

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 from typing import NamedTuple
@@ -44,10 +44,6 @@ class SeededCases(ABC):
     def own_history(self) -> bool:
         """Return whether the owned partitions are earlier results of the studied assignor."""
         return False
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of the family, for the manifest of a study."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
