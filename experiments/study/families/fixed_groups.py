@@ -249,11 +249,6 @@ class BenchmarkFamily(GridFamily):
     member joins the last bucket.
     """
 
-    @property
-    def own_history(self) -> bool:
-        """Return True: the owned partitions are an earlier result of the studied assignor."""
-        return True
-
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Build the group at position ``seed`` of the grid, with the past of ``start``."""
         point = self.points[seed]
@@ -321,11 +316,6 @@ class SimulatedFamily(Family):
     def size(self) -> int:
         """Return the number of groups in the family."""
         return GROUPS_PER_SCRIPT * len(_scripts())
-
-    @property
-    def own_history(self) -> bool:
-        """Return True: the owned partitions are earlier results of the studied assignor."""
-        return True
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Return a recorded group of a simulation that used the assignor ``start``.

@@ -62,11 +62,6 @@ class KafkaGridFamily(Family):
         """Return the number of groups in the family."""
         return len(self.points)
 
-    @property
-    def own_history(self) -> bool:
-        """Return True: the owned partitions are an earlier answer of the studied assignor."""
-        return True
-
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Build the group at position ``seed`` of the grid, with the past of ``start``."""
         point = self.points[seed]

@@ -29,6 +29,8 @@ class SeededCases(ABC):
     """Base class of families. A family generates one group or document per seed."""
 
     name: str
+    # Members own earlier results of the studied assignor, so that it has cases of its own.
+    own_history: bool = False
 
     @property
     def size(self) -> int | None:
@@ -39,11 +41,6 @@ class SeededCases(ABC):
     def is_finite(self) -> bool:
         """Return whether the family has a fixed number of groups, so that none is a sample."""
         return type(self).size is not SeededCases.size
-
-    @property
-    def own_history(self) -> bool:
-        """Return whether the owned partitions are earlier results of the studied assignor."""
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +148,14 @@ def _grow(group: Group, rng: Random) -> Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeededFamily(Family):
-    """Family with one random group per seed."""
+    """Family with one random group per seed.
+
+    Without ``own_history``, members own a random even assignment.
+    """
 
     mixed: bool  # heterogeneous: each member draws its own topics
     event: MembershipEvent | None = None  # before the rebalance; None draws `steps` events
     steps: int = 1  # number of events; a rebalance follows each event except the last
-    # Members own earlier results of the studied assignor, or a random even assignment.
-    own_history: bool = False
     members: Range = _MEMBERS
     topics: Range = _TOPICS
     partitions: Range = _PARTITIONS
@@ -423,11 +421,6 @@ class RackFamily(Family):
     racks: int = 3
     replicas: int = 2
 
-    @property
-    def own_history(self) -> bool:
-        """Return whether the owned partitions are earlier results of the studied assignor."""
-        return self.base.own_history
-
     def build(self, seed: int, *, start: str | None = None) -> Group:
         """Build the group that the family generates from ``seed``."""
         final = self.base.build(seed)
@@ -452,7 +445,8 @@ class RackFamily(Family):
             )
             return replace(group, topics=tuple(topics), members=tuple(members))
 
-        group = self.base.build(seed, start=start, complete=add_racks)
+        base = replace(self.base, own_history=self.own_history)
+        group = base.build(seed, start=start, complete=add_racks)
         return replace(group, id=self.id_of(seed, start))
 
     def _rack_of(self, left: str, seed: int) -> str:
