@@ -109,8 +109,10 @@ def smaller_contents(content: Content, keys: Keys) -> Iterator[Content]:
     for name, count in before.items():
         for number in range(count):
             yield _without_partition(content, keys, name, number)
-    for rest in _with_a_smaller_part(places):
-        yield changed(keys.places, rest)
+    for at, place in enumerate(places):
+        # Fewer subscriptions are tried before the removal of keys, such as all claims.
+        for one in chain(_with_a_smaller_part(place), _shorter(place)):
+            yield changed(keys.places, [*places[:at], one, *places[at + 1 :]])
     for rest in without_a_part({key: part for key, part in content.items() if key not in keys}):
         yield {**rest, keys.places: places, keys.topics: topics}
 
@@ -157,7 +159,9 @@ def without_a_part(value: Any) -> Iterator[Any]:
 def _with_a_smaller_part(value: Any) -> Iterator[Any]:
     is_table = isinstance(value, Mapping)
     for key, part in value.items() if is_table else enumerate(value):
-        smaller = without_a_part(part)
+        # A pair without a part is no reference.
+        has_pairs = key in _REFERENCES and not isinstance(part, Mapping)
+        smaller = _shorter(part) if has_pairs else without_a_part(part)
         if is_table and isinstance(part, int) and not isinstance(part, bool):
             smaller = iter(sorted({0, part // 2, part - 1}) if 0 < part <= _MAX_COUNT else ())
         for one in smaller:
