@@ -38,6 +38,7 @@ from kassay.reference.model.errors import UsageError as UsageError
 from kassay.reference.model.group import Group as Group
 from kassay.reference.model.group import Member as Member
 from kassay.reference.model.group import Topic as Topic
+from kassay.reference.model.group import Windows as Windows
 from kassay.reference.model.metrics import Measure as Measure
 from kassay.reference.model.metrics import imbalance as imbalance
 from kassay.reference.model.metrics import loads as loads

@@ -47,6 +47,7 @@ from kassay.reference.model.group import (
     NO_CLIENT,
     NO_GENERATION,
     NO_STATUS,
+    NO_WINDOWS,
     Assumed,
     Client,
     Group,
@@ -54,14 +55,21 @@ from kassay.reference.model.group import (
     Member,
     Topic,
     WeightSource,
+    Windows,
 )
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+
+
+def _capacity(value: object, where: str) -> int | tuple[int, ...]:
+    """Read the capacity of a member: an integer, or one integer per window."""
+    return (as_integers if isinstance(value, list) else as_integer)(value, where)
+
 
 _SCALAR_FIELDS: dict[str, Parser[Any]] = {
     "generation": as_integer,
     "instance_id": as_optional_text,
     "rack": as_optional_text,
-    "capacity": as_optional_integer,
+    "capacity": optional(_capacity),
     "speed": as_integer,
     "protocol_version": as_integer,
     # In the member's subscription. Null means no generation.
@@ -97,7 +105,7 @@ def member_document(member: Member) -> dict[str, object]:
     default = Member(id=member.id, subscription=())
     for key in _SCALAR_FIELDS:
         if (value := getattr(member, key)) != getattr(default, key):
-            document[key] = value
+            document[key] = list(value) if isinstance(value, tuple) else value
     if member.streams:
         document["streams"] = dict(member.streams)
     if member.target is not None:
@@ -198,6 +206,8 @@ def parse_topic(name: str, value: object, where: str) -> Topic:
         value = {"partitions": value}
     table = as_object(value, where, expected="a partition count or an object")
     fields = parse_fields(table, where, {"partitions": as_integer}, _TOPIC_FIELDS)
+    if any(isinstance(weight, tuple) for weight in fields.get("weights") or ()):
+        fields["profiles"] = fields.pop("weights")
     try:
         return Topic(name, **fields)
     except InputError as error:
@@ -208,7 +218,8 @@ def topic_document(topic: Topic) -> object:
     """Return the JSON value of a topic: an object, or the partition count alone."""
     document: dict[str, object] = {"partitions": topic.partitions}
     if topic.weights is not None:
-        document["weights"] = list(topic.weights)
+        rows = topic.profiles
+        document["weights"] = list(topic.weights) if rows is None else [*map(list, rows)]
     if topic.racks is not None:
         document["racks"] = [list(racks) for racks in topic.racks]
     if topic.id is not None:
@@ -239,13 +250,28 @@ _MEMBER_FIELDS: dict[str, Parser[Any]] = {
     "streams": table_of(as_integer),
     "assumed": items_of(word_of(Assumed)),
 }
+
+
+def _weights(value: object, where: str) -> tuple[Any, ...]:
+    """Read one integer or one list of integers per partition."""
+    entries = as_array(value, where)
+    has_lists = any(isinstance(entry, list) for entry in entries)
+    return (items_of(as_integers) if has_lists else as_integers)(entries, where)
+
+
 _TOPIC_FIELDS: dict[str, Parser[Any]] = {
-    "weights": optional(as_integers),
+    "weights": optional(_weights),
     "racks": optional(items_of(items_of(as_optional_text))),
     "id": parse_topic_id,
 }
 _STATUS_KEYS = ("state", "protocol", "assignor")
+_WINDOWS: dict[str, Parser[Any]] = {
+    "names": as_texts,
+    "seconds": as_optional_integer,
+    "capacities": optional(as_integers),
+}
 _GROUP_FIELDS: dict[str, Parser[Any]] = {
+    "windows": lambda value, where: Windows(**parse_fields(value, where, {}, _WINDOWS)),
     **dict.fromkeys(("id", *_STATUS_KEYS, "weight_source", "weight_unit"), as_optional_text),
     "available_weights": items_of(word_of(WeightSource)),
     "notes": as_texts,
@@ -299,6 +325,14 @@ def group_document(group: Group) -> dict[str, object]:
         document["weight_unit"] = group.weight_unit
     if group.available_weights:
         document["available_weights"] = list(map(str, group.available_weights))
+    if group.windows != NO_WINDOWS:
+        windows = group.windows
+        parts = {
+            "names": list(windows.names) or None,
+            "seconds": windows.seconds,
+            "capacities": windows.capacities and list(windows.capacities),
+        }
+        document["windows"] = {key: part for key, part in parts.items() if part is not None}
     if group.notes:
         document["notes"] = list(group.notes)
     return document
@@ -389,7 +423,10 @@ def group_fingerprint(group: Group) -> str:
     """
     digest = hashlib.sha256()
     for topic in sorted(group.topics, key=lambda topic: topic.name):
-        digest.update(_line("topic", topic.name, topic.partitions, topic.weights, topic.racks))
+        weights = topic.profiles or topic.weights
+        digest.update(_line("topic", topic.name, topic.partitions, weights, topic.racks))
+    if group.windows.capacities:
+        digest.update(_line("windows", group.windows.capacities))
     lines: dict[tuple[str, ...], bytes] = {}  # many members have the same subscription
     for member in sorted(group.members, key=lambda member: member.id):
         subscription = member.subscription

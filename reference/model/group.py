@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from functools import wraps
 from itertools import chain
+from math import gcd, lcm
 from operator import index as as_integer
 from types import MappingProxyType
 from typing import Any, SupportsIndex, TypeVar, cast
@@ -91,7 +92,7 @@ class Topic:
         Number of partitions. Every assignor skips topics with 0 partitions.
     weights
         Load of each partition, a non-negative integer in the caller's unit (messages or
-        bytes per second); None if every partition has weight 1.
+        bytes per second); None if every partition has weight 1. With profiles, the sum of each.
     racks
         Racks of the replicas per partition, None for an unknown or empty one; None as a
         whole if no rack is known.
@@ -106,6 +107,9 @@ class Topic:
     standbys
         Number of standby copies of each stateful task. All copies of a task are on different
         hosts.
+    profiles
+        Load of each partition per window, for example per hour of a day; None if there is only one
+        window. A window can also be a resource: records, bytes, seconds of work.
     """
 
     name: str
@@ -117,11 +121,15 @@ class Topic:
     copies: tuple[tuple[int, int], ...] | None = None
     is_stateful: bool = False
     standbys: int = 0
+    profiles: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         where = f"topic {self.name!r}"
         _check_partition_count(where, self.partitions)
-        if self.weights is not None:
+        if self.profiles is not None:
+            self._set_profiles(where, self.profiles)
+        # Sums of profiles may exceed the range of a weight.
+        if self.weights is not None and self.profiles is None:
             weights = _checked_weights(where, self.weights, self.partitions)
             object.__setattr__(self, "weights", weights)
         if self.racks is not None:
@@ -142,6 +150,24 @@ class Topic:
                         f"{where}: copies of partition {number} must be a range from 0 to at most "
                         f"{MAX_COPIES:,}, got {low} to {high}"
                     )
+
+    def _set_profiles(self, where: str, profiles: Iterable[Iterable[int]]) -> None:
+        """Check the profiles, and set the weights to their sums."""
+        rows = tuple(_integers(where, row) for row in profiles)
+        _check_length(where, "weights", rows, self.partitions)
+        width = len(rows[0]) if rows else 1
+        for number, row in enumerate(rows):
+            if len(row) != width or not row:
+                raise InputError(
+                    f"{where}: the weights of partition {number} must have one value per window "
+                    f"({max(width, 1)}), got {len(row)}"
+                )
+            _checked_weights(f"{where}, partition {number}", row, width)
+        sums = tuple(map(sum, rows))
+        if self.weights is not None and tuple(self.weights) != sums:
+            raise InputError(f"{where}: weights must be the sums of the profiles")
+        object.__setattr__(self, "weights", sums)
+        object.__setattr__(self, "profiles", rows if width > 1 else None)
 
     def __repr__(self) -> str:
         return short_text(self)
@@ -183,7 +209,7 @@ class Member:
     rack
         ``client.rack``; clients without it send the empty rack, which is replaced by None.
     capacity
-        Maximum load in the unit of the weights; None for no limit.
+        Maximum load in the unit of the weights, in every window or per window; None for no limit.
     speed
         Speed relative to the other members, from 1 to 10,000. The imbalance measures compare
         loads divided by speeds. No assignor reads it.
@@ -219,7 +245,7 @@ class Member:
     generation: int = NO_GENERATION
     instance_id: str | None = None
     rack: str | None = None
-    capacity: int | None = None
+    capacity: int | tuple[int, ...] | None = None
     speed: int = 1
     protocol_version: int = LATEST_PROTOCOL_VERSION
     sub_generation: int | None = None
@@ -245,6 +271,11 @@ class Member:
                 pairs = cast("Iterable[tuple[str, int]]", value)
                 object.__setattr__(self, name, Partitions.of(pairs))
         object.__setattr__(self, "streams", tuple(self.streams))
+        if self.capacity is not None and not isinstance(self.capacity, SupportsIndex):
+            capacities = tuple(self.capacity)
+            object.__setattr__(
+                self, "capacity", capacities[0] if len(capacities) == 1 else capacities
+            )
         self._check()
 
     def _check(self) -> None:
@@ -253,7 +284,8 @@ class Member:
             raise self._invalid(f"the subscription lists topic {repeated!r} twice")
         if self.generation < NO_GENERATION:
             raise self._invalid(f"generation must be at least -1, got {self.generation!r}")
-        if self.capacity is not None and self.capacity < 0:
+        capacities = self.capacity if isinstance(self.capacity, tuple) else (self.capacity,)
+        if any(capacity is not None and capacity < 0 for capacity in capacities):
             raise self._invalid(f"capacity must be at least 0, got {self.capacity!r}")
         if not 1 <= self.speed <= MAX_SPEED:
             raise self._invalid(f"speed must be from 1 to {MAX_SPEED}, got {self.speed!r}")
@@ -372,6 +404,34 @@ class GroupStatus:
 NO_STATUS = GroupStatus()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """Windows of the profiles of a group: periods of time, or resources.
+
+    ``seconds`` is the length of each window, if it is a period of known length. With capacities
+    of a member per window, the imbalance compares loads divided by these capacities.
+    """
+
+    names: tuple[str, ...] = ()
+    seconds: int | None = None
+    capacities: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        check_unique("window", self.names)
+        if self.seconds is not None and self.seconds < 1:
+            raise InputError(f"windows: seconds must be at least 1, got {self.seconds!r}")
+        if self.capacities is not None:
+            object.__setattr__(self, "capacities", tuple(self.capacities))
+            if min(self.capacities, default=1) < 1:
+                raise InputError(
+                    f"windows: capacities must be at least 1, got {min(self.capacities)!r}"
+                )
+
+
+NO_WINDOWS = Windows()
+
+
 class Results(dict[object, Any]):
     """Cache of one object: results by function. Copies and pickled copies are empty."""
 
@@ -423,6 +483,8 @@ class Group:
         Unit of the weights, for example ``messages/s``; only texts show it.
     available_weights
         Sources of weights that the capture or cluster shows, used or not.
+    windows
+        Names and capacities of the windows of the profiles.
     results
         Cached results of functions with the decorator `cached`.
 
@@ -443,6 +505,7 @@ class Group:
     weight_source: WeightSource | None = None
     weight_unit: str | None = None
     available_weights: tuple[WeightSource, ...] = ()
+    windows: Windows = NO_WINDOWS
     results: Results = field(default_factory=Results, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -453,6 +516,40 @@ class Group:
             object.__setattr__(self, "weight_source", source)
         check_unique("topic", [topic.name for topic in self.topics])
         check_unique("member id", [member.id for member in self.members])
+        self._check_windows()
+
+    def _check_windows(self) -> None:
+        given: dict[str, Sequence[object]] = {
+            f"topic {topic.name!r}: the weights of a partition": (topic.profiles or ((1,),))[0]
+            for topic in self.topics
+            if topic.weights
+        }
+        given["windows: names"] = self.windows.names
+        given["windows: capacities"] = self.windows.capacities or ()
+        for member in self.members:
+            if isinstance(member.capacity, tuple):
+                given[f"member {member.id!r}: capacity"] = member.capacity
+        for what, values in given.items():
+            if values and len(values) != self.window_count:
+                raise InputError(
+                    f"{what} must have one entry per window ({self.window_count}), "
+                    f"got {len(values)}"
+                )
+
+    @property
+    @cached
+    def window_count(self) -> int:
+        """Return the number of windows of the weights: 1 without profiles."""
+        return next((len(topic.profiles[0]) for topic in self.topics if topic.profiles), 1)
+
+    @property
+    @cached
+    def window_factors(self) -> tuple[int, ...]:
+        """Return the factor per window from a load to a load relative to the capacities."""
+        capacities = self.windows.capacities or (1,) * self.window_count
+        multiple = lcm(*capacities)
+        factors = [multiple // capacity for capacity in capacities]
+        return tuple(factor // gcd(*factors) for factor in factors)
 
     @property
     def label(self) -> str:
@@ -505,6 +602,8 @@ class Group:
     @cached
     def common_weight(self) -> int | None:
         """Return the weight of partitions with subscribers, 1 without any; None if they differ."""
+        if self.window_count > 1:
+            return None
         if all(topic.weights is None for topic in self.topics):
             return 1
         distinct: set[int] = set()

@@ -5,7 +5,7 @@ Imbalance measures are functions of the loads and the speeds; smaller is better,
 part of any load vector (see `participants`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -133,7 +133,10 @@ def host_units(group: Group) -> LoadUnits:
 
 
 def loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Return the load of each of the `participants`: total weight, or number without weights."""
+    """Return the load of each of the `participants`: total weight, or number without weights.
+
+    With several windows, it is the peak over the windows, relative to their capacities.
+    """
     return dict(zip(participants(group), load_vector(group, assignment), strict=True))
 
 
@@ -146,12 +149,29 @@ def relative_loads(group: Group, loads: Mapping[str, int]) -> dict[str, int]:
 
 @cached_per_group
 def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
-    """Return the loads of the `participants` in group order."""
+    """Return the loads of the `participants` in group order. With profiles, these are peaks."""
     topics = group.topic_table()
+    if group.window_count > 1:
+        return tuple(unit_loads(group, assignment, member_units(group)))
     lists = [assignment.get(member, NO_PARTITIONS) for member in participants(group)]
     if all(topic.weights is None for topic in group.topics):
         return tuple(map(len, lists))
     return tuple(_weight_of(partitions, topics) for partitions in lists)
+
+
+def unit_loads(group: Group, assignment: Assignment, units: LoadUnits) -> list[int]:
+    """Return the load of each member or host. With profiles, it is its peak over the windows."""
+    return [max(loads) for loads in zip(*_windows(group, assignment, units), strict=True)]
+
+
+def _windows(group: Group, assignment: Assignment, units: LoadUnits) -> Iterator[list[int]]:
+    """Yield the loads of members or hosts per window, relative to the capacity of the window."""
+    if group.window_count == 1:
+        yield units.loads(load_vector(group, assignment))
+        return
+    table = load_profiles(group, assignment)
+    for window, factor in enumerate(group.window_factors):
+        yield units.loads([loads[window] * factor for loads in table])
 
 
 def sum_of_squares(loads: Iterable[int]) -> int:
@@ -231,6 +251,19 @@ def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits) -> in
     return MEASURES[measure](relative)
 
 
+def imbalance_of_windows(
+    measure: Measure, windows: Iterable[Sequence[int]], units: LoadUnits
+) -> int:
+    """Return the imbalance of the loads of members or hosts in several windows.
+
+    The makespan and the spread are the maximum over the windows, other measures are the sum.
+    """
+    values = (imbalance_of(measure, loads, units) for loads in windows)
+    return max(values, default=0) if measure in _GREATEST else sum(values)
+
+
+_GREATEST = (Measure.MAKESPAN, Measure.SPREAD)
+
 RELATIVE_MEASURES = frozenset(Measure) - {Measure.DEVIATION, Measure.LEXIMAX}
 """Measures in the unit of relative loads, which contain the common multiple of the speeds."""
 
@@ -248,14 +281,28 @@ def imbalance(
     group: Group, assignment: Assignment, *, measure: Measure = Measure.SUM_OF_SQUARES
 ) -> int:
     """Return the imbalance of an assignment."""
-    return imbalance_of(Measure(measure), load_vector(group, assignment), member_units(group))
+    units = member_units(group)
+    return imbalance_of_windows(Measure(measure), _windows(group, assignment, units), units)
 
 
 @cached_per_group
 def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
     """Return the imbalance of an assignment by each of the `MEASURES`."""
-    vector, units = load_vector(group, assignment), member_units(group)
-    return MappingProxyType({name: imbalance_of(name, vector, units) for name in MEASURES})
+    return MappingProxyType({name: imbalance(group, assignment, measure=name) for name in MEASURES})
+
+
+@cached_per_group
+def load_profiles(group: Group, assignment: Assignment) -> tuple[tuple[int, ...], ...]:
+    """Return the load of each of the `participants` per window, in group order."""
+    topics, count, found = group.topic_table(), group.window_count, []
+    for member in participants(group):
+        rows = [(0,) * count]
+        for name, number in assignment.get(member, NO_PARTITIONS):
+            topic = topics.get(name)
+            profiles = None if topic is None or number < 0 else topic.profiles
+            rows += (profiles or ())[number : number + 1] or [(1,) * count]
+        found.append(tuple(map(sum, zip(*rows, strict=True))))
+    return tuple(found)
 
 
 def _weight_of(partitions: Partitions, topics: Mapping[str, Topic]) -> int:
