@@ -12,6 +12,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import (
     Certificate,
     Conflict,
@@ -30,17 +31,18 @@ from kassay.solver.certificate.refutation import (
     relaxation_refuted,
 )
 from kassay.solver.constraints import Constraint
-from kassay.solver.counting_bounds import level_bound
+from kassay.solver.counting_bounds import level_bound, peak_bound
 from kassay.solver.evaluation import (
     check_arc_costs,
     check_constraints,
     check_levels,
     group_constraints,
+    load_units,
     violated,
 )
 from kassay.solver.network.improving_chains import improving_chain
 from kassay.solver.network.level_network import placement_prices, priced_levels
-from kassay.solver.objective import Level, requested_levels
+from kassay.solver.objective import HostImbalance, Imbalance, Level, requested_levels
 from kassay.solver.problem import Arithmetic, Placement, Problem, build_problem
 from kassay.solver.solution import Solution
 
@@ -107,7 +109,22 @@ def certify(
     rules = (*group_constraints(group), *stated.constraints)
     for rule in violated(problem, rules, placement):
         raise UsageError(f"the assignment violates a constraint: {rule}")
-    return _with_proof(problem, assignment, placement, stated)
+    return _with_windows(problem, _with_proof(problem, assignment, placement, stated))
+
+
+def _with_windows(problem: Problem, certificate: Certificate) -> Certificate:
+    """Add the windows that prove the bounds on peaks."""
+    if problem.profiles is None:
+        return certificate
+    claims = tuple(
+        replace(claim, windows=peak_bound(problem, load_units(problem, claim.level)).windows)
+        if claim.origin is Origin.COUNTING
+        and isinstance(claim.level, Imbalance | HostImbalance)
+        and claim.level.measure is Measure.MAKESPAN
+        else claim
+        for claim in certificate.claims
+    )
+    return replace(certificate, claims=claims)
 
 
 def _with_proof(

@@ -74,7 +74,8 @@ class MergedProblem:
         """
         if not self.has_equal_owners:
             return objective.Movement()
-        if level.cost is objective.MovementCost.WEIGHT or self._multiplies(level):
+        is_weight = level.cost is objective.MovementCost.WEIGHT and self.original.profiles is None
+        if is_weight or self._multiplies(level):
             return level
         costs = [0] * self.problem.partition_count
         cost_of = movement_costs(self.original, level).tolist()
@@ -183,14 +184,7 @@ def _merged_group(
                 owned[owner].append((str(topic), number))
     members_of_group = (problem.group.members[index] for index in problem.members)
     return Group(
-        topics=tuple(
-            Topic(
-                name=str(topic),
-                partitions=len(sets),
-                weights=tuple(sum(problem.weight[partitions].tolist()) for partitions in sets),
-            )
-            for topic, sets in enumerate(topics)
-        ),
+        topics=tuple(_merged_topic(problem, str(topic), sets) for topic, sets in enumerate(topics)),
         members=tuple(
             Member(
                 id=member.id,
@@ -205,7 +199,17 @@ def _merged_group(
                 members_of_group, subscriptions, owned, strict=True
             )
         ),
+        windows=problem.group.windows,
     )
+
+
+def _merged_topic(problem: Problem, name: str, sets: Sequence[Ints]) -> Topic:
+    if problem.profiles is None:
+        weights = tuple(sum(problem.weight[partitions].tolist()) for partitions in sets)
+        return Topic(name, len(sets), weights=weights)
+    factors = problem.group.window_factors
+    rows = ((problem.profiles[partitions].sum(axis=0) // factors).tolist() for partitions in sets)
+    return Topic(name, len(sets), profiles=tuple(map(tuple, rows)))
 
 
 def _merged_rules(rule: Constraint, merged: MergedProblem) -> list[Constraint] | None:

@@ -10,14 +10,17 @@ class Capacity:
     """Constraint: maximum load of one member, or of every member.
 
     If no member is named, the limit applies to every member. The limit is in the unit of the
-    weights. The capacity of a group member implies this constraint.
+    weights. If no window is given, it applies in every window. The capacity of a group member
+    implies this constraint.
     """
 
     limit: int
     member: str | None = None
+    window: int | None = None
 
     def __str__(self) -> str:
-        return f"the load of {_subject(self.member)} is at most {self.limit}"
+        when = "" if self.window is None else f" in window {self.window}"
+        return f"the load of {_subject(self.member)}{when} is at most {self.limit}"
 
 
 @dataclass(frozen=True, slots=True)

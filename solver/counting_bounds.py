@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from heapq import merge
 from itertools import accumulate, pairwise
-from math import inf
-from typing import assert_never
+from math import inf, isqrt
+from operator import itemgetter
+from typing import NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from kassay.solver.evaluation import (
     rank_of_descending,
 )
 from kassay.solver.objective import Imbalance, Movement
-from kassay.solver.problem import Problem, connected_components, positions_by_value
+from kassay.solver.problem import UNREACHABLE, Problem, connected_components, positions_by_value
 
 _MAX_CONSUMER_SETS = 5_000
 # Limits of the rounds that balance divisible loads.
@@ -91,7 +92,7 @@ def imbalance_bound(problem: Problem, measure: Measure) -> int:
     speeds are equal.
     """
     units = problem.member_units
-    if not units.has_equal_speeds:
+    if not units.has_equal_speeds or problem.profiles is not None:
         return unit_imbalance_bound(problem, measure, units)
     bound = imbalance_of(measure, most_even_loads(problem))
     if measure is Measure.MAKESPAN:
@@ -107,6 +108,8 @@ def makespan_bound(problem: Problem, units: LoadUnits | None = None) -> int:
     With different speeds, it is a bound on the maximum relative load, by default of the members.
     """
     units = problem.member_units if units is None else units
+    if problem.profiles is not None:
+        return peak_bound(problem, units).value
     best = 0
     for inside, weights in _closed_sets(problem, units):
         factors = [units.factors[unit] for unit in inside]
@@ -116,6 +119,35 @@ def makespan_bound(problem: Problem, units: LoadUnits | None = None) -> int:
             _pigeonhole_bound(weights, len(inside)) * min(factors),
         )
     return best
+
+
+class PeakBound(NamedTuple):
+    """Lower bound on the peak over windows, and the windows whose loads, added up, prove it."""
+
+    value: int
+    windows: tuple[int, ...]
+
+
+_HIGH_SHARES = (0.0, 0.8, 0.95)
+"""Windows are merged if their total load is at least this share of the greatest one."""
+
+
+def peak_bound(problem: Problem, units: LoadUnits) -> PeakBound:
+    """Return the greatest lower bound on the peak, from single windows and merged ones."""
+    if units.names not in problem.peaks:
+        totals = [sum(column) for column in problem.load_table.T.tolist()]
+        highest = max(totals, default=0)
+        merged = ([at for at, t in enumerate(totals) if t >= s * highest] for s in _HIGH_SHARES)
+        sets = [*([at] for at in range(len(totals))), *merged]
+        bounds = (PeakBound(merged_bound(problem, units, each), tuple(each)) for each in sets)
+        problem.peaks[units.names] = max(bounds, key=itemgetter(0))
+    found: PeakBound = problem.peaks[units.names]
+    return found
+
+
+def merged_bound(problem: Problem, units: LoadUnits, windows: Sequence[int]) -> int:
+    """Return the bound on the peak from the sums of the loads over some windows."""
+    return -(-makespan_bound(problem.merged_windows(windows), units) // len(windows))
 
 
 def _pigeonhole_bound(weights: list[int], members: int) -> int:
@@ -174,6 +206,11 @@ def max_unit_loads(
 ) -> list[int]:
     """Return, per member, the maximum load of the member or its host within a level limit."""
     units, total = load_units(problem, level), problem.total
+    if problem.profiles is not None:
+        shares = [limit // units.factors[unit] for unit in units.unit_of]
+        if level.measure is Measure.SUM_OF_SQUARES:
+            return [*map(isqrt, shares)]
+        return shares if level.measure is Measure.MAKESPAN else [UNREACHABLE] * len(shares)
     if not units.has_equal_speeds:
         loads = [
             max_unit_load(level.measure, total, limit, units, unit)
@@ -244,6 +281,12 @@ def _large_partitions_bound(
 ) -> int:
     if level.cost is not objective.MovementCost.COUNT:
         return 0
+    if problem.profiles is not None:
+        windows = np.argsort(-problem.profiles.sum(axis=0), kind="stable")[:_MAX_PRICED_WINDOWS]
+        return max(
+            large_partition_moves_bound(problem.merged_windows([window]), max_loads)
+            for window in windows.tolist()
+        )
     return large_partition_moves_bound(problem, max_loads)
 
 
@@ -251,7 +294,7 @@ def _excess_costs(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> list[int]:
     """Return, per member, a lower bound on the cost of moves that lower its load to a maximum."""
-    if level.cost is objective.MovementCost.COUNT:
+    if level.cost is objective.MovementCost.COUNT and problem.profiles is None:
         return [
             bisect_left(sums, sums[-1] - max_load)
             for sums, max_load in zip(problem.owned_weight_sums, max_loads, strict=True)
@@ -266,6 +309,8 @@ def _excess_cost(
     problem: Problem, level: objective.Movement, partitions: NDArray[np.intp], max_load: int
 ) -> int:
     """Return a lower bound on the cost of moves that lower owned loads to a maximum load."""
+    if problem.profiles is not None:
+        return _excess_cost_of_windows(problem, level, partitions, max_load)
     weights = [int(weight) for weight in problem.weight[partitions]]
     excess = sum(weights) - max_load
     if excess <= 0:
@@ -276,6 +321,29 @@ def _excess_cost(
         return min_count(weights, excess)
     costs = [int(cost) for cost in movement_costs(problem, level)[partitions]]
     return fractional_cost(weights, costs, excess)
+
+
+_MAX_PRICED_WINDOWS = 5
+"""Number of windows for which moves of different costs, or of large partitions, are bounded."""
+
+
+def _excess_cost_of_windows(
+    problem: Problem, level: objective.Movement, partitions: NDArray[np.intp], max_load: int
+) -> int:
+    profiles = problem.load_table[partitions]
+    excess = profiles.sum(axis=0) - max_load
+    windows = np.flatnonzero(excess > 0)
+    if not len(windows):
+        return 0
+    if level.cost is objective.MovementCost.COUNT:
+        sums = np.cumsum(-np.sort(-profiles[:, windows], axis=0), axis=0)
+        return int((sums < excess[windows]).sum(axis=0).max()) + 1
+    costs = movement_costs(problem, level)[partitions].tolist()
+    highest = windows[np.argsort(-excess[windows], kind="stable")][:_MAX_PRICED_WINDOWS].tolist()
+    return max(
+        fractional_cost(profiles[:, window].tolist(), costs, int(excess[window]))
+        for window in highest
+    )
 
 
 def owned_partitions(problem: Problem) -> list[NDArray[np.intp]]:
@@ -497,6 +565,8 @@ def unit_imbalance_bound(problem: Problem, measure: Measure, units: LoadUnits) -
     bound = 0
     if not units.names or not problem.total:
         return bound
+    if problem.profiles is not None and measure is not Measure.SUM_OF_SQUARES:
+        return makespan_bound(problem, units) if measure is Measure.MAKESPAN else 0
     match measure:
         case Measure.MAKESPAN:
             bound = makespan_bound(problem, units)
@@ -506,12 +576,9 @@ def unit_imbalance_bound(problem: Problem, measure: Measure, units: LoadUnits) -
             bound = rank_of_descending(loads, problem.total * max(units.factors))
         case Measure.SUM_OF_SQUARES:
             bound = sum(
-                _least_squares(
-                    problem,
-                    sum(problem.weight[partitions].tolist()),
-                    [units.factors[unit] for unit in inside],
-                )
+                _least_squares(problem, total, [units.factors[unit] for unit in inside])
                 for inside, partitions in connected_components(problem, units)
+                for total in map(sum, problem.load_table[partitions].T.tolist())
             )
         case Measure.SPREAD:
             bound = max(makespan_bound(problem, units) - _greatest_minimum(problem, units), 0)

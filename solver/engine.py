@@ -11,14 +11,15 @@
 `SEARCHES`
     minimise this level, until its value is its bound or no work is left.
 
-A row runs if its condition holds when its turn comes. The work of searches is limited, in units of
+A row runs if its condition holds when its turn comes. Of groups with several windows, only rows
+with ``has_windows`` run. The work of searches is limited, in units of
 about one second of one core. `make ablation` measures the engine without one row after the other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
@@ -50,7 +51,9 @@ from kassay.solver.objective import (
     TopicSpread,
     has_arc_costs,
     is_optimal_by_squares_and_moves,
+    is_preference,
 )
+from kassay.solver.problem import Problem
 from kassay.solver.search.level_flows import solve_by_arc_costs, solve_levels_by_flow
 from kassay.solver.search.load_searches import (
     balance_loads,
@@ -94,18 +97,29 @@ from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
 _LOADS_AFTER_MOVES_WORK = 1.0
 """Work of CP-SAT for the loads after the moves, where it rarely proves the minimum."""
+_WINDOWS_WORK = 4.0
+"""Work of CP-SAT per level with several windows. It proves most of the others within seconds."""
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 
+_AnyRow = TypeVar("_AnyRow", bound="Row[Any, Any] | Search")
+
+
+def rows_for(problem: Problem, rows: Sequence[_AnyRow]) -> list[_AnyRow]:
+    """Return the rows of a table that support the windows of a problem."""
+    return [row for row in rows if row.has_windows or problem.profiles is None]
+
+
 class Row(NamedTuple, Generic[_Task, _Result]):
-    """Row of the table: condition, function and reason."""
+    """Row of the table: condition, function, reason, and whether it supports several windows."""
 
     name: str
     applies: Callable[[_Task], bool]
     run: Callable[[_Task], _Result]
     reason: str
+    has_windows: bool = False
 
 
 class Search(NamedTuple):
@@ -121,6 +135,7 @@ class Search(NamedTuple):
     origin: Origin
     reason: str
     needs_work: bool = True
+    has_windows: bool = False
 
 
 @dataclass
@@ -147,6 +162,8 @@ class LevelTask:
         self.budget_of_cpsat = (
             self.budget.until(_LOADS_AFTER_MOVES_WORK) if is_brief else self.budget
         )
+        if self.pool.problem.profiles is not None:
+            self.budget_of_cpsat = self.budget.until(_WINDOWS_WORK)
 
     def _may_need_search(self, level: Level) -> bool:
         """Return whether a level may need a search. Movement needs none without owners."""
@@ -192,6 +209,16 @@ class LevelTask:
     def lowers_moves(self) -> bool:
         """Whether the level is about moves, and CP-SAT has no faster model of all partitions."""
         return isinstance(self.level, Movement) and not self.pool.limits_squares()
+
+    @property
+    def is_preference_in_windows(self) -> bool:
+        """Whether the level is a preference, of which CP-SAT proves nothing in several windows."""
+        return self.pool.problem.profiles is not None and is_preference(self.level)
+
+    @property
+    def is_about_hosts(self) -> bool:
+        """Whether the level is about loads of hosts."""
+        return isinstance(self.level, HostImbalance)
 
     @property
     def spreads_loads(self) -> bool:
@@ -274,6 +301,7 @@ METHODS: tuple[Row[Request, LexicographicResult | None], ...] = (
         _may_enumerate,
         lambda request: enumerate_levels(request.problem, request.levels, request.rules),
         "all assignments of a small group are compared in less time than a search starts",
+        has_windows=True,
     ),
 )
 """Methods that solve all levels at once."""
@@ -290,6 +318,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
         lambda start: not start.flows.is_complete,
         lambda start: start.add([keep_owned(start.request.problem, start.units)]),
         "few moves; other partitions go to the least loaded members",
+        has_windows=True,
     ),
     Row(
         "heaviest partitions first",
@@ -298,12 +327,14 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
         ),
         lambda start: start.add([longest_processing_time(start.request.problem, start.units)]),
         "low loads, whatever the moves; placements of flows have lower ones",
+        has_windows=True,
     ),
     Row(
         "given placements",
         lambda start: bool(start.request.given),
         lambda start: start.add(start.request.given),
         "a warm start, or an answer with fewer constraints",
+        has_windows=True,
     ),
     Row(
         "merged partitions",
@@ -313,6 +344,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
         ),
         merge_and_solve,
         "the group with colocated partitions as one is smaller, and its bounds remain valid",
+        has_windows=True,
     ),
     Row(
         "heaviest partitions first within racks",
@@ -352,18 +384,21 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
         ),
         conflict_of_numbers,
         "flows prove conflicts that do not depend on weights, and their proof can be checked",
+        has_windows=True,
     ),
     Row(
         "repair from any start",
         lambda start: not start.has_placement and may_repair_any(start.request.problem),
         lambda start: add_any_repaired(start.pool, start.budget_for_any),
         "repairs of large groups meet constraints sooner than CP-SAT",
+        has_windows=True,
     ),
     Row(
         "CP-SAT for any placement",
         lambda start: not start.has_placement and start.may_model,
         find_any_by_cpsat,
         "CP-SAT supports all constraints, and proves conflicts",
+        has_windows=True,
     ),
     Row(
         "enumeration without a placement",
@@ -372,6 +407,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
             start.request.problem, start.request.levels, start.request.rules
         ),
         "CP-SAT finds no assignment of some small groups with numbers of more than 50 bits",
+        has_windows=True,
     ),
     Row(
         "constraints one by one",
@@ -383,6 +419,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
         ),
         add_constraints_one_by_one,
         "repairs meet one more constraint more easily than all of them together",
+        has_windows=True,
     ),
     Row(
         "few moves within the makespan",
@@ -394,7 +431,8 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
         "repair within the lowest loads",
         lambda start: start.has_placement and may_add_repaired(start.pool),
         lambda start: add_repaired(start.pool, start.request.budget),
-        "the same with hosts, different speeds, racks or constraints",
+        "the same with hosts, different speeds, racks, constraints or several windows",
+        has_windows=True,
     ),
 )
 """Placements and bounds before the levels are minimised in their order."""
@@ -407,12 +445,14 @@ BOUNDS: tuple[Row[LevelTask, ProvenBound], ...] = (
             level_bound(task.pool.problem, task.level, task.pool.limits()), Origin.COUNTING
         ),
         "sums of weights and numbers bound each level without a search",
+        has_windows=True,
     ),
     Row(
         "flows and merged partitions",
         lambda task: task.index in task.known.bounds,
         lambda task: task.known.bounds[task.index],
         "relaxations that the starts solved",
+        has_windows=True,
     ),
     Row(
         "earlier searches for moves",
@@ -430,6 +470,7 @@ SEARCHES: tuple[Search, ...] = (
         lambda task: fill_members(task.pool, task.imbalance_level),
         Origin.PACKING,
         "capacities, pins and numbers bound the makespan without a search",
+        has_windows=True,
     ),
     Search(
         "lower loads within few moves",
@@ -457,12 +498,13 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "repair of overloads",
         lambda task: (
-            (task.lowers_loads or task.lowers_moves or isinstance(task.level, HostImbalance))
+            any((task.lowers_loads, task.spreads_loads, task.lowers_moves, task.is_about_hosts))
             and may_repair_overloads(task.pool, task.level)
         ),
         lambda task: repair_overloads(task.pool, task.level, task.bound, task.budget),
         Origin.EXCHANGE,
-        "the only fast search with hosts, speeds, racks and constraints",
+        "the only fast search with hosts, speeds, racks, constraints and several windows",
+        has_windows=True,
     ),
     Search(
         "balancing",
@@ -513,10 +555,11 @@ SEARCHES: tuple[Search, ...] = (
     ),
     Search(
         "CP-SAT",
-        lambda task: task.budget_of_cpsat.has_work,
+        lambda task: task.budget_of_cpsat.has_work and not task.is_preference_in_windows,
         search_by_cpsat,
         Origin.CP_SAT,
         "CP-SAT supports all levels and constraints",
+        has_windows=True,
     ),
 )
 """Searches of one level; each starts from the best placement and bound of those before it."""

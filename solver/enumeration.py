@@ -23,6 +23,7 @@ from kassay.solver.evaluation import (
     permitted_members,
     separated_partitions,
     topic_partitions,
+    window_limits,
 )
 from kassay.solver.incumbent_pool import LexicographicResult, claim_about
 from kassay.solver.problem import Ints, Placement, Problem, Weights, exact_column
@@ -98,7 +99,7 @@ class PlacementTable:
 
     problem: Problem
     members: NDArray[np.int32]  # shape (placements, partitions)
-    loads: Weights  # shape (placements, members)
+    loads: Weights  # shape (placements, members), or (placements, members, windows) with several
 
     @cached_property
     def counts(self) -> Ints:
@@ -129,9 +130,13 @@ class PlacementTable:
         """Return, per placement, whether it meets a constraint."""
         match constraint:
             case constraints.Capacity():
-                return self._is_within(constraint, self.loads)
+                windows, limits = self.windows(), window_limits(self.problem, constraint)
+                within = np.ones(len(self.members), dtype=np.bool_)
+                for at, limit in limits.items():
+                    within &= self._is_within(constraint, windows[at].loads, limit)
+                return within
             case constraints.MaxPartitions():
-                return self._is_within(constraint, self.counts)
+                return self._is_within(constraint, self.counts, constraint.limit)
             case constraints.MaxMoves():
                 ones = np.ones(self.problem.partition_count, dtype=np.int64)
                 return np.asarray(self.moved_sum(ones) <= constraint.limit, dtype=np.bool_)
@@ -152,14 +157,26 @@ class PlacementTable:
                 assert_never(constraint)
 
     def _is_within(
-        self, constraint: constraints.Capacity | constraints.MaxPartitions, amounts: Weights
+        self,
+        constraint: constraints.Capacity | constraints.MaxPartitions,
+        amounts: Weights,
+        limit: int,
     ) -> NDArray[np.bool_]:
         if constraint.member is None:
-            return np.asarray((amounts <= constraint.limit).all(axis=1), dtype=np.bool_)
+            return np.asarray((amounts <= limit).all(axis=1), dtype=np.bool_)
         member = self.problem.member_index.get(constraint.member)
         if member is None:
             return np.ones(len(self.members), dtype=np.bool_)
-        return np.asarray(amounts[:, member] <= constraint.limit, dtype=np.bool_)
+        return np.asarray(amounts[:, member] <= limit, dtype=np.bool_)
+
+    def windows(self) -> "list[PlacementTable]":
+        """Return the table of each window."""
+        if self.problem.profiles is None:
+            return [self]
+        return [
+            PlacementTable(self.problem.merged_windows([at]), self.members, self.loads[:, :, at])
+            for at in range(self.problem.window_count)
+        ]
 
 
 def list_placements(
@@ -171,7 +188,7 @@ def list_placements(
         return None
     choices = permitted_members(problem, rules)
     # A partition with one choice adds no rows, but the table has a column for it.
-    cells = max(problem.partition_count + problem.member_count, 1)
+    cells = max(problem.partition_count + problem.member_count * problem.window_count, 1)
     # If a constraint excludes all members of a partition, the other choices must be few, too.
     if prod(max(len(chosen), 1) for chosen in choices) * cells > MAX_PLACEMENTS * 16:
         return None
@@ -197,14 +214,15 @@ def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint])
 
 def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTable:
     members = np.zeros((1, problem.partition_count), dtype=np.int32)
-    loads = np.zeros((1, problem.member_count), dtype=problem.weight.dtype)
+    weights = problem.weight if problem.profiles is None else problem.profiles
+    loads = np.zeros((1, problem.member_count, *weights.shape[1:]), dtype=weights.dtype)
     for partition, chosen in enumerate(choices):
         rows = len(members)
         members = np.tile(members, (len(chosen), 1))
         members[:, partition] = np.repeat(np.array(chosen, dtype=np.int32), rows)
-        loads = np.tile(loads, (len(chosen), 1))
+        loads = np.concatenate([loads] * len(chosen) or [loads[:0]])
         for at, member in enumerate(chosen):
-            loads[at * rows : (at + 1) * rows, member] += problem.weight[partition]
+            loads[at * rows : (at + 1) * rows, member] += weights[partition]
     return PlacementTable(problem, members, loads)
 
 
@@ -231,6 +249,12 @@ def level_column(table: PlacementTable, level: objective.Level) -> Weights:
 
 
 def _imbalance(table: PlacementTable, measure: Measure, units: LoadUnits) -> Weights:
+    if table.problem.profiles is not None:
+        columns = [_imbalance(one, measure, units) for one in table.windows()]
+        total = sum(int(column.max(initial=0)) for column in columns)
+        stacked = np.array([exact_column(column, total) for column in columns])
+        is_greatest = measure in (Measure.MAKESPAN, Measure.SPREAD)
+        return np.asarray(stacked.max(axis=0) if is_greatest else stacked.sum(axis=0))
     members, total = len(units.names), table.problem.total
     if not members:
         return np.zeros(len(table.loads), dtype=np.int64)

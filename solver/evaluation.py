@@ -27,6 +27,8 @@ def level_value(  # noqa: PLR0911 - one return per level
     match level:
         case objective.Imbalance() | objective.HostImbalance():
             units = load_units(problem, level)
+            if problem.profiles is not None:
+                return _imbalance_of_windows(problem, level.measure, placement, units)
             return imbalance_of(level.measure, units.loads(problem.loads(placement)), units)
         case objective.Movement():
             return moves_cost(problem, movement_costs(problem, level), placement)
@@ -76,6 +78,26 @@ def pair_costs(problem: Problem, level: objective.FlowLevel) -> Ints:
 
 def _sum_of_squared_counts(keys: NDArray[np.int64]) -> int:
     return int((np.unique(keys, return_counts=True)[1].astype(np.int64) ** 2).sum())
+
+
+def _imbalance_of_windows(
+    problem: Problem, measure: Measure, placement: Placement, units: LoadUnits
+) -> int:
+    members = problem.load_profiles(placement)
+    table = np.zeros((len(units.names), problem.window_count), dtype=members.dtype)
+    np.add.at(table, list(units.unit_of), members)
+    if measure is not Measure.MAKESPAN:
+        return metrics.imbalance_of_windows(measure, table.T.tolist(), units)
+    return imbalance_of(measure, table.max(axis=1, initial=0).tolist(), units)
+
+
+def window_limits(problem: Problem, rule: constraints.Capacity) -> dict[int, int]:
+    """Return the limit of a capacity on the relative load, per window in which it applies."""
+    if problem.profiles is None:
+        return {0: rule.limit}
+    factors = problem.group.window_factors
+    windows = range(len(factors)) if rule.window is None else (rule.window,)
+    return {window: rule.limit * factors[window] for window in windows}
 
 
 def load_units(problem: Problem, level: objective.Level) -> LoadUnits:
@@ -152,22 +174,28 @@ def violated(
     """Yield the constraints that a placement violates."""
     rules = tuple(rules)
     has_capacities = any(isinstance(rule, constraints.Capacity) for rule in rules)
-    loads = problem.loads(placement) if has_capacities else []
+    loads = problem.load_profiles(placement).T.tolist() if has_capacities else []
     for constraint in rules:
         if not _holds(problem, constraint, placement, loads):
             yield constraint
 
 
 def _holds(
-    problem: Problem, constraint: constraints.Constraint, placement: Placement, loads: list[int]
+    problem: Problem,
+    constraint: constraints.Constraint,
+    placement: Placement,
+    loads: list[list[int]],
 ) -> bool:
     member = problem.member_index.get(getattr(constraint, "member", None) or "", NO_OWNER)
     match constraint:
         case constraints.Capacity():
-            return _is_within(constraint, loads, member)
+            limits = window_limits(problem, constraint).items()
+            return all(
+                _is_within(loads[window], limit, constraint, member) for window, limit in limits
+            )
         case constraints.MaxPartitions():
             counts = np.bincount(placement, minlength=problem.member_count).tolist()
-            return _is_within(constraint, counts, member)
+            return _is_within(counts, constraint.limit, constraint, member)
         case constraints.MaxMoves():
             return level_value(problem, objective.Movement(), placement) <= constraint.limit
         case _:
@@ -228,11 +256,14 @@ def _partitions_hold(
 
 
 def _is_within(
-    constraint: constraints.Capacity | constraints.MaxPartitions, column: Sequence[int], member: int
+    column: Sequence[int],
+    limit: int,
+    constraint: constraints.Capacity | constraints.MaxPartitions,
+    member: int,
 ) -> bool:
     if constraint.member is None:
-        return all(amount <= constraint.limit for amount in column)
-    return member == NO_OWNER or column[member] <= constraint.limit
+        return all(amount <= limit for amount in column)
+    return member == NO_OWNER or column[member] <= limit
 
 
 def topic_partitions(problem: Problem, topic: str, number: int | None = None) -> Column:
@@ -262,7 +293,14 @@ def colocation_blocks(problem: Problem, level: objective.Colocation) -> list[tup
 
 
 def check_levels(group: Group, levels: Iterable[objective.Level]) -> None:
-    """Raise InputError if a level refers to a topic that the group does not have."""
+    """Raise UsageError or InputError if a level is not defined for the group."""
+    levels, known = tuple(levels), (Measure.MAKESPAN, Measure.SUM_OF_SQUARES)
+    for measure in (getattr(level, "measure", Measure.MAKESPAN) for level in levels):
+        if group.window_count > 1 and measure not in known:
+            raise UsageError(
+                f"weights with several values per partition require the measure makespan or "
+                f"sum_of_squares, got {str(measure)!r}"
+            )
     sets = (level.topics for level in levels if isinstance(level, objective.Colocation))
     check_constraints(group, map(constraints.Colocated, chain.from_iterable(sets)))
 
@@ -347,11 +385,12 @@ def rank_of_descending(loads: Sequence[int], most: int) -> int:
 
 def group_constraints(group: Group) -> tuple[constraints.Constraint, ...]:
     """Return the constraints that a group implies: the capacities of its members."""
-    return tuple(
-        constraints.Capacity(member.capacity, member.id)
-        for member in group.members
-        if member.capacity is not None
-    )
+    found = []
+    for member in group.members:
+        limits = member.capacity
+        pairs = enumerate(limits) if isinstance(limits, tuple) else [(None, limits)]
+        found += [constraints.Capacity(n, member.id, at) for at, n in pairs if n is not None]
+    return tuple(found)
 
 
 def is_limited(group: Group, rules: Iterable[constraints.Constraint]) -> bool:
@@ -376,21 +415,20 @@ def check_constraints(group: Group, rules: Iterable[constraints.Constraint]) -> 
     members = group.member_table()
     counts = {topic.name: topic.partitions for topic in group.topics}
     for constraint in rules:
-        for error in _errors(constraint, members, counts):
+        for error in _errors(constraint, members, counts, group.window_count):
             raise InputError(f"constraint {constraint!r}: {error}")
 
 
 def _errors(
-    constraint: constraints.Constraint, members: Mapping[str, object], counts: Mapping[str, int]
+    constraint: constraints.Constraint,
+    members: Mapping[str, object],
+    counts: Mapping[str, int],
+    windows: int,
 ) -> Iterable[str]:
     member = getattr(constraint, "member", None)
     if member is not None and member not in members:
         yield f"no member {member!r} in the group"
-    limit = getattr(constraint, "limit", 0)
-    if not _is_integer(limit):
-        yield f"the limit {limit!r} is not an integer"
-    elif limit < 0:
-        yield "the limit must be at least 0"
+    yield from _limit_errors(constraint, windows)
     topics: list[tuple[str, int | None]] = []
     match constraint:
         case constraints.Pinned() | constraints.Forbidden():
@@ -407,6 +445,17 @@ def _errors(
         yield f"the partition number {constraint.partition!r} is not an integer"
     for topic, number in topics:
         yield from _topic_errors(topic, number, counts)
+
+
+def _limit_errors(constraint: constraints.Constraint, windows: int) -> Iterable[str]:
+    limit = getattr(constraint, "limit", 0)
+    if not _is_integer(limit):
+        yield f"the limit {limit!r} is not an integer"
+    elif limit < 0:
+        yield "the limit must be at least 0"
+    window = getattr(constraint, "window", None)
+    if window is not None and not (_is_integer(window) and 0 <= window < windows):
+        yield f"no window {window!r} in the group; windows are numbered from 0 to {windows - 1}"
 
 
 def _topic_errors(topic: str, number: int | None, counts: Mapping[str, int]) -> Iterable[str]:

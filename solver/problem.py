@@ -6,7 +6,7 @@ before they build an array or a model.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
@@ -145,6 +145,10 @@ Ints = NDArray[np.int64]
 Placement = Column  # the member of every partition
 
 
+_MAX_TERMS = 20_000
+"""Maximum number of partitions times members and windows of a small model."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """Optimisation problem as arrays: partitions to assign, and members that may receive them.
@@ -165,6 +169,8 @@ class Problem:
     consumer_set_of_topic: Column  # -1 for topics without partitions to assign
     copies: "Copies | None" = None  # None if each partition has one member
     permitted: Column | None = None  # set of consumers per partition, if it is not that of a topic
+    profiles: Weights | None = None  # relative load per partition and window, with several windows
+    peaks: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def partition_count(self) -> int:
@@ -199,7 +205,54 @@ class Problem:
     @property
     def has_big_loads(self) -> bool:
         """Return whether loads may exceed 64 bits, so that they are Python integers."""
-        return self.weight.dtype == object
+        weights = self.weight if self.profiles is None else self.profiles
+        return weights.dtype == object
+
+    @property
+    def load_table(self) -> Weights:
+        """Relative load per partition (row) and window."""
+        return self.weight[:, None] if self.profiles is None else self.profiles
+
+    @property
+    def window_count(self) -> int:
+        """Number of windows."""
+        return int(self.load_table.shape[1])
+
+    @property
+    def has_few_terms(self) -> bool:
+        """Whether a CP-SAT model with all windows is small, and fast."""
+        return self.load_table.size * self.member_count <= _MAX_TERMS
+
+    @cached_property
+    def greatest_total(self) -> int:
+        """Total relative load of all partitions in the window in which it is greatest."""
+        return max(map(sum, self.load_table.T.tolist()), default=0)
+
+    def merged_windows(self, windows: Sequence[int]) -> "Problem":
+        """Return the problem with one window, whose loads are sums over some windows.
+
+        In each assignment, a load of a member is at most its peak times the number of windows.
+        """
+        weights = self.load_table[:, list(windows)].tolist()
+        return replace(self, weight=exact_integers([*map(sum, weights)]), profiles=None)
+
+    @cached_property
+    def weight_codes(self) -> Ints:
+        """Numbers that are equal for partitions of equal weight or equal profile."""
+        if self.profiles is None:
+            codes = np.unique(self.weight, return_inverse=True)[1]
+        else:
+            rows: dict[tuple[int, ...], int] = {}
+            codes = np.array([rows.setdefault(tuple(r), len(rows)) for r in self.profiles.tolist()])
+        return codes.reshape(-1).astype(np.int64)
+
+    def load_profiles(self, placement: Placement) -> Weights:
+        """Return the relative load of every member (row) in every window."""
+        if self.profiles is None:
+            return np.array(self.loads(placement), dtype=self.weight.dtype)[:, None]
+        loads = np.zeros((self.member_count, self.window_count), dtype=self.profiles.dtype)
+        np.add.at(loads, placement, self.profiles)
+        return loads
 
     @cached_property
     def owned_weight_sums(self) -> tuple[tuple[int, ...], ...]:
@@ -211,7 +264,7 @@ class Problem:
     @cached_property
     def weight_unit(self) -> int:
         """Greatest common divisor of all weights, or 1 if all weights are zero."""
-        return int(np.gcd.reduce(self.weight)) or 1 if self.partition_count else 1
+        return int(np.gcd.reduce(self.load_table.reshape(-1))) or 1 if self.partition_count else 1
 
     @property
     def member_units(self) -> LoadUnits:
@@ -384,6 +437,7 @@ def build_problem(group: Group) -> Problem:
         topic=np.repeat(np.array(placed, dtype=np.int32), counts),
         number=number.astype(np.int32),
         weight=_weights(topics),
+        profiles=_profiles(group, topics) if group.window_count > 1 else None,
         owner=member_of[ownership(group).column[is_placed]],
         consumer_sets=tuple(all_consumers[start:stop] for start, stop in pairwise(ends)),
         consumer_set_of_topic=consumer_set_of_topic,
@@ -414,6 +468,20 @@ def _weights(topics: list[Topic]) -> Weights:
         ]
         return np.concatenate([np.zeros(0, dtype=np.int64), *columns])
     return np.array([topic.weight(p) for topic in topics for p in range(topic.partitions)], object)
+
+
+def _profiles(group: Group, topics: Sequence[Topic]) -> Weights:
+    """Return the load per partition and window, relative to the capacities of the windows.
+
+    In every window, a partition of a topic without weights has the load 1.
+    """
+    factors, ones = group.window_factors, (1,) * group.window_count
+    rows = [row for topic in topics for row in topic.profiles or (ones,) * topic.partitions]
+    greatest = sum(map(sum, rows)) * max(factors)
+    table: Weights = np.array(rows, dtype=_dtype(greatest)).reshape(-1, len(ones))
+    profiles: Weights = table * np.array(factors, dtype=table.dtype)
+    profiles.setflags(write=False)
+    return profiles
 
 
 def connected_components(

@@ -11,12 +11,12 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic, WeightSource
 from kassay.reference.model.group_remarks import require_single_copies
 from kassay.reference.model.member_names import by_ordinal, next_names
-from kassay.reference.model.metrics import LoadUnits, Measure, loads
+from kassay.reference.model.metrics import LoadUnits, Measure, imbalance
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Tolerance
-from kassay.solver.problem import build_problem
+from kassay.solver.problem import Problem, build_problem
 from kassay.solver.solution import LevelValue, Status
 from kassay.solver.solve import solve
 
@@ -111,14 +111,8 @@ class Resizing:
 
     def max_load(self, group: Group, assignment: Assignment) -> int:
         """Return the maximum load of an assignment of a resized group, in the common unit."""
-        members = group.member_table()
-        return max(
-            (
-                load * self.multiple // members[name].speed
-                for name, load in loads(group, assignment).items()
-            ),
-            default=0,
-        )
+        makespan = imbalance(group, assignment, measure=Measure.MAKESPAN)
+        return makespan * self.factor(group)
 
 
 def grown_topic(topic: Topic, count: int) -> Topic:
@@ -129,13 +123,16 @@ def grown_topic(topic: Topic, count: int) -> Topic:
             f"Kafka cannot reduce them to {count}"
         )
     added = count - topic.partitions
-    weights, racks = topic.weights, topic.racks
-    if weights is not None:
+    weights, racks, profiles = topic.weights, topic.racks, topic.profiles
+    if profiles is not None:
+        means = tuple(-(-sum(column) // topic.partitions) for column in zip(*profiles, strict=True))
+        weights, profiles = None, (*profiles, *[means] * added)
+    elif weights is not None:
         mean = -(-topic.total_weight // max(1, topic.partitions))
         weights = (*weights, *[mean] * added)
     if racks is not None:
         racks = (*racks, *[() for _ in range(added)])
-    return replace(topic, partitions=count, weights=weights, racks=racks)
+    return replace(topic, partitions=count, weights=weights, racks=racks, profiles=profiles)
 
 
 def with_valid_ownership(group: Group) -> Group:
@@ -301,13 +298,13 @@ def members_needed(
     resizing = resizing.without_owners()
     group = resizing.group
     max_load = makespan * resizing.fastest // resizing.multiple
-    reason = _too_heavy(group, max_load)
+    problem = build_problem(group)
+    reason = _too_heavy(problem, max_load)
     if reason:
         return Sizing(None, reason)
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
-    problem = build_problem(group)
     most = len(group.members) + problem.partition_count
-    bound = min(most, -(-problem.total // max_load)) if max_load else 0
+    bound = min(most, -(-problem.greatest_total // max_load)) if max_load else 0
     decided: dict[int, bool | None] = {}
 
     def is_enough(number: int) -> bool | None:
@@ -335,15 +332,15 @@ def members_needed(
     return Sizing(None, f"the {cause} before a sufficient number of members was found")
 
 
-def _too_heavy(group: Group, max_load: int) -> str:
+def _too_heavy(problem: Problem, max_load: int) -> str:
     """Return a text on a partition that exceeds a load, or an empty text."""
-    subscribers = group.subscribers()
-    for topic in group.topics:
-        heaviest = max(range(topic.partitions), key=topic.weight, default=None)
-        if heaviest is not None and subscribers[topic.name]:
-            weight = topic.weight(heaviest)
-            if weight > max_load:
-                return f"{topic.name}-{heaviest} alone has weight {weight}"
+    heaviest: dict[str, tuple[int, int]] = {}
+    for tp, row in zip(problem.partition_index, problem.load_table.tolist(), strict=True):
+        found = (max(row), -tp.partition)
+        heaviest[tp.topic] = max(heaviest.get(tp.topic, found), found)
+    for topic, (peak, number) in heaviest.items():
+        if peak > max_load:
+            return f"{topic}-{-number} alone has weight {peak}"
     return ""
 
 
@@ -407,8 +404,8 @@ class LimitingPartition:
 def limiting_partition(group: Group) -> LimitingPartition | None:
     """Return the partition whose weight is the lower bound on the maximum load.
 
-    Return None if weights are equal, if speeds differ, or if another reason determines the bound,
-    such as the mean load.
+    Return None if weights are equal or profiles, if speeds differ, or if another reason determines
+    the bound, such as the mean load.
 
     Examples
     --------
@@ -418,7 +415,12 @@ def limiting_partition(group: Group) -> LimitingPartition | None:
     partition t-0 alone carries 8, 67% of the total weight and 1.3 times the mean load: no ...
     """
     problem = build_problem(group)
-    if not problem.group.is_weighted or not group.has_equal_speeds or not problem.member_count:
+    if (
+        problem.profiles is not None
+        or not problem.group.is_weighted
+        or not group.has_equal_speeds
+        or not problem.member_count
+    ):
         return None
     heaviest = max(problem.weight.tolist(), default=0)
     total = problem.total

@@ -129,12 +129,12 @@ def _check_request(
 
 def solve_request(request: Request) -> LexicographicResult:
     """Return the result of the first method that has one, or minimise the levels in order."""
-    for row in engine.METHODS:
+    for row in engine.rows_for(request.problem, engine.METHODS):
         result = row.run(request) if row.applies(request) else None
         if result is not None:
             return result
     start = Start(request, solve_request)
-    for step in engine.STARTS:
+    for step in engine.rows_for(request.problem, engine.STARTS):
         result = step.run(start) if step.applies(start) else None
         if result is not None:
             return result
@@ -183,8 +183,9 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
     enough = level.tolerance.up_to or 0
     # A search that starts without work would end at once. Later rows check what is left.
     had_work = task.budget.has_work
-    for row in engine.SEARCHES:
-        if pool.value(level) <= max(proven.value, enough) or task.has_proven_moves:
+    for row in engine.rows_for(pool.problem, engine.SEARCHES):
+        within = max(proven.value, enough, _tolerated(task, proven.value))
+        if pool.value(level) <= within or task.has_proven_moves:
             break
         task.bound = proven.value
         if (row.needs_work and not had_work) or not row.applies(task):
@@ -204,9 +205,20 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
     claim = LevelClaim(level, value, min(proven.value, value), proven.origin)
     # Proven moves are possible within the tolerance of the bound, which is the lowest limit.
     is_at_bound = task.has_proven_moves and not isinstance(level, objective.Movement)
+    is_at_bound = is_at_bound or value <= _tolerated(task, claim.bound)
     limit = level.tolerance.limit(claim.bound if is_at_bound else value)
     pool.reached.append(LevelResult(claim, limit, pool.incumbent(level)))
     return contributed
+
+
+def _tolerated(task: LevelTask, bound: int) -> int:
+    """Return the limit of loads over several windows: most placements within it are found at once.
+
+    With one window, the lowest known value plus its tolerance is the limit.
+    """
+    has_windows = task.pool.problem.profiles is not None
+    is_load = has_windows and not isinstance(task.level, objective.Movement)
+    return task.level.tolerance.limit(bound) if is_load else 0
 
 
 def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBound:
@@ -235,7 +247,7 @@ def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBoun
 def _known_bound(task: LevelTask) -> ProvenBound:
     """Return the greatest bound before the searches; node prices can be checked best."""
     greatest = ProvenBound(0, Origin.COUNTING)
-    for row in engine.BOUNDS:
+    for row in engine.rows_for(task.pool.problem, engine.BOUNDS):
         if not row.applies(task):
             continue
         bound = row.run(task)

@@ -91,6 +91,8 @@ class LevelClaim:
     """Best known assignment on this level, if the tolerance lets the certified one be worse."""
     prices: PartitionPrices | None = None
     """Evidence of the origin ``partition_prices``, which refutes values below the bound."""
+    windows: tuple[int, ...] = ()
+    """Windows whose loads, added up, prove a bound on the peak with origin ``counting``."""
 
     @property
     def slack(self) -> int:

@@ -34,17 +34,18 @@ from kassay.solver.certificate.rebalance_sequence import (
 )
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint
-from kassay.solver.counting_bounds import level_bound
+from kassay.solver.counting_bounds import level_bound, merged_bound
 from kassay.solver.evaluation import (
     check_arc_costs,
     check_constraints,
     check_levels,
     group_constraints,
+    load_units,
     violated,
 )
 from kassay.solver.network.improving_chains import apply_chain, improving_chain
 from kassay.solver.network.level_network import placement_flow, priced_levels
-from kassay.solver.objective import Imbalance, Level
+from kassay.solver.objective import HostImbalance, Imbalance, Level
 from kassay.solver.problem import Ints, Problem, build_problem, integer_text
 
 
@@ -191,10 +192,23 @@ def _bound_errors(
         bound = level_bound(problem, claim.level, limits)
         if claim.bound > bound:
             yield f"{name} is above {integer_text(bound)}, the bound by counting"
+        if claim.windows and not _is_proven_in(problem, claim):
+            yield f"{name} is not proven by the loads in its windows"
         return
     error = _evidence_error(problem, rules, (*limits, (claim.level, claim.bound - 1)), claim)
     if error is not None:
         yield f"{name} is not proven: {error}"
+
+
+def _is_proven_in(problem: Problem, claim: LevelClaim) -> bool:
+    """Return whether the loads of the windows of a claim prove its bound."""
+    level, windows = claim.level, claim.windows
+    return (
+        isinstance(level, Imbalance | HostImbalance)
+        and level.measure is Measure.MAKESPAN
+        and len({*windows} & {*range(problem.window_count)}) == len(windows)
+        and merged_bound(problem, load_units(problem, level), windows) >= claim.bound
+    )
 
 
 def _evidence_error(

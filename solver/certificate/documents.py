@@ -95,7 +95,10 @@ def constraint_document(rule: constraints.Constraint) -> dict[str, object]:
     name = next((name for name, kind in CONSTRAINTS.items() if isinstance(rule, kind)), None)
     if name is None:
         raise InternalError(f"CONSTRAINTS in {__name__} has no entry for {rule!r}")
-    return {"constraint": name} | {field.name: getattr(rule, field.name) for field in fields(rule)}
+    document = {field.name: getattr(rule, field.name) for field in fields(rule)}
+    if document.get("window", 0) is None:
+        del document["window"]
+    return {"constraint": name} | document
 
 
 def _claim_document(claim: LevelClaim) -> dict[str, object]:
@@ -108,6 +111,8 @@ def _claim_document(claim: LevelClaim) -> dict[str, object]:
         document["best"] = assignment_document(claim.best)
     if claim.prices is not None:
         document["prices"] = _partition_price_document(claim.prices)
+    if claim.windows:
+        document["windows"] = list(claim.windows)
     return document
 
 
@@ -199,7 +204,11 @@ def _partition_prices(value: object, where: str) -> PartitionPrices:
 
 
 _CLAIM = {"value": as_integer, "bound": as_integer, "origin": word_of(Origin)}
-_EVIDENCE = {"best": parse_named_assignment, "prices": _partition_prices}
+_EVIDENCE: dict[str, Parser[Any]] = {
+    "best": parse_named_assignment,
+    "prices": _partition_prices,
+    "windows": as_integers,
+}
 
 
 def parse_partition(value: object, where: str) -> TopicPartition:
@@ -289,7 +298,7 @@ _FIELDS: dict[str, Parser[Any]] = {
 """Functions that parse the fields of constraints, by name of the field."""
 
 _OPTIONAL_FIELDS: dict[type[constraints.Constraint], dict[str, Parser[Any]]] = {
-    constraints.Capacity: {"member": as_optional_text},
+    constraints.Capacity: {"member": as_optional_text, "window": as_optional_integer},
     constraints.MaxPartitions: {"member": as_optional_text},
     constraints.Forbidden: {"partition": as_optional_integer},
 }

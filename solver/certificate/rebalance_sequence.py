@@ -171,6 +171,8 @@ def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
     )
     for name, member in problem.member_index.items():
         capacity = group.member_table()[name].capacity
+        if isinstance(capacity, tuple):
+            raise InputError(f"group {group.id!r}: a trajectory requires one weight per partition")
         if capacity is not None and loads[member] > capacity:
             raise InputError(f"{group.label}: the evidence violates the capacity of {name!r}")
         most[member] = most[member] if capacity is None else min(most[member], capacity)
@@ -300,8 +302,10 @@ def check_groups(groups: Sequence[Group], level: Imbalance) -> None:
     """Check that a trajectory with the level of imbalance is defined for the groups."""
     if not groups:
         raise UsageError("groups is empty; pass at least one group")
-    for group in groups:
+    for number, group in enumerate(groups):
         require_single_copies(group)
+        if group.window_count > 1:
+            raise UsageError(f"groups[{number}]: a trajectory requires one weight per partition")
     if is_weighted(groups) and level.measure is not Measure.MAKESPAN:
         raise UsageError(
             f"if weights or speeds differ, a trajectory requires makespan, got {level.measure}"

@@ -105,7 +105,10 @@ def build_relaxation(
         blocks=blocks,
         allowed=allowed,
         weights=tuple(sum(weight[at] for at in block) for block in blocks),
-        max_loads=tuple(max_loads),
+        # With several windows, limits on loads in one window do not restrict their sum.
+        max_loads=tuple(
+            max_loads if problem.profiles is None else [problem.total] * problem.member_count
+        ),
         max_counts=tuple(room.counts),
         apart=tuple(apart),
         max_moves=_row(problem, blocks, objective.Movement(), min(max_moves))
@@ -116,6 +119,7 @@ def build_relaxation(
             limit
             if isinstance(level, objective.Imbalance)
             and level.measure is Measure.SUM_OF_SQUARES
+            and problem.profiles is None
             and problem.member_units.has_equal_speeds
             else None
             for level, limit in limits

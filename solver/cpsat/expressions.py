@@ -29,6 +29,7 @@ from kassay.solver.evaluation import (
     movement_costs,
     separated_partitions,
     topic_partitions,
+    window_limits,
 )
 from kassay.solver.incumbent_pool import MAX_PLAIN_CHOICES
 from kassay.solver.problem import Arithmetic
@@ -75,7 +76,8 @@ def level_terms(
     """
     match level:
         case objective.Imbalance() | objective.HostImbalance():
-            return _imbalance_terms(model, level, worst)
+            has_one = model.problem.profiles is None or level.measure is Measure.MAKESPAN
+            return (_imbalance_terms if has_one else _window_squares)(model, level, worst)
         case objective.Movement():
             costs = movement_costs(model.problem, level)
             scale = cost_scale(costs)
@@ -100,18 +102,20 @@ def _imbalance_terms(
     model: AssignmentModel, level: objective.Imbalance | objective.HostImbalance, worst: int
 ) -> tuple[Term, ...] | None:
     units = load_units(model.problem, level)
-    most = model.total * max(units.factors, default=1)
+    most = model.highest * max(units.factors, default=1)
     if not units.names:
         return (Term(0),)
-    loads, unit, rest = model.unit_loads(units), model.scale.unit, model.scale.rest
-    is_exact = model.scale.is_exact
+    windows, unit, rest = model.window_loads(units), model.scale.unit, model.scale.rest
+    loads, is_exact = windows[0], model.scale.is_exact
     is_makespan = level.measure is Measure.MAKESPAN
-    factors = RelativeFactors.of(units, model.total if is_makespan else None)
+    factors = RelativeFactors.of(units, model.highest if is_makespan else None)
     pairs = len(loads) ** 2 if level.measure is Measure.BALANCE_SCORE else 0
     if pairs > _MAX_PAIRS or not Arithmetic.CP_SAT.represents(max(factors.factors)):
         return None
     relative: list[Expression] = [
-        load * factor for load, factor in zip(loads, factors.factors, strict=True)
+        load * factor
+        for loads_of_window in windows
+        for load, factor in zip(loads_of_window, factors.factors, strict=True)
     ]
     match level.measure:
         case Measure.SUM_OF_SQUARES:
@@ -126,7 +130,7 @@ def _imbalance_terms(
             distances = _distances(model, list(combinations(relative, 2)), most)
             term = Term(distances, unit, -error, is_exact)
         case Measure.MAKESPAN:
-            most = model.total * max(factors.factors)
+            most = model.highest * max(factors.factors)
             is_exact = is_exact and factors.unit == 1
             term = Term(_greatest(model, relative, most), unit * factors.unit, is_exact=is_exact)
         case Measure.SPREAD:
@@ -144,6 +148,30 @@ def _imbalance_terms(
         case _:
             assert_never(level.measure)
     return (term,)
+
+
+_MAX_WINDOW_SQUARES = 500
+"""Maximum number of squared loads in several windows; CP-SAT proves little about more."""
+
+
+def _window_squares(
+    model: AssignmentModel, level: objective.Imbalance | objective.HostImbalance, worst: int
+) -> tuple[Term, ...] | None:
+    """Return the sum of squared loads over the windows of the model."""
+    units, squared = load_units(model.problem, level), model.scale.unit**2
+    if not units.names:
+        return (Term(0),)
+    windows = model.window_loads(units)
+    highest, count = min(model.highest, isqrt(worst // squared)), len(windows) * len(units.names)
+    greatest = count * max(units.factors) * highest**2
+    if count > _MAX_WINDOW_SQUARES or not Arithmetic.CP_SAT.represents(greatest):
+        return None
+    parts: list[tuple[Expression, int]] = [
+        (_square(model, load, 0, highest), factor)
+        for loads in windows
+        for load, factor in zip(loads, units.factors, strict=True)
+    ]
+    return (Term(weighted_sum(parts), squared, is_exact=model.scale.is_exact),)
 
 
 def _deviation(model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits) -> Term:
@@ -330,9 +358,13 @@ def _ranges(model: AssignmentModel, constraint: constraints.Constraint) -> Itera
     problem = model.problem
     match constraint:
         case constraints.Capacity():
-            most = min(model.scale.quotient(constraint.limit), model.total)
-            for member in members_named(problem, constraint.member):
-                yield model.load[member], 0, most
+            limits = window_limits(problem, constraint)
+            loads_of = zip(model.windows, model.window_loads(problem.member_units), strict=True)
+            for window, loads in loads_of:
+                if window in limits:
+                    most = min(model.scale.quotient(limits[window]), model.highest)
+                    for member in members_named(problem, constraint.member):
+                        yield loads[member], 0, most
         case constraints.MaxPartitions():
             most = min(constraint.limit, problem.partition_count)
             for member in members_named(problem, constraint.member):

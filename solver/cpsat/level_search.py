@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 
 import numpy as np
@@ -49,7 +49,10 @@ def _search(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget)
     movement = next((each for each in measured if isinstance(each, Movement)), None)
     limits_moves = any(isinstance(rule, MaxMoves) for rule in pool.constraints)
     is_leximax = any(map(_is_leximax, measured))
-    if (movement is not None or limits_moves) and not is_leximax and not pool.limits_squares():
+    has_windows = pool.problem.profiles is not None
+    if has_windows or (
+        (movement is not None or limits_moves) and not is_leximax and not pool.limits_squares()
+    ):
         # Few partitions move, so that a model with variables for moves only is smaller.
         moved = MovedPartitionsModel(pool.problem, pool.constraints, movement or Movement())
         found = moved.minimise(
@@ -185,8 +188,35 @@ class MovedPartitionsModel:
         a proven lower bound on the level; the bound of the result is not lower.
         """
         limits = tuple(limits)
+        windows = first_windows(self.problem, hint, [level, *(limited for limited, _ in limits)])
+        value, best = partial(level_value, self.problem, level), list[Placement]()
+        while True:
+            found = self._minimise(level, limits, windows, budget=budget, hint=hint, bound=bound)
+            placement, bound = found.placement, max(bound, found.bound or 0)
+            if placement is not None and self._is_within(limits, placement):
+                best.append(placement)
+            missing = list[int]()
+            if placement is not None and not self._is_within([*limits, (level, bound)], placement):
+                peaks = self.problem.load_profiles(placement).max(axis=0)
+                order = np.argsort(-peaks, kind="stable").tolist()
+                missing = [at for at in order if at not in windows][:_MORE_WINDOWS]
+            if not missing or not budget.has_work:
+                return replace(found, placement=min(best, key=value, default=None))
+            windows = (*windows, *missing)
+
+    def _minimise(
+        self,
+        level: Level,
+        limits: tuple[LevelLimit, ...],
+        windows: tuple[int, ...],
+        *,
+        budget: SearchBudget,
+        hint: Placement | None,
+        bound: int,
+    ) -> SearchResult:
         worst = self._worst_value(level, limits, hint)
-        model = self._build(level, limits, worst, budget) if budget.has_work else None
+        has_work = budget.has_work
+        model = self._build(level, limits, worst, budget, windows) if has_work else None
         if model is None:
             return SearchResult(None, None)
         terms = level_terms(model, level, worst)
@@ -203,10 +233,9 @@ class MovedPartitionsModel:
         )
         if found.bound is None:
             return found
-        placement = found.placement
-        if placement is not None and not self._is_within(limits, placement):
-            placement = None
-        return SearchResult(placement, max(terms[0].value(found.bound), bound), found.infeasible)
+        return SearchResult(
+            found.placement, max(terms[0].value(found.bound), bound), found.infeasible
+        )
 
     def _is_within(self, limits: Sequence[LevelLimit], placement: Placement) -> bool:
         return not any(violated(self.problem, self.constraints, placement)) and all(
@@ -214,7 +243,12 @@ class MovedPartitionsModel:
         )
 
     def _build(
-        self, level: Level, limits: Sequence[LevelLimit], worst: int, budget: SearchBudget
+        self,
+        level: Level,
+        limits: Sequence[LevelLimit],
+        worst: int,
+        budget: SearchBudget,
+        windows: tuple[int, ...],
     ) -> "_LeavingModel | None":
         """Build the model of all constraints and limits; return None if it is too large."""
         problem = self.problem
@@ -223,7 +257,7 @@ class MovedPartitionsModel:
         if not is_small_enough(problem, classes, levels, budget):
             return None
         scale = load_scale(problem, [*limits, (level, worst)])
-        model = _LeavingModel(problem, classes, scale, possible=self.possible)
+        model = _LeavingModel(problem, classes, scale, windows=windows, possible=self.possible)
         for constraint in self.constraints:
             add_constraint(model, constraint)
         for limited, limit in limits:
@@ -288,6 +322,27 @@ class _LeavingModel(AssignmentModel):
             partitions = self.classes.partitions[index]
             left = placement[partitions] != self.problem.owner[partitions]
             self.cp.add_hint(leaving, int(np.count_nonzero(left)))
+
+
+_FIRST_WINDOWS, _MORE_WINDOWS = 2, 3
+"""Numbers of windows in the first model, and of windows that are added at once."""
+
+
+def first_windows(
+    problem: Problem, hint: Placement | None, levels: Sequence[Level]
+) -> tuple[int, ...]:
+    """Return the windows of the first model: those of greatest total load, and of the hint's peak.
+
+    It contains all windows if the group is small or a level is a sum of squares.
+    """
+    measured = [each for each in levels if isinstance(each, Imbalance | HostImbalance)]
+    if problem.has_few_terms or any(level.measure is not Measure.MAKESPAN for level in measured):
+        return tuple(range(problem.window_count))
+    chosen = np.argsort(-problem.load_table.sum(axis=0), kind="stable")[:_FIRST_WINDOWS].tolist()
+    if hint is not None:
+        peaks = problem.load_profiles(hint).max(axis=0)
+        chosen += np.argsort(-peaks, kind="stable")[:_FIRST_WINDOWS].tolist()
+    return tuple(dict.fromkeys(chosen))
 
 
 _SHRINKING_WORK = 1.5

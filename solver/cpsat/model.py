@@ -115,11 +115,13 @@ def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Sc
         if isinstance(level, Imbalance | HostImbalance)
     ]
     members = problem.member_count
+    windows = problem.window_count
 
     def fits(unit: int) -> bool:
-        total = problem.total // unit
+        total = problem.greatest_total // unit
         # The loads of members and hosts, and their sum.
-        activity, domains, difference = (members + 1) * total, (2 * members + 1) * total, 0
+        activity, domains = (members + 1) * total, (2 * members + 1) * total * windows
+        difference = 0
         for level, units, worst in measured:
             if units.names:
                 numbers = _magnitudes(level.measure, units, total, worst // unit**2)
@@ -132,7 +134,7 @@ def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Sc
             and Arithmetic.CP_SAT_DOMAINS.represents(domains)
         )
 
-    return scale_to_fit(problem.weight.tolist(), fits)
+    return scale_to_fit(problem.load_table.reshape(-1).tolist(), fits)
 
 
 def cost_scale(costs: Weights) -> Scale:
@@ -217,7 +219,7 @@ def symmetry_classes(
     """Group partitions that are equal in every attribute that levels and constraints use."""
     if not problem.partition_count:
         return SymmetryClasses(np.zeros(0, dtype=np.int64), ())
-    columns = [problem.consumer_set, _codes(problem.weight)]
+    columns = [problem.consumer_set, problem.weight_codes]
     if any(
         isinstance(each, objective.Movement | constraints.MaxMoves) for each in (*levels, *rules)
     ):
@@ -308,13 +310,15 @@ _LARGE_COEFFICIENT = 2**24
 class AssignmentModel:
     """CP-SAT model of all valid assignments of a problem.
 
-    Weights and loads are in the unit of ``scale``, and rounded down unless ``rounds_up``.
+    Weights and loads are in the unit of ``scale``, and rounded down unless ``rounds_up``. Of
+    several windows, the model contains all, or only ``windows``.
     """
 
     problem: Problem
     classes: SymmetryClasses
     scale: Scale
     rounds_up: bool = False
+    windows: Sequence[int] = ()
     cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
     count: list[dict[int, Expression]] = field(init=False)
     _unit_loads: dict[tuple[str, ...], list[Expression]] = field(default_factory=dict)
@@ -322,6 +326,7 @@ class AssignmentModel:
     def __post_init__(self) -> None:
         """Create the variables: number of partitions per symmetry class and member."""
         problem = self.problem
+        self.windows = self.windows or range(problem.window_count)
         self.count = []
         for index, partitions in enumerate(self.classes.partitions):
             consumers = problem.consumer_sets[problem.consumer_set[partitions[0]]].tolist()
@@ -353,6 +358,14 @@ class AssignmentModel:
         return sum(self.weight)
 
     @cached_property
+    def highest(self) -> int:
+        """Maximum load in a window, in units."""
+        if self.problem.profiles is None:
+            return self.total
+        # Each load of a partition may be rounded up.
+        return self.problem.greatest_total // self.scale.unit + self.problem.partition_count
+
+    @cached_property
     def load(self) -> Sequence[Expression]:
         """Return one load variable per member, in units."""
         loads = []
@@ -377,6 +390,21 @@ class AssignmentModel:
                 self.cp.add(load == weighted_sum([(member, 1) for member in members]) + self.zero)
                 loads.append(load)
         return self._unit_loads[units.names]
+
+    def window_loads(self, units: LoadUnits) -> list[list[Expression]]:
+        """Return, per window of the model, the load of each member or host, in units."""
+        if self.problem.profiles is None:
+            return [self.unit_loads(units)]
+        for window in self.windows:
+            key = (str(window), *units.names)
+            if key not in self._unit_loads:
+                column = self.problem.load_table[:, window].tolist()
+                weight = [self.scale.quotient(load, rounds_up=self.rounds_up) for load in column]
+                parts: list[list[tuple[Expression, int]]] = [[] for _ in units.names]
+                for unit, load in zip(units.unit_of, self._sums(weight.__getitem__), strict=True):
+                    parts[unit].append((load, 1))
+                self._unit_loads[key] = [weighted_sum(part) + self.zero for part in parts]
+        return [self._unit_loads[(str(window), *units.names)] for window in self.windows]
 
     @cached_property
     def zero(self) -> cp_model.IntVar:

@@ -50,16 +50,19 @@ def _is_large_enough(problem: Problem) -> bool:
 def fill_members(pool: IncumbentPool, level: Imbalance) -> int:
     """Bound the makespan: the total load must fit, within capacities and pins."""
     problem, unit = pool.problem, pool.problem.weight_unit
-    room = Room(problem, pool.constraints).loads
     if level.measure is not Measure.MAKESPAN or not pool.constraints:
         return 0
+    pinned = within_pins(problem, pool.constraints)
+    if problem.profiles is not None:
+        return makespan_bound(pinned)
+    room = Room(problem, pool.constraints).loads
     factors = problem.member_units.factors
 
     def is_too_low(limit: int) -> bool:
         loads = (min(most, limit // factor) for most, factor in zip(room, factors, strict=True))
         return sum(load // unit for load in loads) < problem.total // unit
 
-    highest, pinned = pool.value(level), within_pins(problem, pool.constraints)
+    highest = pool.value(level)
     filled = min(greatest_true(is_too_low, highest) + 1, highest)
     beside = max(_bound_beside_pins(pinned), _bound_beside_lightest(pool))
     return max(filled, makespan_bound(pinned), beside)

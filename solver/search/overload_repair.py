@@ -6,15 +6,16 @@ The same transfers and exchanges lower the sum of squares of a placement within 
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.problem import Ints, Placement, Problem, Weights
 
 _MAX_CELLS = 1_000_000
 """Maximum number of partitions times members."""
@@ -40,8 +41,8 @@ class LoadLimit:
     """
 
     unit_of: Ints  # per member
-    max_loads: Ints  # per unit
-    weight: Ints  # per partition
+    max_loads: Weights  # per unit; with several windows, per unit and window
+    weight: Weights  # per partition; with several windows, per partition and window
 
 
 @dataclass
@@ -52,13 +53,22 @@ class OverloadRepair:
     limits: Sequence[LoadLimit]
     rng: np.random.Generator
     placement: Ints = field(init=False)
-    loads: list[Ints] = field(init=False)
+    loads: list[Weights] = field(init=False)
     kept: deque[int] = field(default_factory=partial(deque, maxlen=_KEPT))
+    costs: Ints = field(init=False)
+    max_cost: float = inf
+    """Maximum cost of the moves, for searches that limit it."""
 
     def __post_init__(self) -> None:
-        problem = self.problem
-        self.weight = problem.weight.astype(np.int64)
-        self.allowed = problem.may_consume[problem.consumer_set]
+        self.weight = self._weights()
+        self.allowed = self.problem.may_consume[self.problem.consumer_set]
+
+    def _weights(self) -> Weights:
+        return self.problem.weight.astype(np.int64)
+
+    def _set_costs(self, costs: Ints) -> None:
+        """Set the costs of moves. Partitions without owners are placed, not moved."""
+        self.costs = np.where(self.problem.owner == NO_OWNER, 0, costs)
 
     @staticmethod
     def is_applicable(problem: Problem) -> bool:
@@ -81,14 +91,16 @@ class OverloadRepair:
 
         The search ends at a placement whose moves cost at most ``enough``.
         """
+        self._set_costs(costs)
         best, fewest, current = None, 0, start
         for _ in range(rounds):
             if not may_continue():
                 break
             self._reset(current)
+            self.max_cost = inf if best is None else fewest - 1
             if self._repair(may_continue):
                 self._return_partitions()
-                cost = self._cost(self.placement, costs)
+                cost = self._cost()
                 if best is None or cost < fewest:
                     best, fewest = self.placement.astype(np.int32), cost
             if best is None:
@@ -98,10 +110,13 @@ class OverloadRepair:
                 break
             current = best.copy()
             moved = np.flatnonzero(self._is_moved(best))
-            count = max(1, int(len(moved) * _RETURNED))
+            count = max(1, int(len(moved) * self._returned_share()))
             returned = self.rng.choice(moved, size=count, replace=False)
             current[returned] = self.problem.owner[returned]
         return best
+
+    def _returned_share(self) -> float:
+        return _RETURNED
 
     def place_heaviest_first(self, noise: float) -> Placement | None:
         """Place all partitions on the permitted members with the lowest new relative loads.
@@ -147,11 +162,12 @@ class OverloadRepair:
             Maximum cost of the moves; None for no maximum.
         """
         self._reset(start)
+        self._set_costs(costs)
         factors, is_lower = self._factors(), True
         while is_lower:
             loads = np.bincount(self.placement, self.weight, len(factors)).astype(float)
             is_lower = any(
-                may_continue() and self._lower_squares_of(giver, loads, factors, costs, max_cost)
+                may_continue() and self._lower_squares_of(giver, loads, factors, max_cost)
                 for giver in np.argsort(-loads * factors, kind="stable").tolist()
             )
         return self.placement.astype(np.int32)
@@ -161,7 +177,6 @@ class OverloadRepair:
         giver: int,
         loads: NDArray[np.float64],
         factors: NDArray[np.float64],
-        costs: Ints,
         max_cost: int | None,
     ) -> bool:
         """Make the best transfer or exchange from a member; return False if none is better.
@@ -190,7 +205,7 @@ class OverloadRepair:
         givers = np.full((len(given), 1), giver)
         permitted &= self._change(givers, takers[None, :], difference) <= 0
         if max_cost is not None:
-            owner, cost = self.problem.owner, np.where(self.problem.owner == NO_OWNER, 0, costs)
+            owner, cost = self.problem.owner, self.costs
             cost_change = cost[given][:, None] * (
                 (owner[given][:, None] != takers).astype(np.int64)
                 - (owner[given] != giver)[:, None]
@@ -198,7 +213,7 @@ class OverloadRepair:
             cost_change[:, width:] += cost[returned] * (
                 (owner[returned] != giver).astype(np.int64) - (owner[returned] != holders)
             )
-            permitted &= cost_change <= max_cost - self._cost(self.placement, costs)
+            permitted &= cost_change <= max_cost - self._cost()
         change = np.where(permitted, change, 0)
         row, column = divmod(int(np.argmin(change)), len(takers))
         if change[row, column] >= -_LEAST_REDUCTION * before[column]:
@@ -213,7 +228,8 @@ class OverloadRepair:
         self.kept.clear()
         self.loads = []
         for limit in self.limits:
-            loads = np.zeros(len(limit.max_loads), dtype=np.int64)
+            shape = (len(limit.max_loads), *limit.weight.shape[1:])
+            loads = np.zeros(shape, dtype=limit.weight.dtype)
             np.add.at(loads, limit.unit_of[placement], limit.weight)
             self.loads.append(loads)
 
@@ -221,8 +237,8 @@ class OverloadRepair:
         owner = self.problem.owner
         return np.asarray((owner != NO_OWNER) & (owner != placement), dtype=np.bool_)
 
-    def _cost(self, placement: Placement | Ints, costs: Ints) -> int:
-        return int(costs[self._is_moved(placement)].sum())
+    def _cost(self) -> int:
+        return int(self.costs[self._is_moved(self.placement)].sum())
 
     def _repair(self, may_continue: Callable[[], bool]) -> bool:
         """Lower overloads until none is left. Return False after too many failures."""
@@ -311,20 +327,31 @@ class OverloadRepair:
         self._move(other, giver)
         return True
 
-    def _change(self, givers: Ints, takers: Ints, moved_weight: Callable[[Ints], Ints]) -> Ints:
+    def _change(
+        self,
+        givers: Ints,
+        takers: Ints,
+        moved_weight: Callable[[Weights], Weights],
+        loads_of: Iterable[tuple[LoadLimit, Weights]] | None = None,
+    ) -> Weights:
         """Return the change of the total overload if weight moves from givers to takers.
 
         ``moved_weight`` returns the weights that move, from the weights of the partitions.
         """
         total = np.zeros(np.broadcast_shapes(givers.shape, takers.shape), dtype=np.int64)
-        for limit, loads in zip(self.limits, self.loads, strict=True):
+        for limit, loads in loads_of or zip(self.limits, self.loads, strict=True):
             weight = moved_weight(limit.weight)
             giver, taker = limit.unit_of[givers], limit.unit_of[takers]
             free = limit.max_loads - loads
             given = np.maximum(-free[giver] - weight, 0) - np.maximum(-free[giver], 0)
             taken = np.maximum(weight - free[taker], 0) - np.maximum(-free[taker], 0)
-            total += np.where(giver == taker, 0, given + taken)
+            both = self._total(given) + self._total(taken)
+            total = total + np.where(giver == taker, 0, both)
         return total
+
+    @staticmethod
+    def _total(overloads: Weights) -> Weights:
+        return overloads
 
     def _move(self, partition: int, taker: int) -> None:
         giver = int(self.placement[partition])

@@ -7,24 +7,40 @@ constraints, the repair looks for one.
 """
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
 from kassay.solver.colocated_groups import merge_colocated
-from kassay.solver.constraints import Colocated, MaxMoves, MaxPartitions, Separated
+from kassay.solver.constraints import Capacity, Colocated, MaxMoves, MaxPartitions, Separated
 from kassay.solver.counting_bounds import level_bound
-from kassay.solver.evaluation import Room, load_units, movement_costs, separated_partitions
+from kassay.solver.evaluation import (
+    Room,
+    load_units,
+    movement_costs,
+    separated_partitions,
+    window_limits,
+)
 from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, within_pins, within_racks
 from kassay.solver.limits import SearchBudget, limited_steps
-from kassay.solver.objective import CrossRack, HostImbalance, Imbalance, Level, Movement
+from kassay.solver.objective import (
+    CrossRack,
+    HostImbalance,
+    Imbalance,
+    Level,
+    Movement,
+    is_preference,
+)
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.search.load_searches import MIN_PARTITIONS, fill_members
 
 if TYPE_CHECKING:
     from kassay.solver.search.overload_repair import LoadLimit, OverloadRepair
+    from kassay.solver.search.window_repair import WindowRepair
 
 _LOAD_TARGETS, _MORE_TARGETS = 7, 14
 """Numbers of load limits between the bound and the incumbent: in general, and with a limit on moves
@@ -45,9 +61,22 @@ _MIN_REPAIR_STEPS, _MAX_REPAIR_STEPS, _REPAIR_STEP = 2_000, 20_000, 1e-4
 and the maximum of each search; and the work of one of them."""
 
 
+_WINDOW_STEPS, _MORE_WINDOW_STEPS = 250, 1_500
+"""Maximum numbers of changes in several windows: for one load limit within the tolerance of the
+bound, and for other load limits or fewer moves."""
+_MANY_PER_MEMBER = 6
+"""Partitions per member from which CP-SAT proves the fewest moves of most small groups."""
+_WINDOW_STEP, _WINDOW_STEP_PER_LOAD = 2e-4, 2e-8
+"""Work of one such change: in general, and per partition and window."""
+_WINDOW_WORK = 1.5
+"""Maximum work of the search for one load limit in several windows."""
+_WINDOW_SQUARES_WORK = 0.3
+"""Work of this search after the moves."""
+
+
 def may_add_repaired(pool: IncumbentPool) -> bool:
     """Return whether `add_repaired` supports the levels, and is useful."""
-    measured, is_owned = _loads_of(pool.levels), (pool.problem.owner != NO_OWNER).any()
+    measured, is_owned = _measured(pool), (pool.problem.owner != NO_OWNER).any()
     return bool(measured) and bool(is_owned) and _may_repair(pool, measured)
 
 
@@ -57,7 +86,7 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     If none is found, add one within the best known loads. `add_few_moves` does the same for groups
     without hosts, different speeds, racks and constraints.
     """
-    measured = _loads_of(pool.levels)
+    measured = _measured(pool)
     search = _OverloadSearch(pool, measured, Movement(), budget)
     bounds = [level_bound(search.problem, each) for each in measured]
     if isinstance(measured[0], Imbalance):
@@ -72,6 +101,13 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
             return
 
 
+def _measured(pool: IncumbentPool) -> list[Imbalance | HostImbalance]:
+    """Return the levels about loads; of groups with several windows, without preferences."""
+    levels = _loads_of(pool.levels)
+    has_one = pool.problem.profiles is None
+    return levels if has_one else [level for level in levels if not is_preference(level)]
+
+
 def add_any_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     """Add a placement that meets the constraints to the pool, if the repair finds one."""
     search = _OverloadSearch(pool, (), Movement(), budget)
@@ -82,9 +118,11 @@ def may_repair_overloads(pool: IncumbentPool, level: Level) -> bool:
     """Return whether `repair_overloads` supports the level, and is useful."""
     if _is_sum_of_squares(level):
         is_first = not pool.reached and bool(pool.constraints)
-        return is_first and _may_repair(pool, [Imbalance(Measure.MAKESPAN)])
+        has_windows = pool.problem.profiles is not None
+        return has_windows or (is_first and _may_repair(pool, [Imbalance(Measure.MAKESPAN)]))
     is_load = not isinstance(level, Movement)
-    if is_load and not _has_load_units(pool) and not _limits_moves_or_colocates(pool):
+    has_one = pool.problem.profiles is None
+    if is_load and has_one and not _has_load_units(pool) and not _limits_moves_or_colocates(pool):
         return False
     return _may_repair(pool, _loads_up_to(pool, level))
 
@@ -101,22 +139,35 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
         return
     moves = level if isinstance(level, Movement) else Movement()
     search = _OverloadSearch(pool, _loads_up_to(pool, level), moves, budget)
+    within = budget.part(_MOVES_SHARE)
     if level is moves:
-        search.is_repaired(pool.limits(), budget.part(_MOVES_SHARE), rounds=_MOVES_ROUNDS)
+        most, enough = None, 0
+        if pool.problem.profiles is not None:
+            # CP-SAT proves the fewest moves of small groups faster.
+            many = _MANY_PER_MEMBER * pool.problem.member_count
+            is_easy = pool.problem.has_few_terms and pool.problem.partition_count >= many
+            most, enough = _WINDOW_STEPS if is_easy else _MORE_WINDOW_STEPS, bound
+        search.is_repaired(pool.limits(), within, rounds=_MOVES_ROUNDS, most=most, enough=enough)
     else:
         _lower_loads(search, level, bound, budget)
 
 
 def _lower_squares(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
-    """Add placements with a lower sum of squares.
+    """Add placements with a lower sum of squares, within the limits of earlier levels.
 
-    Within a limit on moves, first lower the makespan.
+    Within a limit on moves, first lower the makespan. After a level about moves, there are no more
+    moves.
     """
-    makespan = Imbalance(Measure.MAKESPAN)
-    search = _OverloadSearch(pool, [makespan], Movement(), budget)
-    if search.max_cost is not None:
+    makespan, limits = Imbalance(Measure.MAKESPAN), pool.limits()
+    moves = [(done, limit) for done, limit in limits if isinstance(done, Movement)]
+    search = _OverloadSearch(pool, [makespan], moves[0][0] if moves else Movement(), budget)
+    if moves:
+        search.max_cost, budget = moves[0][1], budget.until(_WINDOW_SQUARES_WORK)
+    elif search.max_cost is not None:
         _lower_loads(search, makespan, 0, budget.part(_MOVES_SHARE))
-    search.lower_squares(level, budget.part(_HARD_LOAD_SHARE))
+    peaks = [each for each in limits if getattr(each[0], "measure", None) is Measure.MAKESPAN]
+    within = load_limits(search.problem, peaks)
+    search.lower_squares(level, budget.part(_HARD_LOAD_SHARE), within)
 
 
 def _lower_loads(search: "_OverloadSearch", level: Level, bound: int, budget: SearchBudget) -> None:
@@ -125,17 +176,23 @@ def _lower_loads(search: "_OverloadSearch", level: Level, bound: int, budget: Se
     low, high = max(bound, level_bound(search.problem, level)), pool.value(level)
     precision = (level.tolerance.limit(low) - low) // _PARTS_OF_TOLERANCE
     is_hard = _limits_moves_or_colocates(pool)
-    share = _HARD_LOAD_SHARE if is_hard else _LOAD_SHARE
-    for _ in range(_MORE_TARGETS if is_hard else _LOAD_TARGETS):
+    has_windows = pool.problem.profiles is not None
+    share = _HARD_LOAD_SHARE if is_hard or has_windows else _LOAD_SHARE
+    until = _WINDOW_WORK if has_windows else inf
+    for number in range(_MORE_TARGETS if is_hard else _LOAD_TARGETS):
         if low >= high:
             break
-        target = (low + high) // 2
+        # With several windows, most bounds are reached.
+        target = low if has_windows and not number else (low + high) // 2
         limits = [*pool.limits(), (level, target)]
         is_fine = high - target <= precision
         most = _FINE_STEPS if is_fine else None
+        if has_windows:
+            is_within = high <= level.tolerance.limit(low)
+            most = _WINDOW_STEPS if is_within else _MORE_WINDOW_STEPS
         starts = [search.start, search.merged(pool.incumbent(level))] if is_hard else [search.start]
         if any(
-            search.is_repaired(limits, budget.part(share), most=most, start=start)
+            search.is_repaired(limits, budget.part(share).until(until), most=most, start=start)
             for start in (starts if search.max_cost is not None else starts[::-1])
         ):
             high = min(target, pool.value(level))
@@ -174,6 +231,8 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
     CP-SAT needs no such placement of a small group.
     """
     problem = pool.problem
+    if problem.profiles is not None:
+        return all(each.measure is Measure.MAKESPAN for each in measured)
     rules = [rule for rule in pool.constraints if not isinstance(rule, MaxMoves)]
     has_racks = any(isinstance(each, CrossRack) for each in pool.levels)
     is_useful = problem.group.is_weighted and (bool(rules) or has_racks)
@@ -240,6 +299,9 @@ class _OverloadSearch:
         )
         units = [load_units(problem, each) for each in measured]
         self.start = keep_owned(problem, units) if self.is_possible else problem.owner
+        self.step = _REPAIR_STEP
+        if problem.profiles is not None:
+            self.step = _WINDOW_STEP + problem.profiles.size * _WINDOW_STEP_PER_LOAD
 
     def _sum_of_parts(self, values: Ints) -> Ints:
         total = np.zeros(self.problem.partition_count, dtype=np.int64)
@@ -255,6 +317,7 @@ class _OverloadSearch:
         least: int = 0,
         most: int | None = None,
         start: Placement | None = None,
+        enough: int = 0,
     ) -> bool:
         """Add a placement within the limits to the pool; return whether the pool accepts one.
 
@@ -264,13 +327,14 @@ class _OverloadSearch:
         """
         if not self.is_possible:
             return False
-        search = self._repair(load_limits(self.problem, limits))
-        may_continue = within.for_first_result(least * _REPAIR_STEP).counted(
-            _REPAIR_STEP, _MAX_REPAIR_STEPS
-        )
+        search = self.repair(load_limits(self.problem, limits))
+        steps = _MAX_REPAIR_STEPS
+        if self.problem.profiles is not None:
+            steps = _WINDOW_STEPS if most is None else most
+            least = min(least, steps)
+        may_continue = within.for_first_result(least * self.step).counted(self.step, steps)
         if most is not None:
             may_continue = limited_steps(most, may_continue)
-        enough = 0
         if rounds is None:
             enough = self.max_cost or 0
             rounds = _LOAD_ROUNDS if self.max_cost is None else _LIMITED_ROUNDS
@@ -280,7 +344,9 @@ class _OverloadSearch:
         )
         return found is not None and self.pool.add(found[self.part_of])
 
-    def lower_squares(self, level: Imbalance, within: SearchBudget) -> None:
+    def lower_squares(
+        self, level: Level, within: SearchBudget, limits: "Sequence[LoadLimit]" = ()
+    ) -> None:
         """Add placements with a lower sum of squares to the pool, within the constraints.
 
         Without a limit on moves, the search also starts from placements of the heaviest partitions
@@ -288,25 +354,43 @@ class _OverloadSearch:
         """
         if not self.is_possible:
             return
-        search, may_continue = self._repair([]), within.counted(_REPAIR_STEP, _MAX_REPAIR_STEPS)
+        search, may_continue = self.repair(limits), within.counted(self.step, _MAX_REPAIR_STEPS)
         start: Placement | None = self.merged(self.pool.incumbent(level))
-        for number in range(1 if self.max_cost is not None else _SQUARES_STARTS):
+        has_one = self.max_cost is not None or self.problem.profiles is not None
+        for number in range(1 if has_one else _SQUARES_STARTS):
             if not may_continue():
                 break
             if start is not None:
                 found = search.lower_squares(start, self.costs, self.max_cost, may_continue)
                 self.pool.add(found[self.part_of])
-            start = search.place_heaviest_first(_NOISE if number else 0)
+            if not has_one:
+                start = search.place_heaviest_first(_NOISE if number else 0)
 
     def merged(self, placement: Placement) -> Placement:
         found = np.zeros(self.problem.partition_count, dtype=np.int32)
         found[self.part_of] = placement
         return found
 
-    def _repair(self, limits: "list[LoadLimit]") -> "OverloadRepair":
+    def repair(self, limits: "Sequence[LoadLimit]") -> "OverloadRepair | WindowRepair":
+        """Return the repair of overloads of one window, or of several."""
         from kassay.solver.search.overload_repair import OverloadRepair  # noqa: PLC0415
+        from kassay.solver.search.window_repair import WindowRepair  # noqa: PLC0415
 
+        if self.problem.profiles is not None:
+            return WindowRepair(self.problem, [*self._room_limits(), *limits], self.rng)
         return OverloadRepair(self.problem, [*self._room_limits(), *limits], self.rng)
+
+    def _room_in_windows(self) -> "NDArray[np.float64]":
+        """Return the capacity of each member (row) in each window."""
+        problem, members = self.problem, np.arange(self.problem.member_count)
+        room = np.full((problem.member_count, problem.window_count), float(problem.greatest_total))
+        for rule in self.pool.constraints:
+            if isinstance(rule, Capacity):
+                named = problem.member_index.get(rule.member or "", NO_OWNER)
+                at = members if rule.member is None else members[members == named]
+                for window, limit in window_limits(problem, rule).items():
+                    room[at, window] = np.minimum(room[at, window], limit)
+        return room
 
     def _room_limits(self) -> "list[LoadLimit]":
         """Convert capacities, maximum numbers of partitions and separations to maximum loads.
@@ -318,9 +402,13 @@ class _OverloadSearch:
 
         problem, members = self.problem, np.arange(self.problem.member_count)
         room = Room(self.pool.problem, self.pool.constraints)
-        weight = problem.weight.astype(np.int64)
-        found = [LoadLimit(members, np.array(room.loads, dtype=np.int64), weight)]
-        mean = max(1, problem.total // self.pool.problem.partition_count)
+        found = []
+        if problem.profiles is None:
+            weight = problem.weight.astype(np.int64)
+            found = [LoadLimit(members, np.array(room.loads, dtype=np.int64), weight)]
+        elif any(isinstance(rule, Capacity) for rule in self.pool.constraints):
+            found = [LoadLimit(members, self._room_in_windows(), problem.load_table)]
+        mean = max(1, problem.greatest_total // self.pool.problem.partition_count)
         if any(isinstance(rule, MaxPartitions) for rule in self.pool.constraints):
             sizes = self._sum_of_parts(np.ones_like(self.part_of))
             counts = np.array(room.counts, dtype=np.int64)
@@ -342,10 +430,12 @@ def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[
     """Convert limits on makespans to maximum loads of members and hosts."""
     from kassay.solver.search.overload_repair import LoadLimit  # noqa: PLC0415
 
-    found, weight = [], problem.weight.astype(np.int64)
+    found, has_one = [], problem.profiles is None
+    weight = problem.weight.astype(np.int64) if has_one else problem.load_table
     for level, limit in limits:
         if isinstance(level, Imbalance | HostImbalance):
             units = load_units(problem, level)
-            most = [min(limit // factor, problem.total) for factor in units.factors]
-            found.append(LoadLimit(np.array(units.unit_of), np.array(most, dtype=np.int64), weight))
+            highest = problem.greatest_total
+            most = np.array([min(limit // factor, highest) for factor in units.factors])
+            found.append(LoadLimit(np.array(units.unit_of), most, weight))
     return found
