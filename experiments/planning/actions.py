@@ -40,11 +40,11 @@ from kassay.reference.model.metrics import (
     Measure,
     has_racks,
     host_units,
-    load_vector,
     loads,
     measures,
     member_units,
     off_rack,
+    unit_loads,
 )
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import violated
@@ -99,7 +99,7 @@ class AssignorOutcome:
 def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
     """Compute the loads and imbalance metrics of an assignment."""
     hosts = host_units(group)
-    host_loads = hosts.loads(load_vector(group, assignment))
+    host_loads = unit_loads(group, assignment, hosts)
     return AssignmentMetrics(
         loads=loads(group, assignment),
         measures={str(name): value for name, value in measures(group, assignment).items()},

@@ -3,6 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import NO_OWNER, Assignment, current_partitions, ownership
@@ -17,6 +21,8 @@ _MAX_SEARCHED_MOVES = 5_000
 """Maximum number of moves with a searched order; more moves are ordered by load alone."""
 _MAX_CANDIDATES = 200
 """Maximum number of moves from one member that are compared per step."""
+Load = int | NDArray[Any]
+"""Load of a member or partition; with several windows, an array of integers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,73 +121,95 @@ def schedule_moves(
     moves = moves_between(group, assignment)
     placed = [move for move in moves if move.source is None]
     factors = metrics.relative_loads(group, dict.fromkeys(current, 1))
-    start = metrics.relative_loads(group, current)
+    start = {member: load * factors[member] for member, load in current.items()}
     for move in placed:
-        start[move.target] += move.weight * factors[move.target]
+        start[move.target] = start[move.target] + _moved_load(group, move) * factors[move.target]
     owned = [move for move in moves if move.source is not None]
-    moved = list(_highest_loads_first(owned, dict(start), factors))
+    moved = list(_highest_loads_first(group, owned, start, factors))
     slices = [placed] if placed else []
     slices += [moved[first : first + batch_size] for first in range(0, len(moved), batch_size)]
     consuming, units = metrics.participants(group), metrics.member_units(group)
     batches = []
     for batch in slices:
         for move in batch:
-            current[move.target] += move.weight
+            load = _moved_load(group, move)
+            current[move.target] = current[move.target] + load
             if move.source is not None:
-                current[move.source] -= move.weight
+                current[move.source] = current[move.source] - load
         loads = [current[member] for member in consuming]
+        windows: Any = [loads] if group.window_count == 1 else zip(*loads, strict=True)
+        peaks = (_peak(load * factors[member]) for member, load in current.items())
         batches.append(
             MoveBatch(
                 moves=tuple(batch),
-                makespan=max(metrics.relative_loads(group, current).values(), default=0),
-                imbalance=metrics.imbalance_of(measure, loads, units),
+                makespan=max(peaks, default=0),
+                imbalance=metrics.imbalance_of_windows(measure, windows, units),
             )
         )
     return tuple(batches)
 
 
+def _peak(load: Load) -> int:
+    return load if isinstance(load, int) else int(load.max())
+
+
+def _moved_load(group: Group, move: Move) -> Load:
+    return move.weight if group.window_count == 1 else _load_of(group, move.topic, move.partition)
+
+
+def _load_of(group: Group, topic: str, number: int) -> Load:
+    """Return the load of a partition, relative to the capacities of the windows."""
+    given, factors = group.topic_table()[topic], group.window_factors
+    if group.window_count == 1:
+        return given.weight(number)
+    row = given.profiles[number] if given.profiles else (1,) * len(factors)
+    return np.array([load * factor for load, factor in zip(row, factors, strict=True)], object)
+
+
 def _highest_loads_first(
-    moves: Sequence[Move], current: dict[str, int], factors: dict[str, int]
+    group: Group, moves: Sequence[Move], current: dict[str, Load], factors: dict[str, int]
 ) -> Iterator[Move]:
     """Yield moves, those from members with the highest load first, and update ``current``.
 
     ``current`` has relative loads, and ``factors`` the factor from load to relative load.
     """
-    pending: dict[str, list[Move]] = {}
-    for move in sorted(moves, key=lambda move: (-move.weight, move.topic, move.partition)):
-        pending.setdefault(move.source or "", []).append(move)
-    heap = [(-current[source], source) for source in pending]
+    pending: dict[str, list[int]] = {}
+    ordered = sorted(moves, key=lambda move: (-move.weight, move.topic, move.partition))
+    loads = [_moved_load(group, move) for move in ordered]
+    for at, move in enumerate(ordered):
+        pending.setdefault(move.source or "", []).append(at)
+    heap = [(-_peak(current[source]), source) for source in pending]
     heapify(heap)
     search = len(moves) <= _MAX_SEARCHED_MOVES
 
-    def highest_after(move: Move) -> int:
+    def highest_after(at: int) -> int:
         """Return the maximum load of the old and the new owner after a move."""
-        source, target = move.source or "", move.target
-        given, taken = move.weight * factors[source], move.weight * factors[target]
-        return max(current[target] + taken, current[source] - given)
+        source, target = ordered[at].source or "", ordered[at].target
+        given, taken = loads[at] * factors[source], loads[at] * factors[target]
+        return max(_peak(current[target] + taken), _peak(current[source] - given))
 
     while pending:
-        best: list[Move] = []
+        best: list[int] = []
         visited: dict[str, int] = {}
         while heap:
             negative, source = heappop(heap)
             # Loads change after each move: an entry is valid only if it has the source's load.
-            if source not in pending or -negative != current[source] or source in visited:
+            if source not in pending or -negative != _peak(current[source]) or source in visited:
                 continue
-            visited[source] = current[source]
+            visited[source] = -negative
             best.append(min(pending[source][:_MAX_CANDIDATES], key=highest_after))
-            if not search or highest_after(best[-1]) < current[source]:
+            if not search or highest_after(best[-1]) < -negative:
                 best = best[-1:]
                 break
         # If no move lowers the load of its source, the one with the lowest loads comes first.
-        move = min(best, key=highest_after)
-        source = move.source or ""
-        pending[source].remove(move)
+        at = min(best, key=highest_after)
+        move, source = ordered[at], ordered[at].source or ""
+        pending[source].remove(at)
         if not pending[source]:
             del pending[source]
-        current[move.target] += move.weight * factors[move.target]
-        current[source] -= move.weight * factors[source]
-        visited |= {source: current[source], move.target: current[move.target]}
+        current[move.target] = current[move.target] + loads[at] * factors[move.target]
+        current[source] = current[source] - loads[at] * factors[source]
+        visited |= {each: _peak(current[each]) for each in (source, move.target)}
         for member, load in visited.items():
             heappush(heap, (-load, member))
         yield move
@@ -199,11 +227,11 @@ def after_batches(group: Group, batches: Iterable[MoveBatch]) -> Iterator[Assign
         yield problem.to_assignment(placement)
 
 
-def owned_loads(group: Group) -> dict[str, int]:
+def owned_loads(group: Group) -> dict[str, Load]:
     """Return the load of each member, computed from the member's owned partitions."""
-    topics = group.topic_table()
+    none = 0 if group.window_count == 1 else np.zeros(group.window_count, dtype=object)
     return {
-        member: sum(topics[topic].weight(number) for topic, number in owned)
+        member: sum((_load_of(group, topic, number) for topic, number in owned), none)
         for member, owned in current_partitions(group).items()
     }
 
@@ -267,17 +295,19 @@ def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ..
 
 
 def _steps(group: Group, moves: list[Move]) -> Iterator[MoveStep]:
-    current, units = relative_loads(group, owned_loads(group)), member_units(group)
-    factors = relative_loads(group, dict.fromkeys(current, 1))
+    loads, units = owned_loads(group), member_units(group)
+    factors = relative_loads(group, dict.fromkeys(loads, 1))
     for move in moves:
         if move.source is None:
-            current[move.target] += move.weight * factors[move.target]
+            loads[move.target] = loads[move.target] + _moved_load(group, move)
     owned = [(move.source, move) for move in moves if move.source is not None]
+    current = {member: _peak(load * factors[member]) for member, load in loads.items()}
     before, step = dict(current), list[Move]()
     for number, (source, move) in enumerate(owned, 1):
         step.append(move)
-        current[source] -= move.weight * factors[source]
-        current[move.target] += move.weight * factors[move.target]
+        load = _moved_load(group, move)
+        loads |= {source: loads[source] - load, move.target: loads[move.target] + load}
+        current |= {at: _peak(loads[at] * factors[at]) for at in (source, move.target)}
         members = list(dict.fromkeys(m for one in step for m in (one.source or "", one.target)))
         old, new = ([loads[member] for member in members] for loads in (before, current))
         if sorted(new, reverse=True) < sorted(old, reverse=True) or number == len(owned):

@@ -42,10 +42,10 @@ from kassay.reference.model.metrics import (
     Measure,
     has_racks,
     host_units,
-    load_vector,
     member_units,
     participants,
     replica_racks,
+    unit_loads,
 )
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import group_constraints
@@ -262,7 +262,7 @@ class Plan:
         for unit, index in zip(hosts.unit_of, group.participant_indices, strict=True):
             speeds[unit] += group.members[index].speed
         current, planned = (
-            hosts.loads(load_vector(group, one)) for one in (keep_owners(group), self.assignment)
+            unit_loads(group, one, hosts) for one in (keep_owners(group), self.assignment)
         )
         before, after = map(hosts.relative_loads, (current, planned))
         return [

@@ -189,7 +189,7 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
         for move in batch.moves
         if move.source is not None
     ]
-    if not moves:
+    if not moves or plan.group.window_count > 1:
         return None
     loads = [plan.planned.loads[member] for member in members]
     for source, target, weight in moves:

@@ -20,6 +20,7 @@ from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import (
     ASSUMED,
+    NO_WINDOWS,
     Assumed,
     Client,
     Group,
@@ -463,11 +464,31 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
             f"set weights when the group is imported: kassay import --weights {source}"
         )
 
+    weights = {
+        topic.name: _given_weights(options, topic.name, topic.partitions) for topic in group.topics
+    }
+    return weighted_group(group, weights, source)
+
+
+def weighted_group(
+    group: Group, weights: Mapping[str, tuple[int, ...] | None], source: WeightSource | None = None
+) -> Group:
+    """Return a group with one window and other weights, or without weights."""
     topics = tuple(
-        replace(topic, weights=_given_weights(options, topic.name, topic.partitions))
-        for topic in group.topics
+        replace(topic, weights=weights[topic.name], profiles=None) for topic in group.topics
     )
-    return replace(group, topics=topics, weight_source=source, weight_unit=None)
+    members = tuple(
+        replace(member, capacity=None) if isinstance(member.capacity, tuple) else member
+        for member in group.members
+    )
+    return replace(
+        group,
+        topics=topics,
+        members=members,
+        windows=NO_WINDOWS,
+        weight_source=source,
+        weight_unit=None,
+    )
 
 
 def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from kassay.experiments.sources.build_group import (
     MemberTopics,
     build_group,
     entry_of_member,
+    weighted_group,
     with_hosts_and_speeds,
     with_subscriptions,
     with_weights,
@@ -402,8 +403,7 @@ def _with_options(group: Group, options: ImportOptions) -> Group:
         if options.hosts is not None or options.speeds is not None:
             group = with_hosts_and_speeds(group, options)
         if options.without_weights:
-            topics = tuple(replace(topic, weights=None) for topic in group.topics)
-            return replace(group, topics=topics, weight_source=None, weight_unit=None)
+            return weighted_group(group, {topic.name: None for topic in group.topics})
         if options.weights is None and options.weight_table is None:
             return group
         return with_weights(group, options)
