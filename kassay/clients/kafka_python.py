@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 
-from kassay.clients.optimal_assignment import optimal_assignment
+from kassay.clients.optimal_assignment import Weights, optimal_assignment
 
 
 class OptimalAssignor(StickyPartitionAssignor):  # type: ignore[misc, unused-ignore]
@@ -21,16 +21,22 @@ class OptimalAssignor(StickyPartitionAssignor):  # type: ignore[misc, unused-ign
     seconds
         Time limit in seconds. The consumer sends no heartbeats during this time, so that the
         limit must be less than the session timeout of the group.
+    weights
+        Weights of the partitions per topic: one integer each, or a list with one per window. All
+        members must have the same.
     """
 
     seconds: ClassVar[float] = 5.0
+    weights: ClassVar[Weights] = {}
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
         """Assign the partitions of the group to its members."""
         subscriptions = {
             member.member_id: self.parse_member_metadata(member.metadata) for member in members
         }
-        optimum = optimal_assignment(cluster, subscriptions, seconds=self.seconds)
+        optimum = optimal_assignment(
+            cluster, subscriptions, seconds=self.seconds, weights=self.weights
+        )
         if optimum is None:
             result: dict[str, Any] = super().assign(cluster, members)
             return result

@@ -1,7 +1,7 @@
 """Optimal assignment of the members that a leader knows: minimum imbalance, then fewest moves."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kassay.reference.model.errors import KassayError
@@ -12,6 +12,9 @@ from kassay.solver.solve import solve
 
 TopicAssignments = list[tuple[str, list[int]]]
 """Numbers of the assigned partitions per topic, sorted."""
+
+Weights = Mapping[str, Sequence[int | Sequence[int]]]
+"""Weights of the partitions per topic: one integer each, or one per window."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,9 +43,15 @@ class Subscription(Protocol):
 
 
 def optimal_assignment(
-    cluster: ClientCluster, subscriptions: Mapping[str, Subscription], *, seconds: float
+    cluster: ClientCluster,
+    subscriptions: Mapping[str, Subscription],
+    *,
+    seconds: float,
+    weights: Weights | None = None,
 ) -> dict[str, TopicAssignments] | None:
     """Return the proven optimum, or None if it is not proven within the time limit.
+
+    With weights, it is the best assignment found within the time limit.
 
     None also means that the subscriptions are not a valid group, or that the numbers of the
     partitions of a topic have gaps. A message of the module's logger states the reason.
@@ -53,14 +62,16 @@ def optimal_assignment(
         Subscriptions by member id.
     seconds
         Time limit in seconds.
+    weights
+        Weights of the partitions per topic: one integer each, or one per window.
     """
     try:
-        group = _group(cluster, subscriptions)
+        group = _group(cluster, subscriptions, weights or {})
         solution = solve(group, limits=SearchLimits(time=seconds))
     except KassayError as error:
         _LOG.warning("no optimal assignment: %s", error)
         return None
-    if not solution.is_optimal or solution.assignment is None:
+    if not (weights or solution.is_optimal) or solution.assignment is None:
         _LOG.warning("no optimal assignment within %g seconds", seconds)
         return None
     result: dict[str, TopicAssignments] = {}
@@ -72,7 +83,9 @@ def optimal_assignment(
     return result
 
 
-def _group(cluster: ClientCluster, subscriptions: Mapping[str, Subscription]) -> Group:
+def _group(
+    cluster: ClientCluster, subscriptions: Mapping[str, Subscription], weights: Weights
+) -> Group:
     topics: dict[str, int] = {}
     for member in subscriptions.values():
         for topic in member.subscription:
@@ -82,9 +95,16 @@ def _group(cluster: ClientCluster, subscriptions: Mapping[str, Subscription]) ->
                 if len(numbers) != topics[topic]:
                     raise KassayError(f"the partitions of topic {topic!r} have gaps")
     return Group(
-        topics=tuple(Topic(name=name, partitions=topics[name]) for name in sorted(topics)),
+        topics=tuple(_topic(name, topics[name], weights) for name in sorted(topics)),
         members=tuple(_member(id, subscriptions[id]) for id in sorted(subscriptions)),
     )
+
+
+def _topic(name: str, partitions: int, weights: Weights) -> Topic:
+    if not weights:
+        return Topic(name, partitions)
+    rows = [[each] if isinstance(each, int) else each for each in weights.get(name, ())]
+    return Topic(name, partitions, profiles=tuple(map(tuple, rows)))
 
 
 def _member(id: str, received: Subscription) -> Member:
