@@ -82,7 +82,7 @@ def kassay_command() -> list[str]:
 
 
 @contextmanager
-def cluster(directory: Path):
+def cluster(directory: Path, *, memory: str = "1g"):
     """Start a master and two workers of the installed PySpark in separate directories.
 
     Yields the address of the master, and the processes of the workers.
@@ -103,7 +103,7 @@ def cluster(directory: Path):
 
     loopback = ("--host", "127.0.0.1", "--webui-port", "0")
     url = f"spark://127.0.0.1:{port}"
-    resources = ("--cores", "1", "--memory", "1g")
+    resources = ("--cores", "1", "--memory", memory)
     try:
         launch("master.Master", *loopback, "--port", str(port))
         for name in ("one", "two"):

@@ -1,5 +1,8 @@
 """Studies give the same tables on all masters, and all commands use the requested master."""
 
+import subprocess
+from itertools import islice
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -7,7 +10,14 @@ import pytest
 from kassay.experiments.study.output_reader import read_manifest
 from tests.experiments.history.sample_records import sample_rows
 from tests.experiments.spark.conftest import tables_of
-from tests.experiments.spark.services import SPARK_HOME, cluster, connect_server, run_kassay
+from tests.experiments.spark.services import (
+    ROOT,
+    SPARK_HOME,
+    cluster,
+    connect_server,
+    kassay_command,
+    run_kassay,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
@@ -35,10 +45,24 @@ def applications(directory):
 def test_a_standalone_cluster_gives_the_same_tables(
     expected_tables, config_file, master, cluster_directory, tmp_path
 ):
-    done = run_kassay("study", config_file, "-o", tmp_path, "--master", master, "--conf", MEMORY)
+    done = run_kassay("study", config_file, "-o", tmp_path, "--master", master)
     assert done.returncode == 0, done.stderr
     assert tables_of(tmp_path) == expected_tables
     assert applications(cluster_directory)
+
+
+def test_a_cluster_without_the_memory_of_an_executor_is_reported(tmp_path):
+    with cluster(tmp_path / "spark", memory="512m") as (url, _):
+        command = [*kassay_command(), "study", "--family", "named", "--master", url]
+        command += ["--assignor", "sticky", "--output", str(tmp_path / "out")]
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        try:
+            assert any(
+                "set less, such as --conf spark.executor" in line
+                for line in islice(process.stderr, 10)
+            )
+        finally:
+            process.kill()
 
 
 def test_spark_connect_gives_the_same_tables(expected_tables, config_file, tmp_path):
