@@ -226,6 +226,16 @@ def test_moves_above_those_of_an_optimum_are_found_after_an_event():
     assert movement(before, assign(before, "uniform2")) == 0
 
 
+@pytest.mark.long
+def test_moves_after_the_answer_of_another_assignor_are_found_in_small_groups():
+    case = Case(family="equal-join", seed=933, assignors=("uniform2",))
+    group = hunted(case, shortcoming=Shortcoming.MOVES, excess=2)
+    best = solve(group, levels=ORDERS["spread-optimum"])
+    assert best.status == "optimal"
+    assert movement(group, assign(group, "uniform2")) == best.movement.value + 2
+    assert (len(group.members), group.partition_count) <= (7, 13)
+
+
 @pytest.mark.parametrize("worse_than", ORDERS)
 def test_all_namings_of_a_group_have_the_minimum_moves_of_their_own_optimum(worse_than):
     options = CounterexampleOptions(
