@@ -1,6 +1,7 @@
 """Process documents of other kinds than consumer groups: share groups, Streams and Connect."""
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,16 +10,24 @@ import typer
 
 from kassay.experiments.cli.application import print_note
 from kassay.experiments.cli.groups import GroupResult, OtherKinds
-from kassay.experiments.cli.output import Format, Record, TableLayout, cell
+from kassay.experiments.cli.output import (
+    Format,
+    Record,
+    TableLayout,
+    cell,
+    without_control_characters,
+)
 from kassay.experiments.implementations.assignor_names import kind_of_assignor, shown_name
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison
-from kassay.experiments.kinds.registry import (
-    KINDS,
+from kassay.experiments.kinds.registry import KINDS, compare_assignor
+from kassay.experiments.planning.kind_plan import (
+    PAGE,
+    TEXT,
+    TICKET,
     PageTable,
-    compare_assignor,
-    current_state,
-    render_state_page,
+    plan_kind,
+    render_kind_plan,
 )
 from kassay.experiments.planning.render_plan import PLAN_PAGE
 from kassay.reference.documents.kind_documents import Kind, KindDocument
@@ -134,66 +143,53 @@ def _verdict(measure: Record) -> str:
     return "minimum" if measure["minimum"] == measure["bound"] else "minimum not proven"
 
 
-def states_of_documents(
-    output_format: Format, limits: SearchLimits, *, output: Path | None = None
+def plans_of_documents(
+    output_format: Format, limits: SearchLimits, *, source: Path, output: Path | None = None
 ) -> OtherKinds:
-    """Compare the current state of each document with the optimum.
-
-    With ``output``, write a page and ``plan.json`` per document.
-    """
+    """Plan each document. With ``output``, write the files of the plan per document."""
 
     def process(document: KindDocument) -> GroupResult:
-        state = current_state(document, limits=limits)
-        record, files = state.record(), {}
-        if output is not None:
-            events, more, assumption = _events(document, limits)
+        plan, files = plan_kind(document, limits=limits), {}
+        record, file = plan.record(), shlex.quote(str(source))
+        selected = "" if document.id is None else f" --group {shlex.quote(document.id)}"
+        commands = [f"kassay forecast {file}{selected} --format table"]
+        if KINDS[document.kind].forecast is None:
+            commands = []
+        if output is None:
+            commands.insert(0, f"kassay plan {file}{selected} -o plan")
+        else:
+            events = _events(document, limits)
+            more = {key: events[key] for key in ("settings", "recommendation") if key in events}
             files = {
-                PLAN_PAGE: render_state_page(
-                    state,
-                    events=events,
-                    recommendation=more.get("recommendation"),
-                    assumption=assumption,
-                ),
+                PLAN_PAGE: render_kind_plan(plan, PAGE, commands=commands, **events),
                 "plan.json": json.dumps({**record, **more}, indent=2) + "\n",
+                "ticket.md": render_kind_plan(plan, TICKET, commands=commands),
             }
         if output_format is Format.TABLE:
-            # The verdict contains the condition.
-            print_note(f"{document.id}: {state.verdict}")
-            del record["condition"]
+            text = render_kind_plan(plan, TEXT, commands=commands)
+            typer.echo(without_control_characters(text), nl=False)
+            del record["condition"]  # The verdict contains it.
         return GroupResult(record, files=files)
 
-    layout = TableLayout(
-        first=("measure",),
-        numbers=("current", "minimum", "bound"),
-        rows=lambda record: (
-            (name, one["value"], one["minimum"], one["bound"])
-            for name, one in record["measures"].items()
-        ),
-    )
-    return OtherKinds(process=process, layout=layout, output=output)
+    return OtherKinds(process=process, layout=TableLayout(rows=lambda _: ()), output=output)
 
 
-def _events(
-    document: KindDocument, limits: SearchLimits
-) -> tuple[PageTable | None, Record, str | None]:
+def _events(document: KindDocument, limits: SearchLimits) -> Record:
     """Return the costs of events, their settings and recommendation, and the assumptions."""
-    kind = KINDS[document.kind]
+    kind, request = KINDS[document.kind], ForecastRequest(limits=limits)
     if kind.forecast is None:
-        return None, {}, None
+        return {}
     try:
-        forecast = _forecast_record(
-            kind.forecast, document, ForecastRequest(limits=limits), "recommendation"
-        )
+        forecast = _forecast_record(kind.forecast, document, request, "recommendation")
     except InputError as error:
-        return None, {}, f"kassay simulates no event: {error}."
+        return {"assumption": f"kassay simulates no event: {error}."}
     rows = [list(row.items())[1:] for row in _FORECAST_LAYOUT.table([forecast])]
     titles = [heading.replace("\n", " ") for heading, _ in rows[0]]
     named, label = [], ""
     for (_, setting), *cells in rows:
         label = cell(setting) or label
         named.append((label, *(cell(value) for _, value in cells)))
-    page_table = PageTable(titles, named)
-    return page_table, {k: forecast[k] for k in ("settings", "recommendation")}, kind.assumption
+    return {**forecast, "events": PageTable(titles, named), "assumption": kind.assumption}
 
 
 def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> OtherKinds:

@@ -7,11 +7,15 @@ The clock of a forecast is simulated with the port of Kafka's incremental assign
 takes no time, and only the wait for ``scheduled.rebalance.max.delay.ms`` stops a task.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain, pairwise
+from random import Random
 from typing import Any
+from urllib.parse import quote
 
 from kassay.experiments.kinds.group_kind import (
     Answer,
@@ -19,12 +23,18 @@ from kassay.experiments.kinds.group_kind import (
     Forecast,
     ForecastRequest,
     GroupKind,
+    KindAction,
+    KindCause,
     KindComparison,
+    KindEvidence,
     KindMeasure,
+    KindOutcome,
     Record,
     compare_balance,
     integer_setting,
+    listed,
     measure_level,
+    tasks_of,
 )
 from kassay.reference.assignors.connect import (
     DEFAULT_MAX_DELAY,
@@ -43,6 +53,12 @@ _TASK_LEVELS = ("sum_of_squares", "topic_spread", "movement")
 DELAY = "scheduled.rebalance.max.delay.ms"
 _MARGIN = 10_000
 """Milliseconds by which a delay exceeds the time of a restart."""
+_DELAY_KEY = "scheduled_rebalance_max_delay_ms"
+_LOADS = {"task_sum_of_squares", "connector_sum_of_squares"}
+_SAMPLES = 20
+"""Number of simulated runs of an action. The ids of workers, which break ties, are random."""
+_MAX_CANDIDATES = 8
+"""Maximum number of connectors whose stop is simulated, those with the most uneven tasks."""
 _END = 2  # multiples of the delay after which all waits have ended
 
 
@@ -61,13 +77,7 @@ def compare_connect_cluster(
             tuple(Topic(name, count) for name, count in connectors.items()),
             tuple(Topic(name, 1) for name in connectors),
         )
-        tasks = {
-            worker: [
-                (name, int(number))
-                for name, _, number in (task.rpartition("-") for task in own["tasks"])
-            ]
-            for worker, own in state["state"].items()
-        }
+        tasks = {worker: tasks_of(own) for worker, own in state["state"].items()}
         single = {w: [(name, 0) for name in own["connectors"]] for w, own in state["state"].items()}
         placed = [Assignment(tasks), Assignment(single)]
         both = [
@@ -240,7 +250,7 @@ def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -
     `UsageError` if a delay is not an integer of at least 0.
     """
     start = _Start.of(document)
-    current: Any = document.content.get("scheduled_rebalance_max_delay_ms", DEFAULT_MAX_DELAY)
+    current: Any = document.content.get(_DELAY_KEY, DEFAULT_MAX_DELAY)
     downtime = request.downtime_ms
     compared = [0, max(0, downtime - _MARGIN), downtime + _MARGIN]
     candidates = compared[-1:]
@@ -332,7 +342,7 @@ def _cost(
     first = start.step(list(start.running), running=start.running)
     final = {**steps[-1], "wait_ms": _END * delay}
     sequence = [first, *steps, final]
-    content = {"kind": "connect", "scheduled_rebalance_max_delay_ms": delay, "steps": sequence}
+    content = {"kind": "connect", _DELAY_KEY: delay, "steps": sequence}
     document = parse_kind_document(content, kind=Kind.CONNECT, where="forecast")
     cost = measure_cluster(document, assign_incrementally(document))
     return replace(
@@ -387,14 +397,121 @@ def _event_rows(record: Record) -> Iterator[Sequence[object]]:
             label = ""
 
 
+def _causes(given: KindEvidence) -> Iterator[KindCause]:
+    step, delay = _step_and_delay(given.document)
+    if failed := step.get("failed", ()):
+        yield KindCause.of("failed-tasks", names=listed(failed))
+    waiting = _waiting(given, step)
+    if waiting:
+        yield KindCause.of("delay" if delay else "incomplete-rebalance", names=listed(waiting))
+    elif _LOADS & given.above:
+        loads = f"Workers run {given.loads()} tasks"
+        if "task_sum_of_squares" not in given.above:
+            loads = "Workers run different numbers of connectors"
+        if given.is_improvable:
+            yield KindCause.of("pending-rebalance", loads=loads)
+    elif "task_topic_spread" in given.above and delay is not None:
+        yield KindCause.of("connectors-ignored", uneven=given.most_uneven())
+    workers, tasks = len(step["workers"]), sum(step["connectors"].values())
+    if tasks < workers:
+        limited = [f"{name} to {count}" for name, count in _limited(step).items()]
+        kind = "tasks-max" if limited else "idle-workers"
+        yield KindCause.of(kind, workers=workers, tasks=tasks, names=listed(limited))
+
+
+def _waiting(given: KindEvidence, step: Mapping[str, Any]) -> list[str]:
+    """Return the connectors and tasks without a worker."""
+    present = {name for own in step["running"].values() for name in own["connectors"]}
+    connectors = [name for name in step["connectors"] if name not in present]
+    return connectors + [f"{name}-{number}" for name, number in given.missing()]
+
+
+def _step_and_delay(document: KindDocument) -> tuple[Mapping[str, Any], int | None]:
+    """Return the last step, and the delay of a rebalance; None with the eager protocol."""
+    content: Any = document.content
+    is_eager = content.get("protocol") == "eager"
+    return last_step(document), None if is_eager else content.get(_DELAY_KEY, DEFAULT_MAX_DELAY)
+
+
+def _limited(step: Mapping[str, Any]) -> dict[str, int]:
+    """Return tasks.max of the connectors that have as many tasks."""
+    maximum = step.get("tasks_max", {})
+    return {name: most for name, most in maximum.items() if most <= step["connectors"][name]}
+
+
+def _actions(given: KindEvidence) -> Iterator[KindAction]:
+    step, delay = _step_and_delay(given.document)
+    connectors, workers = step["connectors"], step["workers"]
+    worker = next((one for one in workers if re.fullmatch(r"\S+:\d+", one)), "WORKER:8083")
+
+    def request(method: str, name: str, path: str) -> str:
+        return f"curl -X {method} 'http://{worker}/connectors/{quote(name, safe='')}/{path}'"
+
+    if failed := dict.fromkeys(re.sub(r"-\d+$", "", one) for one in step.get("failed", ())):
+        path = "restart?includeTasks=true&onlyFailed=true"
+        commands = [request("POST", name, path) for name in failed]
+        yield KindAction("Restart the failed connectors and tasks", commands=commands)
+    tasks = sum(connectors.values())
+    if delay is None or not tasks:
+        return
+    simulate = partial(_outcomes, given.document, delay)
+    if _LOADS & given.above or _waiting(given, step):
+        text = f", at most {_seconds(delay)} ({DELAY})" if delay else ""
+        yield KindAction(f"Wait for the next rebalance{text}", [*simulate([connectors])])
+    elif tasks < len(workers):
+        for name in _limited(step):
+            count = connectors[name] + len(workers) - tasks
+            text = (
+                f"Set tasks.max of {name} to {count}, if it can divide its work into {count} tasks"
+            )
+            yield KindAction(text, [*simulate([{**connectors, name: count}])])
+    elif "task_topic_spread" in given.above:
+        workers_of = Counter(name for own in given.places.values() for name in {t for t, _ in own})
+        # A connector on few workers, compared with its tasks, has uneven tasks.
+        names = sorted(workers_of, key=lambda name: (workers_of[name] / connectors[name], name))
+        for name in names[:_MAX_CANDIDATES]:
+            yield KindAction(
+                f"Stop and resume connector {name}, which stops its tasks (Kafka 3.5 or later)",
+                [*simulate([{**connectors, name: 0}, connectors])],
+                [request("PUT", name, "stop"), request("PUT", name, "resume")],
+            )
+
+
+def _outcomes(
+    document: KindDocument, delay: int, changes: Sequence[Mapping[str, int]]
+) -> Iterator[KindOutcome]:
+    """Simulate changes of the connectors, once per sample of the random ids of the workers."""
+    step, random = last_step(document), Random(0)  # noqa: S311 - reproducible samples
+    for _ in range(_SAMPLES):
+        ids = {worker: f"{random.getrandbits(64):016x}" for worker in step["workers"]}
+        running = {ids[worker]: own for worker, own in step["running"].items()}
+        first = {"workers": [*running], "connectors": step["connectors"], "running": running}
+        steps = [first, *({"workers": [*running], "connectors": one} for one in changes)]
+        content = {_DELAY_KEY: delay, "steps": steps}
+        answer: Any = assign_incrementally(replace(document, content=content))
+        rounds = [one for state in answer["steps"] for one in state["rounds"]]
+        started = [own["tasks"] for one in rounds for own in one["assigned"].values()]
+        after = {worker: answer["steps"][-1]["state"][id] for worker, id in ids.items()}
+        last = {**step, "connectors": changes[-1], "running": after}
+        costs = {
+            "task start": sum(map(len, started)),
+            "rebalance": sum(bool(one["assigned"] or one["revoked"]) for one in rounds),
+        }
+        yield replace(document, content={**document.content, "steps": [last]}), costs
+
+
 CONNECT = GroupKind(
     kind=Kind.CONNECT,
     title="Connect cluster",
     places="workers",
     topics="connectors",
-    lever="kassay forecast compares settings of the delay",
+    no_action="no rebalance or restart that kassay simulates improves the cluster",
     compare=compare_connect_cluster,
     current_state=_current_state,
+    separator="-",
+    sizes=lambda document: last_step(document)["connectors"],
+    causes=_causes,
+    actions=_actions,
     answer_measures=_answer_measures,
     forecast=forecast_connect_cluster,
     settings=(DELAY,),

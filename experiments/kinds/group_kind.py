@@ -1,7 +1,10 @@
 """Kinds of groups: what the commands look up, and measures of an answer with their minimum."""
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from kassay.experiments.implementations.runner import DocumentRunResult, Ending
@@ -27,6 +30,16 @@ class KindMeasure:
     minimum: int | None  # best known value
     bound: int | None  # proven lower bound
     optimum: int | None = None  # in the optimum of all levels in their order, if it is computed
+
+    @property
+    def is_above(self) -> bool:
+        """Return whether the value is above the best known one."""
+        return self.minimum is not None and self.value > self.minimum
+
+    @property
+    def is_unproven(self) -> bool:
+        """Return whether no better value is known, and none is excluded by a proof."""
+        return not self.is_above and self.bound is not None and self.value > self.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +129,100 @@ class CurrentState:
     answer: Answer
 
 
+Places = Mapping[str, Sequence[tuple[str, int]]]
+"""Tasks, or partitions, per place: pairs of a connector, subtopology or topic, and a number."""
+
+
+def tasks_of(own: Any) -> list[tuple[str, int]]:
+    """Return the active tasks, or the partitions, of a place of an answer."""
+    tasks = own if isinstance(own, list) else own.get("tasks", own.get("active", ()))
+    if isinstance(tasks, Mapping):
+        return [(name, number) for name, numbers in tasks.items() for number in numbers]
+    # A task is a name such as archive-0 or 1_3, or a list of a topic and a number.
+    pairs = (re.split(r"[-_](?=\d+$)", one) if isinstance(one, str) else one for one in tasks)
+    return [(name, int(number)) for name, number in pairs]
+
+
+_CAUSES = json.loads((Path(__file__).parent / "causes.json").read_text(encoding="utf-8"))
+"""Sentence and remedy by kind of cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindCause:
+    """Cause of an imbalance, of missing tasks or of idle places, and the advice without an action.
+
+    ``is_assumed``: the sentence depends on data that the source may not show.
+    """
+
+    kind: str
+    text: str
+    remedy: str
+    is_assumed: bool = False
+
+    @classmethod
+    def of(cls, kind: str, **values: object) -> "KindCause":
+        """Return a cause of ``causes.json``, with values for its sentence."""
+        fields = _CAUSES[kind]
+        return cls(kind, **{**fields, "text": fields["text"].format(**values)})
+
+
+KindOutcome = tuple[KindDocument, Mapping[str, float]]
+"""Document after an action, and its costs by names in the singular, such as rebalance."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindAction:
+    """Action that an operator can carry out, with its simulated result per sample.
+
+    The samples differ in the random ids of workers. Without ``outcomes``, no task moves.
+    """
+
+    text: str
+    outcomes: Sequence[KindOutcome] = ()
+    commands: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KindEvidence:
+    """Current state as the tests of causes see it.
+
+    ``sizes`` has the number of tasks per connector or subtopology. With ``is_improvable``, an
+    action improves the state in the simulation.
+    """
+
+    document: KindDocument
+    places: Places
+    sizes: Mapping[str, int]
+    above: set[str]  # measures above their minimum
+    is_improvable: bool = False
+
+    def missing(self) -> list[tuple[str, int]]:
+        """Return the tasks that no place has."""
+        placed = {task for own in self.places.values() for task in own}
+        each = ((name, number) for name, size in self.sizes.items() for number in range(size))
+        return [task for task in each if task not in placed]
+
+    def loads(self) -> str:
+        """Return the lowest and the highest number of tasks per place."""
+        loads = [len(own) for own in self.places.values()]
+        return f"{min(loads)} to {max(loads)}"
+
+    def most_uneven(self) -> str:
+        """Describe the connector or subtopology with the most uneven tasks."""
+        texts: dict[int, str] = {}
+        for name in self.sizes:
+            own = {place: [t for t, _ in tasks].count(name) for place, tasks in self.places.items()}
+            most, least = max(own, key=own.__getitem__), min(own, key=own.__getitem__)
+            text = f"{name} are uneven, {own[most]} on {most} and {own[least]} on {least}"
+            texts.setdefault(own[most] - own[least], text)
+        return texts[max(texts)]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return up to three names as text, with the number of the others."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 @dataclass(frozen=True, slots=True)
 class StableRun:
     """Run of an assignor until its answer is stable, which ``compare`` compares with the optimum.
@@ -187,10 +294,15 @@ class GroupKind:
     title: str
     places: str
     topics: str
-    lever: str  # what an operator can change
+    no_action: str  # why no action of an operator helps
     # Compare an answer with the optimum: once, or once per stable state.
     compare: Callable[[KindDocument, Answer, SearchLimits], list[KindComparison]]
     current_state: Callable[[KindDocument], CurrentState]
+    separator: str = "_"  # of the names of tasks
+    sizes: Callable[[KindDocument], Mapping[str, int]] = lambda _: {}  # tasks per topic
+    threads: Callable[[KindDocument], Mapping[str, int]] = lambda _: {}  # per place; default 1
+    causes: Callable[[KindEvidence], Iterator[KindCause]] = lambda _: iter(())
+    actions: Callable[[KindEvidence], Iterator[KindAction]] = lambda _: iter(())
     # None: the first answer of an assignor is stable.
     run_until_stable: Callable[[KindDocument, str], StableRun] | None = None
     # Measures of a stable answer that have no minimum.

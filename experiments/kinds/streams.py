@@ -5,6 +5,7 @@ time, and a process restores the state of a task within 60 s. Only the port of t
 availability assignor runs without Java.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -26,6 +27,7 @@ from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.streams_comparison import (
     caught_up_processes,
     compare_streams,
+    read_application,
     setting,
     stateful_tasks,
 )
@@ -243,6 +245,9 @@ _CLASSES = {
 }
 _ROLES = ("active", "standby")
 _SHORT_INTERVAL_MS = 60_000
+_SHORT_NAME = "high-availability"
+_MAX_RESTARTS = 10
+"""Maximum number of processes whose restart is simulated for a plan."""
 RESTORE_MS = 60_000
 """Time in milliseconds in which a process restores the state of a task."""
 
@@ -477,12 +482,91 @@ def _current_state(document: KindDocument) -> group_kind.CurrentState:
     return group_kind.CurrentState(document, {key: tasks})
 
 
+def _sizes(document: KindDocument) -> Mapping[str, int]:
+    content: Any = document.content
+    return {name: one["partitions"] for name, one in content["subtopologies"].items()}
+
+
+def _threads(document: KindDocument) -> Mapping[str, int]:
+    content: Any = document.content
+    return {one["id"]: one["threads"] for one in content.get("processes", ())}
+
+
+def _warmups(document: KindDocument) -> list[str]:
+    """Return the tasks with a warm-up: in Kafka Streams, with more standbys than configured."""
+    content: Any = document.content
+    members, processes = content.get("members", ()), content.get("processes", ())
+    tasks = [one.get("warmup", {}).items() for one in members]
+    found = [f"{name}_{number}" for one in tasks for name, each in one for number in each]
+    copies = Counter(task for one in processes for task in one.get("standby", ()))
+    return found + [task for task, n in copies.items() if n > setting(document, _STANDBYS)]
+
+
+def _causes(given: group_kind.KindEvidence) -> Iterator[group_kind.KindCause]:
+    cause, is_group = group_kind.KindCause.of, given.document.kind is Kind.STREAMS_GROUP
+    application, threads = read_application(given.document), _threads(given.document)
+    if missing := given.missing():
+        names = group_kind.listed(["{}_{}".format(*task) for task in missing])
+        yield cause("incomplete-rebalance", names=names)
+        return
+    processes = len(application.processes)
+    standbys = max((one.standbys for one in application.stateful), default=0)
+    if 0 < standbys >= processes:
+        values = {"possible": processes - 1, "standbys": standbys, "processes": processes}
+        yield cause("few-processes", **values)
+    elif "missing_standbys" in given.above:
+        yield cause("standbys", standbys=standbys)
+    is_uneven = "active_sum_of_squares" in given.above
+    # The broker's assignor gives no member more than this number of active tasks.
+    most = -(-sum(given.sizes.values()) // max(1, len(given.places)))
+    is_pending = given.is_improvable or (
+        is_group and max(map(len, given.places.values()), default=0) > most
+    )
+    if is_uneven and (warmups := _warmups(given.document)):
+        yield cause("warm-ups", names=group_kind.listed(warmups))
+    elif is_uneven and is_pending:
+        places = "Members" if is_group else "Processes"
+        yield cause("pending-rebalance", loads=f"{places} run {given.loads()} active tasks")
+    elif "stateful_sum_of_squares" in given.above and is_group:
+        yield cause("state-ignored")
+    elif "subtopology_spread_above_minimum" in given.above and is_group:
+        yield cause("subtopologies-ignored", uneven=given.most_uneven())
+    count, tasks = sum(threads.values()) or len(given.places), sum(given.sizes.values())
+    if count > tasks:
+        yield cause("idle-threads", threads=count, tasks=tasks)
+
+
+def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
+    """Yield the rebalances of an application, as simulated with high availability."""
+    content, document = given.document.content, given.document
+    if document.kind is not Kind.STREAMS or content.get("assignor") not in (None, _SHORT_NAME):
+        return
+    if not (given.missing() or "active_sum_of_squares" in given.above):
+        return
+    starts = {f"Restart process {id}": restart_process(document, id) for id in given.places}
+    if given.missing() or _warmups(document):
+        interval = setting(document, "probing_rebalance_interval_ms") // 1000
+        starts = {f"Wait for the probing rebalances, one every {interval} s": document}
+    for text, start in list(starts.items())[:_MAX_RESTARTS]:
+        event = run_application_until_stable(start, HIGH_AVAILABILITY, warmup_ms=RESTORE_MS)
+        costs = {
+            "state move": event.state_moves,
+            "restored task": event.restored_copies,
+            "rebalance": event.rebalances,
+            "minute": event.probing_ms / 60_000,
+        }
+        if event.ending is Ending.OK:
+            yield group_kind.KindAction(text, [(event.application, costs)])
+
+
 STREAMS_GROUP = group_kind.GroupKind(
     kind=Kind.STREAMS_GROUP,
     title="Streams group",
     places="members",
     topics="subtopologies",
-    lever="the broker's assignor decides; num.standby.replicas is a group setting",
+    no_action="the broker's assignor decides, and kassay has no port of it",
+    sizes=_sizes,
+    causes=_causes,
     compare=_compare,
     current_state=_current_state,
     no_forecast="no port of the broker's assignor exists; kassay compare runs it once",
@@ -492,7 +576,11 @@ STREAMS = group_kind.GroupKind(
     title="Kafka Streams application",
     places="processes",
     topics="subtopologies",
-    lever="kassay forecast compares task assignors and settings",
+    no_action="no rebalance that kassay simulates improves the application",
+    sizes=_sizes,
+    threads=_threads,
+    causes=_causes,
+    actions=_actions,
     compare=_compare,
     current_state=_current_state,
     run_until_stable=_run_until_stable,

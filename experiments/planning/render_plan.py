@@ -1,7 +1,6 @@
 """Render a plan as page, ticket and text, and write its files."""
 
 import json
-import re
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
@@ -36,7 +35,6 @@ from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import value_and_bound
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
 _NO_ARGUMENTS = PlanArguments()
 _MAX_DRAWN_PARTITIONS = 150
 _MAX_LISTED_MOVES = 500
@@ -108,37 +106,9 @@ def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates.filters["words"] = level_words
     templates.filters["value"] = partial(value_text, group=plan.group)
     templates.filters["label"] = partial(option_label, plan)
-    templates.filters["md"] = escape_markdown
-    templates.filters["code"] = markdown_code
     templates.filters["counted"] = count_of
     templates.filters["address"] = lambda host: host.removeprefix("/")
     return templates
-
-
-def escape_markdown(text: str) -> str:
-    r"""Escape the characters that have a meaning in Markdown and HTML.
-
-    Examples
-    --------
-    >>> print(escape_markdown("a|b `c`"))
-    a\|b \`c\`
-    """
-    return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
-
-
-def markdown_code(text: str) -> str:
-    """Format a name as inline code in Markdown, even if it contains backticks.
-
-    Examples
-    --------
-    >>> print(markdown_code("t-0"), markdown_code("a`b"))
-    `t-0` ``a`b``
-    """
-    text = " ".join(text.split())
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * (longest + 1)
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{text}{pad}{fence}".replace("|", r"\|")
 
 
 def _page_context(plan: Plan) -> dict[str, object]:

@@ -10,9 +10,9 @@ from fractions import Fraction
 from itertools import chain, islice
 
 from kassay.experiments.comparison.compare import keep_owners
-from kassay.experiments.kinds.registry import KindState, current_state
 from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
+from kassay.experiments.planning.kind_plan import KindPlan, plan_kind
 from kassay.experiments.planning.plan_verdict import (
     StreamsApplicationError,
     Verdict,
@@ -267,7 +267,7 @@ class UnsurveyedGroup:
         return {"id": self.id, "skipped" if self.is_other_type else "error": self.reason}
 
 
-SurveyResult = SurveyedGroup | KindState | UnsurveyedGroup
+SurveyResult = SurveyedGroup | KindPlan | UnsurveyedGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +276,7 @@ class Survey:
 
     groups: tuple[SurveyedGroup, ...]
     unsurveyed: tuple[UnsurveyedGroup, ...]
-    states: tuple[KindState, ...] = ()
+    states: tuple[KindPlan, ...] = ()
     interrupted: bool = False
 
     @classmethod
@@ -288,7 +288,7 @@ class Survey:
         return cls(
             groups=tuple(sorted(surveyed, key=SurveyedGroup.rank_key)),
             unsurveyed=tuple(sorted(failed, key=lambda one: one.id or "")),
-            states=tuple(one for one in listed if isinstance(one, KindState)),
+            states=tuple(one for one in listed if isinstance(one, KindPlan)),
         )
 
     @property
@@ -380,7 +380,7 @@ def survey_other_kind(
 ) -> SurveyResult:
     """Compare the current state of a group of another kind than consumers with the optimum."""
     try:
-        return current_state(document, limits=limits)
+        return plan_kind(document, limits=limits)
     except KassayError as error:
         return UnsurveyedGroup(id=document.id, reason=str(error), is_other_type=True)
 

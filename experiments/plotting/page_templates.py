@@ -1,6 +1,7 @@
 """Jinja environment for all HTML and Markdown pages, with shared styles and filters."""
 
 import base64
+import re
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ BLUE, ORANGE = "#0b66a8", "#c2521b"
 """Colours of HTML pages and of the figures on the pages."""
 _VARIABLES = dict(read_data_file(__package__, "colours.txt"))
 """Variables of the style sheet by the colour in a light page."""
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -38,6 +40,8 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         number=digits_in_groups,
         percent=_percent,
         command=_command,
+        md=escape_markdown,
+        code=markdown_code,
         themed=_themed,
     )
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
@@ -75,3 +79,29 @@ def _percent(value: Fraction) -> str:
     """Format a fraction in per cent, with one decimal if it is below 1 % and not 0."""
     percent = float(100 * value)
     return f"{percent:.0f}\u202f%" if not percent or percent >= 1 else f"{percent:.1f}\u202f%"
+
+
+def escape_markdown(text: str) -> str:
+    r"""Escape the characters that have a meaning in Markdown and HTML.
+
+    Examples
+    --------
+    >>> print(escape_markdown("a|b `c`"))
+    a\|b \`c\`
+    """
+    return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def markdown_code(text: str) -> str:
+    """Format a name as inline code in Markdown, even if it contains backticks.
+
+    Examples
+    --------
+    >>> print(markdown_code("t-0"), markdown_code("a`b"))
+    `t-0` ``a`b``
+    """
+    text = " ".join(text.split())
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}".replace("|", r"\|")

@@ -239,6 +239,7 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
     counts: dict[str, int] = {}
     running: dict[str, dict[str, list[str]]] = {}
     failed: list[str] = []
+    maximum: dict[str, int] = {}
     notes = list(_NOTES)
     for name, entry in as_object(value, where).items():
         status = JsonFields(as_object(entry, f"{where}: {name!r}"), f"{where}: {name!r}").inner(
@@ -251,8 +252,14 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
             _add(running, task, "tasks", f"{name}-{number}")
             if task.text("state") == "FAILED":
                 failed.append(f"{name}-{number}")
+        if status.inner("connector").text("state") == "FAILED":
+            failed.append(name)
         counts[name] = max(numbers, default=-1) + 1
-        notes += _maximum_note(entry, name, len(numbers))
+        most = _tasks_max(entry)
+        if most is not None:
+            maximum[name] = most
+            if most != len(numbers):
+                notes.append(f"connector {name} has {len(numbers)} tasks, and tasks.max is {most}")
         _add(running, status.inner("connector"), "connectors", name)
     if not running:
         raise InputError(f"{where}: no worker runs a connector or a task")
@@ -268,18 +275,19 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
                 "workers": workers,
                 "connectors": dict(sorted(counts.items())),
                 "running": {worker: running[worker] for worker in workers},
+                **({"failed": failed} if failed else {}),
+                **({"tasks_max": maximum} if maximum else {}),
             }
         ],
     }
     return KindDocument(Kind.CONNECT, id, content)
 
 
-def _maximum_note(entry: object, name: str, tasks: int) -> Iterator[str]:
-    """Note that a connector has fewer tasks than its setting tasks.max."""
+def _tasks_max(entry: object) -> int | None:
+    """Return the setting tasks.max of a connector, or None if the answer lacks it."""
     config: Any = entry.get("info", {}).get("config", {}) if isinstance(entry, dict) else {}
-    most = config.get("tasks.max") if isinstance(config, Mapping) else None
-    if most is not None and str(most) != str(tasks):
-        yield f"connector {name} has {tasks} tasks, and tasks.max is {most}"
+    most = str(config.get("tasks.max")) if isinstance(config, Mapping) else ""
+    return int(most) if most.isdecimal() else None
 
 
 def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDocument:

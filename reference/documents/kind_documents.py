@@ -245,13 +245,17 @@ def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
     if as_text(table.get("protocol", "sessioned"), f"{where}protocol") not in protocols:
         _fail(f"{where}protocol", "sessioned, compatible or eager", table["protocol"])
     _count(table.get(delay, 0), f"{where}{delay}")
-    optional = ("event", "wait_ms", "until_stable", "new_leader", "running")
+    optional = ("event", "wait_ms", "until_stable", "new_leader", "running", "failed", "tasks_max")
     for at, step in _entries(table, "steps", where, ("workers", "connectors"), optional):
         workers = as_texts(step["workers"], f"{at}.workers")
         if len(set(workers)) < len(workers):
             raise InputError(f"{at}.workers: a worker is repeated")
-        table_of(_count)(step["connectors"], f"{at}.connectors")
+        connectors = table_of(_count)(step["connectors"], f"{at}.connectors")
         as_optional_text(step.get("event"), f"{at}.event")
+        as_texts(step.get("failed", ()), f"{at}.failed")
+        for name in table_of(_count)(step.get("tasks_max", {}), f"{at}.tasks_max"):
+            if name not in connectors:
+                _fail(f"{at}.tasks_max", "a connector of the step", name)
         _count(step.get("wait_ms", 0), f"{at}.wait_ms", _MAX_TIME)
         for key in ("until_stable", "new_leader"):
             as_flag(step.get(key, False), f"{at}.{key}")

@@ -23,7 +23,7 @@ from kassay.experiments.cli.application import (
 )
 from kassay.experiments.cli.assignor_options import assignor_option
 from kassay.experiments.cli.groups import ParsedGroup, SelectedGroups, consumer_groups
-from kassay.experiments.cli.kind_results import states_of_documents
+from kassay.experiments.cli.kind_results import plans_of_documents
 from kassay.experiments.cli.output import (
     Format,
     directory_names,
@@ -95,8 +95,8 @@ def plan(
 ) -> None:
     """Run ``kassay plan``; commands.md has its help."""
     output_format = Format.TABLE if options.is_text else Format.JSONL
-    others = states_of_documents(
-        output_format, limits.interruptible_limits(), output=options.output
+    others = plans_of_documents(
+        output_format, limits.interruptible_limits(), source=source.file, output=options.output
     )
     # The text has the notes of each group.
     parsed = consumer_groups(source, output_format, others, print_notes=not options.is_text)

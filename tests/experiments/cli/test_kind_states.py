@@ -45,7 +45,8 @@ def test_a_survey_has_one_row_per_document(kassay):
     assert document["totals"]["groups_of_other_types"] == len(document["groups"])
     assert document["totals"]["errors"] == 0
     table = kassay("survey", EXAMPLES, "--format", "table")
-    assert "connect kinds: If every worker" in table.out.replace("\n", " ")
+    assert "connect kinds: The tasks of audit-log are uneven" in table.out.replace("\n", " ")
+    assert "(KAFKA-17049). If every worker" in table.out.replace("\n", " ")
 
 
 def test_other_commands_refuse_in_one_sentence(kassay):
@@ -92,7 +93,7 @@ def test_a_plan_page_has_the_state_and_the_costs_of_events(kassay, tmp_path):
         assert {place: row.get(connector, 0) for place, row in cluster["matrix"].items()} == {
             place: workers.count(place) for place in cluster["matrix"]
         }
-    assert "kassay forecast" in cluster["verdict"]
+    assert all("kassay forecast" in (one / "ticket.md").read_text() for one in directories[:1])
     assert {one["delay_ms"] for one in cluster["settings"]} == {0, 20_000, 40_000, 300_000}
 
 
@@ -142,3 +143,19 @@ def test_a_forecast_explains_invalid_settings(kassay, options, message):
     done = kassay("forecast", EXAMPLES / "connect-status.json", *options)
     assert done.code == 2
     assert message in " ".join(done.err.split())
+
+
+def test_failed_tasks_and_their_maximum_are_read_from_the_rest_interface(kassay, tmp_path):
+    tasks = [{"id": n, "state": "FAILED" if n else "RUNNING", "worker_id": "w"} for n in range(2)]
+    status = {"name": "a", "connector": {"state": "FAILED", "worker_id": "w"}, "tasks": tasks}
+    info = {"name": "a", "config": {"tasks.max": "2"}}
+    file = tmp_path / "status.json"
+    file.write_text(json.dumps({"a": {"status": status, "info": info}}))
+    [step] = json.loads(kassay("import", file).out)["steps"]
+    assert (step["failed"], step["tasks_max"]) == (["a-1", "a"], {"a": 2})
+    record = json.loads(kassay("plan", file, "--format", "jsonl", "-o", tmp_path / "plan").out)
+    assert record["cause"]["kind"] == "failed-tasks"
+    assert record["actions"][0]["commands"] == [
+        "curl -X POST 'http://WORKER:8083/connectors/a/restart?includeTasks=true&onlyFailed=true'"
+    ]
+    assert "- [ ] Restart the failed" in (tmp_path / "plan" / "ticket.md").read_text()

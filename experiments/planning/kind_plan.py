@@ -1,0 +1,384 @@
+"""Plan of a group of another kind than consumers: a matrix, its causes, and actions.
+
+The matrix has the places, which are workers, threads or processes, by connectors, subtopologies or
+topics. The planned state is the simulated result of an action. What no action gives is no plan.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from io import StringIO
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from kassay.experiments.kinds.group_kind import (
+    GroupKind,
+    KindAction,
+    KindCause,
+    KindEvidence,
+    KindMeasure,
+    Places,
+    tasks_of,
+)
+from kassay.experiments.kinds.registry import KINDS
+from kassay.experiments.planning.plan_verdict import count_of, short_names, shorten
+from kassay.experiments.plotting.page_templates import environment, escape_markdown
+from kassay.experiments.prediction.predict import Distribution
+from kassay.reference.documents.csv_writer import write_csv
+from kassay.reference.documents.kind_documents import KindDocument
+from kassay.reference.model.group import Member
+from kassay.solver.limits import SearchLimits
+
+_TEMPLATES = Path(__file__).parent / "templates"
+PAGE, TICKET, TEXT = "kind_plan.html.j2", "kind_ticket.md.j2", "kind_summary.txt.j2"
+"""Templates of the page, the ticket and the text of a plan."""
+_OMITTED = ("movement", "moves", "stopped_ms", "replaced_copies", "unused_directories")
+"""Last words of measures that a state without an event does not have."""
+_LOAD = "maximum load"
+_SHOWN_ACTIONS = 3
+_COLUMNS, _PAGE_COLUMNS = 6, 40
+"""Maximum number of topics in the matrix of a text, and of a page."""
+Move = tuple[tuple[str, int], str | None, str]
+"""Task, the place that had it, if any, and the place that gets it."""
+_Rank = tuple[Fraction | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KindState:
+    """State of a group of another kind than consumers, with the minimum per measure.
+
+    ``answer`` has the tasks or partitions per member, process or worker, as an answer has them.
+    """
+
+    document: KindDocument
+    answer: Mapping[str, Any]
+    measures: Sequence[KindMeasure]
+    invalid: Sequence[str]
+
+    @classmethod
+    def of(cls, document: KindDocument, limits: SearchLimits) -> "KindState":
+        """Compare the assignment that the places of a document have with the optimum."""
+        kind = KINDS[document.kind]
+        current = kind.current_state(document)
+        compared = kind.compare(current.document, current.answer, limits)[-1]
+        measures = [one for one in compared.measures if not one.name.endswith(_OMITTED)]
+        return cls(current.document, _answer(kind, current.answer), measures, compared.invalid)
+
+    @property
+    def places(self) -> Places:
+        """Return the active tasks, or the partitions, per place."""
+        return {place: tasks_of(own) for place, own in self.answer.items()}
+
+    @property
+    def loads(self) -> dict[str, dict[str, int]]:
+        """Return the numbers of partitions, or of tasks or connectors, per place."""
+        return {
+            place: {"partitions": len(own)}
+            if isinstance(own, list)
+            else {
+                key: len(entries) if isinstance(entries, list) else sum(map(len, entries.values()))
+                for key, entries in own.items()
+            }
+            for place, own in self.answer.items()
+        }
+
+    @property
+    def matrix(self) -> dict[str, dict[str, int]]:
+        """Return the numbers per topic, connector or subtopology, without standby tasks."""
+        return {place: dict(Counter(t for t, _ in own)) for place, own in self.places.items()}
+
+    @property
+    def above(self) -> list[KindMeasure]:
+        """Return the measures that are above their best known value."""
+        return [one for one in self.measures if one.is_above]
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """Table of a page or text; the first column has names."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    @property
+    def csv(self) -> str:
+        """Return the table as CSV text."""
+        return write_csv(self.columns, self.rows)
+
+    def markdown(self, escape: Callable[[str], str] = str) -> str:
+        """Return the table as Markdown text with columns of equal width."""
+        # Rich is slow to import.
+        from rich.box import MARKDOWN  # noqa: PLC0415
+        from rich.console import Console  # noqa: PLC0415
+        from rich.table import Table  # noqa: PLC0415
+
+        # Names can contain [ ] and :word:, which Rich would interpret.
+        console = Console(file=StringIO(), width=10**6, markup=False, emoji=False)
+        table = Table(*map(escape, self.columns), box=MARKDOWN)
+        for row in self.rows:
+            table.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
+        with console.capture() as found:
+            console.print(table)
+        return found.get().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAction:
+    """Action with the state before it, and with the state and its rank per sample."""
+
+    action: KindAction
+    before: tuple[Places, _Rank]
+    after: Sequence[tuple[Places, _Rank]]
+
+    @property
+    def is_effective(self) -> bool:
+        """Return whether the action improves the state in three of four samples, and never harms.
+
+        An action that moves no task is effective.
+        """
+        ranks, now = [rank for _, rank in self.after], self.before[1]
+        is_better = 4 * sum(one < now for one in ranks) >= 3 * len(ranks)
+        return is_better and all(one <= now for one in ranks)
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Return the sort key: the worst result, then the highest cost."""
+        costs = [tuple(own.values()) for _, own in self.action.outcomes]
+        return max((rank for _, rank in self.after), default=()), max(costs, default=())
+
+    def predicted(self) -> dict[str, Distribution]:
+        """Return the maximum load, the moves and the costs over the samples."""
+        found: dict[str, list[float]] = {}
+        for (places, _), (_, costs) in zip(self.after, self.action.outcomes, strict=True):
+            moves = [one for one in _moves(self.before[0], places) if one[1] is not None]
+            values = {_LOAD: max(map(len, places.values())), "move": len(moves), **costs}
+            for name, value in values.items():
+                found.setdefault(name, []).append(value)
+        return {name: Distribution.of(values) for name, values in found.items()}
+
+    def __str__(self) -> str:
+        parts = [v.count(k) if k != _LOAD else f"{k} {v}" for k, v in self.predicted().items()]
+        return f"{self.action.text}: {', '.join(parts)}" if parts else self.action.text
+
+    def record(self) -> dict[str, object]:
+        """Return the action as a JSON object."""
+        return {"action": self.action.text, "commands": list(self.action.commands)} | {
+            name.replace(" ", "_") + ("" if name == _LOAD else "s"): one.record()
+            for name, one in self.predicted().items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindPlan:
+    """Current state of a group, its causes, the effective actions, and the planned state.
+
+    ``planned`` and ``moves`` are a simulated result of the first action that moves tasks.
+    """
+
+    kind: GroupKind
+    current: KindState
+    planned: KindState | None = None
+    causes: tuple[KindCause, ...] = ()
+    actions: tuple[PlannedAction, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+    @property
+    def id(self) -> str | None:
+        """Return the id of the document."""
+        return self.current.document.id
+
+    @property
+    def short(self) -> dict[str, str]:
+        """Return short names of the places."""
+        return short_names(Member(place, ()) for place in self.current.answer)
+
+    @property
+    def verdict(self) -> str:
+        """Return the result of the plan in one sentence, with the condition of assumed data."""
+        return _text("kind_verdict.txt.j2", plan=self)
+
+    def cause_texts(self) -> list[str]:
+        """Return a sentence per cause, with the condition if it depends on assumed data."""
+        condition = self.current.document.condition
+        texts = [shorten(cause.text, self.short) for cause in self.causes]
+        return [
+            f"If {condition}: {text[:1].lower()}{text[1:]}"
+            if condition and cause.is_assumed
+            else text
+            for cause, text in zip(self.causes, texts, strict=True)
+        ]
+
+    @property
+    def summary(self) -> str:
+        """Return the first cause, if there is one, and the verdict."""
+        return " ".join([*self.cause_texts()[:1], self.verdict])
+
+    def record(self) -> dict[str, object]:
+        """Return the plan as a JSON object."""
+        planned = {one.name: one.value for one in self.planned.measures} if self.planned else {}
+        texts = zip(self.causes, self.cause_texts(), strict=True)
+        causes = [{"kind": cause.kind, "text": text} for cause, text in texts]
+        return {
+            "id": self.id,
+            "kind": str(self.kind.kind),
+            self.kind.places: len(self.current.loads),
+            "verdict": self.verdict,
+            "condition": self.current.document.condition,
+            "cause": causes[0] if causes else None,
+            "further_causes": causes[1:],
+            "actions": [one.record() for one in self.actions],
+            "measures": {
+                one.name: {"value": one.value, "minimum": one.minimum, "bound": one.bound}
+                | ({"planned": planned[one.name]} if one.name in planned else {})
+                for one in self.current.measures
+            },
+            "matrix": self.current.matrix,
+            "planned_matrix": None if self.planned is None else self.planned.matrix,
+            "moves": [
+                {"topic": task[0], "partition": task[1], "from": source, "to": target}
+                for task, source, target in self.moves
+            ],
+        }
+
+    def matrix(self, columns: int) -> PageTable:
+        """Return the matrix, with ``current → planned`` in the cells that change.
+
+        At most ``columns`` topics are shown: those with changes, then the most uneven ones.
+        """
+        before, after = self.current, self.planned or self.current
+        pairs = _columns(before.matrix, after.matrix)
+        order = sorted(pairs, key=lambda name: _order(pairs[name]))[:columns]
+        shown = {name: column for name, column in pairs.items() if name in order}
+        loads = _columns(before.loads, after.loads)
+        shown |= {f"all {name}": column for name, column in loads.items()}
+        places = [self.short[place] for place in before.answer]
+        cells = [
+            [str(old) if old == new else f"{old} → {new}" for old, new in column]
+            for column in shown.values()
+        ]
+        rows = list(zip(places, *cells, strict=True))
+        return PageTable((self.kind.places, *shown), rows)
+
+
+def plan_kind(document: KindDocument, *, limits: SearchLimits) -> KindPlan:
+    """Compare the current state with the optimum, find its causes, and simulate actions."""
+    kind, current = KINDS[document.kind], KindState.of(document, limits)
+    before = _ranked(kind, current.document)
+    given = KindEvidence(
+        current.document,
+        current.places,
+        kind.sizes(current.document),
+        {one.name for one in current.above},
+    )
+    simulated = [
+        PlannedAction(one, before, [_ranked(kind, each) for each, _ in one.outcomes])
+        for one in kind.actions(given)
+    ]
+    actions = sorted((one for one in simulated if one.is_effective), key=attrgetter("order"))
+    moving = next((one for one in actions if one.after), None)
+    causes = tuple(kind.causes(replace(given, is_improvable=moving is not None)))
+    plan = KindPlan(kind=kind, current=current, causes=causes, actions=tuple(actions))
+    if moving is None:
+        return plan
+    ranks = [rank for _, rank in moving.after]
+    usual = ranks.index(Counter(ranks).most_common(1)[0][0])
+    planned = KindState.of(moving.action.outcomes[usual][0], limits)
+    return replace(plan, planned=planned, moves=_moves(before[0], moving.after[usual][0]))
+
+
+def _answer(kind: GroupKind, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the entries per place of an answer; in Connect, of its last step."""
+    places: Mapping[str, Any] = (
+        answer["steps"][-1]["state"] if "steps" in answer else answer[kind.places]
+    )
+    return places
+
+
+def _ranked(kind: GroupKind, document: KindDocument) -> tuple[Places, _Rank]:
+    """Return the tasks per place, and what actions must lower, the most important measure first.
+
+    These are tasks without a place, idle threads or workers, squared numbers of tasks per place, of
+    tasks per topic and place, and of connectors per worker.
+    """
+    answer = _answer(kind, kind.current_state(document).answer)
+    places = {place: tasks_of(own) for place, own in answer.items()}
+    threads = kind.threads(document)
+    loads = [(len(own), threads.get(place, 1)) for place, own in places.items()]
+    topics = [Counter(name for name, _ in own) for own in places.values()]
+    connectors = [own["connectors"] for own in answer.values() if "connectors" in own]
+    return places, (
+        sum(kind.sizes(document).values()) - len({task for own in places.values() for task in own}),
+        sum(max(0, count - load) for load, count in loads),
+        sum(Fraction(load**2, count) for load, count in loads),
+        sum(number**2 for one in topics for number in one.values()),
+        sum(len(one) ** 2 for one in connectors),
+    )
+
+
+def _moves(before: Places, after: Places) -> tuple[Move, ...]:
+    """Return the tasks with another place; those without a place before come first."""
+    owners = {task: place for place, own in before.items() for task in own}
+    moves = [(task, owners.get(task), place) for place, own in after.items() for task in own]
+    moves = [one for one in moves if one[1] != one[2]]
+    return tuple(sorted(moves, key=lambda one: (one[1] is not None, one)))
+
+
+_Table = Mapping[str, Mapping[str, int]]
+_Column = list[tuple[int, int]]
+
+
+def _columns(before: _Table, after: _Table) -> dict[str, _Column]:
+    """Return the current and the planned number per place, for each column of a matrix."""
+    names = dict.fromkeys(chain.from_iterable([*before.values(), *after.values()]))
+    return {
+        name: [(row.get(name, 0), after[place].get(name, 0)) for place, row in before.items()]
+        for name in names
+    }
+
+
+def _order(column: _Column) -> tuple[bool, int]:
+    """Return the sort key of a column: those with changes first, then the most uneven ones."""
+    now = [old for old, _ in column]
+    return all(old == new for old, new in column), min(now) - max(now)
+
+
+def render_kind_plan(
+    plan: KindPlan, template: str, *, commands: Sequence[str] = (), **values: object
+) -> str:
+    """Render a plan as page, ticket or text, by the name of the template.
+
+    ``commands`` follow those of the actions. ``values`` are, for a page, the simulated costs of
+    ``events`` with their ``recommendation`` and ``assumption``.
+    """
+    planned = {one.name: one.value for one in plan.planned.measures} if plan.planned else {}
+    measures = [
+        (one.name.replace("_", " "), one.value, planned.get(one.name), one.minimum, one.bound)
+        for one in plan.current.measures
+    ]
+    moves = [
+        (plan.kind.separator.join(map(str, task)), plan.short.get(source or ""), plan.short[target])
+        for task, source, target in plan.moves
+    ]
+    moving = next((one for one in plan.actions if one.after), None)
+    own = [one.action.commands for one in plan.actions if one is moving or not one.after]
+    return _text(
+        template,
+        plan=plan,
+        escape=escape_markdown,
+        commands=[*chain.from_iterable(own), *commands],
+        causes=plan.cause_texts(),
+        actions=[shorten(str(one), plan.short) for one in plan.actions[:_SHOWN_ACTIONS]],
+        matrix=plan.matrix(_PAGE_COLUMNS if template == PAGE else _COLUMNS),
+        measures=PageTable(("measure", "current", "planned", "minimum", "bound"), measures),
+        moves=PageTable(("task", "from", "to"), moves),
+        **{"events": None, "recommendation": None, "assumption": None, **values},
+    )
+
+
+def _text(template: str, **values: object) -> str:
+    jinja = environment(_TEMPLATES, autoescape=template == PAGE)
+    jinja.filters["counted"] = count_of
+    return jinja.get_template(template).render(**values)
