@@ -1,14 +1,19 @@
 """Loads by number of members, compared with runs of the assignors."""
 
 import random
+import re
 from dataclasses import replace
-from itertools import cycle
+from itertools import accumulate, cycle
 
 import pytest
+import yaml
 
 import kassay
 from kassay import Group, Member, Topic
-from kassay.reference.assignors import NEWEST_ASSIGNORS
+from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.planning.scale import Autoscaler, autoscaler_values
+from kassay.reference.assignors import NEWEST_ASSIGNORS, assign
+from kassay.reference.model.assignment import rejoin
 from kassay.solver.limits import SearchLimits
 from tests.log_normal_groups import log_normal_group
 
@@ -83,6 +88,81 @@ def test_loads_of_200_groups_are_those_of_the_judge(first):
             group, first=number, last=number, assignor=assignor, limits=SearchLimits(work=0)
         ).steps
         assert step.assignor == judged_load(assignor, resized(group, number)), seed
+
+
+def bins_needed(weights, size):
+    """Return a lower and an upper limit of the members that a load needs: first fit decreasing."""
+    bins = []
+    for weight in sorted(weights, reverse=True):
+        at = next((at for at, load in enumerate(bins) if load + weight <= size), len(bins))
+        bins[at : at + 1] = [weight + (bins[at] if at < len(bins) else 0)]
+    return -(-sum(weights) // size), len(bins)
+
+
+def judged_replicas(formula, lag):
+    """Return the replicas of a KEDA formula: the first case that holds, or the last number."""
+    cases = re.findall(r"lag <= (\d+) \? (\d+) :", formula)
+    last = int(formula.rpartition(":")[2])
+    return next((int(members) for limit, members in cases if lag <= int(limit)), last)
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(at, marks=pytest.mark.long) for at in range(5, 200, 5))]
+)
+def test_all_numbers_of_a_scale_are_those_of_the_judge(first):
+    for seed in range(first, first + 5):
+        rng = random.Random(1000 + seed)
+        own = tuple(NEWEST_ASSIGNORS)[seed % len(NEWEST_ASSIGNORS)]
+        group = group_of(rng, weighted=rng.random() < 0.5)
+        group = rejoin(group, assign(group, own), generation=5)
+        weights = [topic.weight(at) for topic in group.topics for at in range(topic.partitions)]
+        target = max(*weights, rng.randint(1, -(-sum(weights) // len(group.members))))
+        found = kassay.scale(
+            group, first=1, last=40, assignor=own, maximum_load=target, limits=SearchLimits(work=5)
+        )
+        loads = {name: [] for name in NEWEST_ASSIGNORS}
+        for number in range(1, 41):
+            then = resized(group, number)
+            for name, known in loads.items():
+                if name.removeprefix("server-") in ("range", "roundrobin"):
+                    known.append(judged_load(name.removeprefix("server-"), then))
+                else:
+                    stable = run_until_stable(then, name).assignment
+                    known.append(max(kassay.loads(then, stable).values()))
+        best = list(map(min, zip(*loads.values(), strict=True)))
+        steps = [(one.members, one.assignor, one.best.load) for one in found.steps]
+        assert steps == list(zip(range(1, 41), loads[own], best, strict=True)), seed
+        for step in found.steps:
+            assert loads[step.best.name][step.members - 1] == step.best.load
+            mean = -(-sum(weights) // step.members)
+            assert max(mean, *weights) <= step.optimum.value <= step.best.load
+            if len({*weights}) == 1:
+                assert step.optimum.value == weights[0] * -(-len(weights) // step.members)
+        low, high = bins_needed(weights, target)
+        assert low <= found.needed.optimum.value <= high
+        firsts = [
+            next((at for at, load in enumerate(one, 1) if load <= target), None)
+            for one in (loads[own], best)
+        ]
+        needed = (found.needed.assignor, found.needed.best and found.needed.best.members)
+        for number, judged in zip(needed, firsts, strict=True):
+            assert number == judged or (judged is None and number > 40), seed
+        lowest = [99_999, *accumulate(loads[own], min)]
+        useful = [at for at in range(1, 41) if loads[own][at - 1] < lowest[at - 1]]
+        for kind, names in (
+            (Autoscaler.KEDA, ("minReplicaCount", "maxReplicaCount")),
+            (Autoscaler.HPA, ("minReplicas", "maxReplicas")),
+        ):
+            text = autoscaler_values(group, found, kind)
+            listed = re.findall(r"^#   (\d+): (\d+)$", text, re.MULTILINE)
+            assert listed == [(str(at), str(loads[own][at - 1])) for at in useful], seed
+            spec = yaml.safe_load(text)["spec"]
+            assert [spec[name] for name in names] == [useful[0], useful[-1]], seed
+            if kind is Autoscaler.KEDA:
+                formula = spec["advanced"]["scalingModifiers"]["formula"]
+                for lag in range(0, 410, 5):  # 10 messages per replica
+                    enough = [at for at in useful if lag <= 10 * at]
+                    assert judged_replicas(formula, lag) == [*enough, useful[-1]][0], (seed, lag)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
