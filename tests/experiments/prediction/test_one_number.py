@@ -1,5 +1,6 @@
-"""One question has one number: scale, forecast, plan and predict on generated groups."""
+"""One question has one number: scale, forecast, plan, simulate and predict on groups."""
 
+import json
 import random
 from dataclasses import replace
 
@@ -13,13 +14,19 @@ from kassay.experiments.planning.recommendation import recommend
 from kassay.experiments.prediction.predict import predict
 from kassay.experiments.prediction.scenario import (
     Configuration,
+    Crash,
+    Leave,
+    NewPartitions,
     Rebalance,
     Restart,
     RollingRestart,
     ScaleTo,
 )
+from kassay.experiments.simulation.policies import policy_named
+from kassay.experiments.simulation.script import load_script
+from kassay.experiments.simulation.simulation import simulate
 from kassay.reference.assignors import assign
-from kassay.reference.model.assignment import rejoin
+from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.group import GroupStatus, Protocol
 from kassay.reference.model.metrics import Measure, shown
 from kassay.solver.limits import SearchLimits
@@ -116,6 +123,66 @@ def test_plan_forecast_and_prediction_give_one_number_and_one_advice(seed):
         compared.append(row.change.name)
     if compared:
         assert compared[0] == recommend(found).configuration
+
+
+# Between the times of idle and of busy consumers in predictions.
+TIMES = {
+    "latency": "4ms",
+    "jitter": "16ms",
+    "drift": "30ms",
+    "poll": "200ms",
+    "reconcile": "200ms",
+    "start_up": "300ms",
+    "metadata": "150s",
+}
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(one, marks=pytest.mark.long) for one in range(3, 100))]
+)
+def test_a_simulated_event_is_a_course_that_is_predicted(seed, tmp_path):
+    group = stable_group(seed)
+    names, topic = [one.name for one in group.topics], group.topics[0]
+    last, grown = group.members[-1].id, topic.partitions + 3
+    joined = {"id": f"pod-{len(group.members)}", "topics": names}
+    for changes, event in (
+        ({"do": "leave", "member": last}, Leave(members=(last,))),
+        ({"do": "crash", "member": last}, Crash(members=(last,))),
+        ({"do": "join", "member": joined}, ScaleTo(members=len(group.members) + 1)),
+        ({"do": "restart", "member": last, "for": "10s"}, Restart(members=(last,))),
+        (
+            {"do": "grow", "topic": topic.name, "partitions": grown},
+            NewPartitions(topic=topic.name, partitions=grown),
+        ),
+    ):
+        script = {
+            "topics": {one.name: one.partitions for one in group.topics},
+            "members": [{"id": one.id, "topics": names} for one in group.members],
+            "settings": TIMES,
+            "until": "12m",
+            "events": [{"at": "122s", **changes}],
+        }
+        path = tmp_path / "script.json"
+        path.write_text(json.dumps(script))
+        policy = policy_named(group.status.registered_assignor)
+        simulated = simulate(load_script(str(path)), policy)
+        before = [one for one in simulated.rebalances if one.at < 122_000]
+        owned = {id.rpartition("-")[0]: tps for id, tps in before[-1].assignment.items()}
+        counted = replace(group, topics=tuple(replace(one, weights=None) for one in group.topics))
+        start = replace(rejoin(counted, Assignment(owned), generation=5), status=group.status)
+        assert sum(len(one.owned) for one in start.members) == group.partition_count
+        # In the broker, random ids of new members decide how many partitions move.
+        samples = 80 if group.status.protocol is Protocol.CONSUMER else None
+        found = predict(start, events=event, samples=samples)
+        load = max(map(len, simulated.rebalances[-1].assignment.values()))
+        for value, predicted, tolerance in (
+            (load, found.events[0].maximum_load, 0),
+            (len(simulated.rebalances) - len(before), found.total.rebalances, 0),
+            (simulated.moves, found.total.moves, 0),
+            (simulated.unowned_ms / 1000, found.total.unowned_seconds, 0.2),
+        ):
+            low, high = min(predicted.values), max(predicted.values)
+            assert low * (1 - tolerance) <= value <= high * (1 + tolerance), (seed, str(event))
 
 
 def test_weights_that_fall_to_members_by_chance_leave_no_partition_without_an_owner():
