@@ -227,7 +227,8 @@ def effective_actions(
 
     An action almost reaches the maximum load of the plan, and the values of its other levels for
     hosts and racks. It lowers at least one of them, or the sum of squares if the plan keeps the
-    maximum load, with the factors of `decide`.
+    maximum load, with the factors of `decide`. If no action does, that of `decide` remains if it
+    lowers a value.
 
     Parameters
     ----------
@@ -240,13 +241,15 @@ def effective_actions(
     compared = compared_measures(current, planned, levels)
     values = compared.values()
 
-    def is_effective(reached: AssignmentMetrics | None) -> bool:
-        """Return whether an action lowers a value, and almost reaches the values of the plan."""
+    def is_effective(reached: AssignmentMetrics | None, *, almost: bool = True) -> bool:
+        """Return whether an action lowers a value, and almost reaches those of the plan."""
         if reached is None:
             return True
         if sum(reached.loads.values()) < sum(planned.loads.values()):
             return False  # An assignor that does not end leaves partitions without an owner.
-        is_near = all(v(reached) <= v(planned) + v(planned) // _EXCESS for v in values)
+        is_near = not almost or all(
+            v(reached) <= v(planned) + v(planned) // _EXCESS for v in values
+        )
         return is_near and any(
             _FACTORS.get(name, 1) * value(reached) < value(current)
             for name, value in compared.items()
@@ -290,6 +293,8 @@ def effective_actions(
         if is_effective(one.metrics)
         if not (stays and one.configuration is not None and runs_in_client(one.configuration))
     ]
+    if not effective and first in kept and first and is_effective(first.metrics, almost=False):
+        effective = [first]
     return tuple(sorted(effective, key=lambda one: (one is not first, order(one))))
 
 

@@ -185,21 +185,14 @@ def _share_text(share: TopicShare) -> str:
 def _action_note(plan: Plan) -> str | None:
     """Describe the further cost of the recommended actions, or the lack of such actions."""
     if plan.actions:
-        if not any(one.changes_assignor for one in plan.actions[:SHOWN_ACTIONS]):
-            return None
-        text = (
-            "The moves are those of one rebalance. The rolling restarts of a change, and later "
-            "ones, cause further rebalances and moves"
-        )
-        if identify_assignor(plan.group).port is not None:
-            text = (
-                "The moves of a change are those of its rolling restarts, as predicted. Later "
-                "rolling restarts cause further rebalances and moves"
-            )
-        if not _has_forecast(plan):
-            return f"{text}."
-        current = "" if identify_assignor(plan.group).name else " --current NAME"
-        return f"{text}: kassay forecast{current} compares their costs over four weeks."
+        found, actions = list[str](), plan.actions[:SHOWN_ACTIONS]
+        if plan.cause is not None and plan.cause.kind is CauseKind.INCOMPLETE_REBALANCE:
+            found.append("Wait first: these values start from the owners before the rebalance.")
+        if (actions[0].makespan or 0) * 20 > plan.planned.makespan * 21:
+            found.append("No action that kassay checks reaches the maximum load of this plan.")
+        if any(one.changes_assignor for one in actions):
+            found.append(_note_on_changes(plan))
+        return " ".join(found) or None
     if not plan.movement or not plan.assignor_outcomes or plan.interrupted:
         return None
     rules = " under its constraints" if plan.constraints else ""
@@ -210,6 +203,19 @@ def _action_note(plan: Plan) -> str | None:
         "No action that kassay checks, such as another assignor, lowers the loads by more than 2 % "
         f"so that the {' and '.join(map(level_words, names))} {near} of this plan{rules}.{ignored}"
     )
+
+
+def _note_on_changes(plan: Plan) -> str:
+    """Describe the moves of changes of the assignor."""
+    text = "The moves are those of one rebalance. The rolling restarts of a change, and later ones,"
+    if identify_assignor(plan.group).port is not None:
+        text = "The moves of a change are those of its rolling restarts, as predicted. Later "
+        text += "rolling restarts"
+    text += " cause further rebalances and moves"
+    if not _has_forecast(plan):
+        return f"{text}."
+    current = "" if identify_assignor(plan.group).name else " --current NAME"
+    return f"{text}: kassay forecast{current} compares their costs over four weeks."
 
 
 def _weight_text(plan: Plan) -> str:
@@ -262,10 +268,10 @@ def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -
     if _has_forecast(plan) and identify_assignor(plan.group).name is not None:
         yield f"kassay forecast {shlex.join(group)} --format table"
     own = identify_assignor(plan.group)
-    is_simulated = own.name is None or own.port is not None
+    is_simulated = plan.group.members and (own.name is None or own.port is not None)
     if plan.group.weight_source is not WeightSource.LAG and is_simulated:
-        like = shlex.quote(plan.group.members[0].id) if plan.group.members else ""
-        like = "" if plan.group.has_equal_speeds else f" --like {like}"
+        like = f" --like {shlex.quote(plan.group.members[0].id)}"
+        like = "" if plan.group.has_equal_speeds else like
         objective = [
             part
             for name, value in pairwise(given.objective)

@@ -6,7 +6,11 @@ import pytest
 
 from kassay import Imbalance, Movement
 from kassay.experiments.planning.actions import RecommendedAction
+from kassay.experiments.planning.forecast import forecast_changes
 from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.recommendation import recommend
+from kassay.experiments.planning.render_plan import render_summary
+from kassay.experiments.prediction.scenario import Configuration
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import rejoin
@@ -168,3 +172,30 @@ def test_a_group_without_members_has_no_action(assignor):
     result = plan(parse_group(document))
     assert not result.actions
     assert result.planned.makespan == 0
+    # A forecast of other numbers of members needs a member.
+    assert "kassay forecast" not in render_summary(result, directory=None)
+
+
+def test_an_action_that_does_not_reach_the_plan_is_that_of_the_forecast():
+    weights = (90, 10, 10, 10, 10, 10), (80, 10, 10, 10, 10, 10)
+    topics = tuple(Topic(f"t{at}", 6, weights=one) for at, one in enumerate(weights))
+    status = GroupStatus(state="Stable", assignor="range")
+    members = tuple(Member(f"pod-{at}", ("t0", "t1")) for at in range(4))
+    group = Group(topics=topics, members=members, id="g", status=status)
+    group = replace(rejoin(group, assign(group, "range"), generation=5), status=status)
+    result = plan(group)
+    [action] = result.actions
+    found = forecast_changes(group, Configuration.of(group))
+    assert recommend(found).configuration == action.configuration
+    assert result.planned.makespan * 21 < action.makespan * 20
+    assert action.makespan < result.current.makespan
+    text = render_summary(result, directory=None)
+    assert "No action that kassay checks reaches the maximum load of this plan." in text
+
+
+def test_actions_of_a_group_that_rebalances_come_after_the_rebalance():
+    group = sticky_group()
+    for state, is_first in (("PreparingRebalance", True), ("Stable", False)):
+        result = plan(replace(group, status=replace(group.status, state=state)))
+        assert result.actions
+        assert ("Wait first: " in render_summary(result, directory=None)) == is_first
