@@ -67,8 +67,12 @@ def recommend(
         )
     else:
         change = "" if best.cost is None else " and for the change"
-        equal = "" if old.is_above(new) or new.is_above(old) else ", no meaningful difference"
-        cost = f"{period}{change}, {new} instead of {old} {unit}{equal}"
+        lower, higher = old.samples_above(new), new.samples_above(old)
+        difference = "no meaningful difference"
+        if old.is_above(new) or new.is_above(old):
+            word = "lower" if lower > higher else "higher"
+            difference = f"{word} in {max(lower, higher)} of {len(new.values)} samples"
+        cost = f"{period}{change}, {new} instead of {old} {unit}, {difference}"
     reason = "; ".join(filter(None, (_loads_text(current, best, optimum), cost, _behaviour(best))))
     if best.cost is not None:
         steps, taken = len(best.change.steps), f"is a {best.change.action}"

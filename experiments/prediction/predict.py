@@ -46,13 +46,16 @@ class Distribution:
         high = np.percentile(values, _HIGH, method="higher")
         return cls(float(np.mean(values)), float(low), float(high), tuple(values))
 
-    def is_above(self, other: "Distribution", *, factor: float = 1.0) -> bool:
-        """Return whether the value is above another one, times a factor, in three of four samples.
+    def samples_above(self, other: "Distribution", *, factor: float = 1.0) -> int:
+        """Return the number of samples with a value above that of another one, times a factor.
 
         Samples with the same number have the same conditions, such as busy consumers.
         """
-        higher = sum(a > factor * b for a, b in zip(self.values, other.values, strict=True))
-        return 4 * higher >= 3 * len(self.values)
+        return sum(a > factor * b for a, b in zip(self.values, other.values, strict=True))
+
+    def is_above(self, other: "Distribution", *, factor: float = 1.0) -> bool:
+        """Return whether the value is above another one in three of four samples."""
+        return 4 * self.samples_above(other, factor=factor) >= 3 * len(self.values)
 
     def __str__(self) -> str:
         """Return the mean, and the interval if the samples differ.
