@@ -409,15 +409,6 @@ def _actions(group: Group, current: Configuration, *, is_uneven: bool) -> Iterat
         yield Restart(members=(names[id],))
 
 
-def current_assignor(group: Group, current: str | None = None) -> str:
-    """Return the assignor that a group uses, or ``current`` if the source does not show it."""
-    if identify_assignor(group).name is None and current is None:
-        raise InputError(
-            f"{group.label}: the source does not show the assignor; give --current NAME"
-        )
-    return Configuration.of(group, current).assignor
-
-
 def _changes(
     group: Group, current: Configuration, assignors: Sequence[str] | None, sizes: Sequence[Sizes]
 ) -> Iterator[Change]:

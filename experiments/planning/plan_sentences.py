@@ -270,8 +270,8 @@ def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -
     own = identify_assignor(plan.group)
     is_simulated = plan.group.members and (own.name is None or own.port is not None)
     if plan.group.weight_source is not WeightSource.LAG and is_simulated:
-        like = f" --like {shlex.quote(plan.group.members[0].id)}"
-        like = "" if plan.group.has_equal_speeds else like
+        first = shlex.quote(plan.group.members[0].id)
+        like = "" if plan.group.has_equal_speeds else f" --like {first}"
         objective = [
             part
             for name, value in pairwise(given.objective)

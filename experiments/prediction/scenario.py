@@ -110,7 +110,9 @@ class Configuration:
         """
         name = group.status.registered_assignor or assignor
         if name is None:
-            raise InputError(f"{group.label}: the source does not show the assignor; give its name")
+            raise InputError(
+                f"{group.label}: the source does not show the assignor; give --current NAME"
+            )
         if name not in POLICIES and ":" not in name:
             known = ", ".join(one for one in POLICIES if one in ASSIGNORS)
             raise InputError(

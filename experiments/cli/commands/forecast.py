@@ -18,7 +18,6 @@ from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning.forecast import (
     DEFAULT_CHANGES,
     OPTIMUM,
-    current_assignor,
     current_load,
     forecast_changes,
     optimum_record,
@@ -91,10 +90,9 @@ class ForecastOptions:
 
     def configuration(self, group: Group, current: str | None = None) -> Configuration:
         """Return the current configuration of a group, or that with another assignor."""
-        name = current or current_assignor(group, self.current)
-        found = replace(
-            Configuration.of(group, name), assignor=name, session_timeout=self.session_timeout
-        )
+        found = Configuration.of(group, current or self.current)
+        name = current or found.assignor
+        found = replace(found, assignor=name, session_timeout=self.session_timeout)
         if self.poll is None:
             return found
         return replace(found, timing=Timing(poll=(round(1000 * self.poll),) * 2))
@@ -235,15 +233,13 @@ def _forecast_events(
     """Predict each event with the assignor of the group, or with each given assignor."""
     script = load_planned_events(events, group)
     entries, optimum = list[Record](), None
-    for name in options.assignor or [current_assignor(group, options.current)]:
+    names: Sequence[str | None] = options.assignor or [None]
+    for name in names:
+        configuration = options.configuration(group, name)
         found = predict_events(
-            group,
-            script,
-            options.configuration(group, name),
-            samples=options.samples,
-            seed=search.seed,
+            group, script, configuration, samples=options.samples, seed=search.seed
         )
-        entries += event_records(shown_name(name), found)
+        entries += event_records(shown_name(configuration.assignor), found)
         optimum = optimum or hindsight_record(group, found, limits=search.limits())
     return {
         "id": group.id,

@@ -294,7 +294,7 @@ def test_errors_name_the_value():
         predict(group, events=[Leave(members=("pod-1",)), Restart(members=("pod-1",))])
     with pytest.raises(InputError, match="Kafka cannot reduce"):
         predict(group, events=NewPartitions(topic="t", partitions=3))
-    with pytest.raises(InputError, match="give its name"):
+    with pytest.raises(InputError, match="give --current NAME"):
         predict(replace(group, status=GroupStatus()))
     with pytest.raises(UsageError, match="samples must be at least 1, got 0"):
         predict(group, samples=0)
