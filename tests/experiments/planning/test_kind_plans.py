@@ -176,3 +176,15 @@ def test_page_ticket_and_text_have_the_cause_the_matrix_and_escaped_names():
     assert text.startswith("x_y: The tasks of a|b are uneven, 2 on w`<b> and 0 on w1: ")
     assert text.index("To do: Stop and resume connector") < text.index("2 → 1")
     assert "/connectors/a%7Cb/stop" in text
+
+
+def test_the_verdict_names_the_action_that_moves_tasks_unless_it_is_the_first():
+    running = {
+        "w0": {"connectors": ["a"], "tasks": ["a-0"]},
+        "w1": {"connectors": [], "tasks": ["a-1"]},
+    }
+    step = {"workers": [*running], "connectors": {"a": 3}, "running": running, "failed": ["a-0"]}
+    verdict = planned({"kind": "connect", "steps": [step]}).verdict
+    assert verdict.startswith("Wait for the next rebalance, at most 300 s")
+    del step["failed"]
+    assert planned({"kind": "connect", "steps": [step]}).verdict.startswith("1 started task; ")
