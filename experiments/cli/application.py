@@ -192,7 +192,8 @@ def help_texts(file: str) -> dict[str, dict[str, str]]:
 def option(default: Any, *names: str, text_names: Iterable[str] = (), **settings: Any) -> Any:
     """Declare an option as a field of a group, with the settings of ``typer.Option``.
 
-    Without ``help``, options.md has the text under the names of the class and of the field;
+    Without ``help``, options.md has the text under the names of the class, or under "Options of
+    several classes", and of the field;
     ``text_names`` replace ``$names`` in the text. Without ``names``, the name of the option is the
     name of the field.
     """
@@ -214,7 +215,8 @@ def _param(group: type, one: "Field[Any]", default: object) -> tuple[Any, Callab
     declaration = copy(one.metadata["declaration"])
     declaration.default = ... if default is REQUIRED else default
     if declaration.help is None:
-        sections = map(help_texts("options").get, (each.__name__ for each in group.__mro__))
+        titles = (*(each.__name__ for each in group.__mro__), "Options of several classes")
+        sections = map(help_texts("options").get, titles)
         text = next((texts[one.name] for texts in sections if texts and one.name in texts), None)
         if text is None:
             name = one.name.replace("_", "-")

@@ -1,4 +1,4 @@
-"""Command-line options that select assignors, and the number of generated groups."""
+"""Command-line options that select assignors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -82,12 +82,3 @@ def assignors_option() -> Any:
         show_default="all but legacy-range and legacy-roundrobin",
         help=f"{_REPEATABLE}: {', '.join([*ASSIGNORS, *KIND_PORTS])}; {_FURTHER}",
     )
-
-
-def cases_option(default: int) -> Any:
-    """Declare the number of generated groups."""
-    text = (
-        "Number of generated groups, divided evenly among the families. Families of fixed size "
-        "are not counted: all their groups are included."
-    )
-    return option(default, min=0, help=text)

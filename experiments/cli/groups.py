@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import typer
 
@@ -71,12 +71,6 @@ ParsedGroup = tuple[str | None, Group | InputError]
 """Pair of a group id, and the parsed group or the error in its document."""
 
 
-def metadata_option() -> Any:
-    """Declare the file with partition counts."""
-    text = "File with partition counts: output of kafka-topics.sh --describe or kcat -L -J."
-    return option(None, metavar="FILE", help=text)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
     """Command-line options for data that a source lacks, such as subscriptions or weights."""
@@ -84,7 +78,7 @@ class SourceOptions:
     subscriptions: str | None = option(
         None, metavar="NAME|FILE", show_default="assigned, or as the document assumes"
     )
-    metadata: Path | None = metadata_option()
+    metadata: Path | None = option(None, metavar="FILE")
     weights: str | None = option(
         None, metavar="NAME|FILE", show_default="weights of the group document, otherwise 1"
     )

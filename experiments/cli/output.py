@@ -26,12 +26,6 @@ class Format(StrEnum):
     TABLE = "table"
 
 
-def format_option(default: Format) -> Any:
-    """Declare the format of the results."""
-    text = "Output format. jsonl: one JSON line per result. json: indented JSON. table: text table."
-    return option(default, "--format", help=text)
-
-
 def _check_directory(path: Path | None) -> Path | None:
     """Raise a usage error if an output directory is a file or lies in one."""
     for part in () if path is None else (path, *path.parents):

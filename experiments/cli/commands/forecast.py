@@ -11,7 +11,7 @@ import typer
 from kassay.experiments.cli.application import PROGRESS, given_options, option, print_note
 from kassay.experiments.cli.groups import GroupResult, SelectedGroups, process_each_group
 from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
-from kassay.experiments.cli.output import Format, Record, TableLayout, error_record, format_option
+from kassay.experiments.cli.output import Format, Record, TableLayout, error_record
 from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions, SearchOptions
 from kassay.experiments.implementations.assignor_names import complete_name, shown_name
 from kassay.experiments.kinds.group_kind import ForecastRequest
@@ -73,7 +73,7 @@ class ForecastOptions:
     samples: int | None = option(
         None, min=1, show_default="20 for small groups, fewer for large ones"
     )
-    output_format: Format = format_option(Format.JSONL)
+    output_format: Format = option(Format.JSONL, "--format")
 
     @property
     def restart(self) -> RollingRestart:

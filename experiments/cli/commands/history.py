@@ -11,7 +11,6 @@ import typer
 
 from kassay.experiments.cli.application import BAD_INPUT, argument, option, print_error, print_note
 from kassay.experiments.cli.cluster_options import ClusterOptions, SparkOptions
-from kassay.experiments.cli.groups import metadata_option
 from kassay.experiments.cli.output import (
     Format,
     json_line,
@@ -48,7 +47,7 @@ class HistoryOptions:
     paths: list[str] | None = argument(None, metavar="PATH...")
     output: str | None = location_option(None)
     output_format: Format | None = option(None, "--format")
-    metadata: Path | None = metadata_option()
+    metadata: Path | None = option(None, metavar="FILE")
     tasks: int = option(8, min=1)
 
 

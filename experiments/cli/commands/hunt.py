@@ -15,7 +15,7 @@ from kassay.experiments.cli.application import (
     option,
     print_note,
 )
-from kassay.experiments.cli.assignor_options import cases_option, known_assignor, required_assignor
+from kassay.experiments.cli.assignor_options import known_assignor, required_assignor
 from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import directory_option, json_lines, print_table
@@ -77,7 +77,7 @@ class HuntOptions:
     members: int = option(3, min=1)
     partitions: int = option(4, min=1)
     groups: list[Path] | None = option(None)
-    cases: int = cases_option(1000)
+    cases: int = option(1000, min=0)
 
 
 def hunt(

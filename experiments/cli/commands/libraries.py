@@ -6,8 +6,8 @@ from typing import Any
 
 import typer
 
-from kassay.experiments.cli.application import argument, print_note
-from kassay.experiments.cli.output import Format, format_option, print_records
+from kassay.experiments.cli.application import argument, option, print_note
+from kassay.experiments.cli.output import Format, print_records
 from kassay.experiments.implementations import library_catalogue
 from kassay.experiments.implementations.installation import (
     RUNTIMES,
@@ -23,7 +23,7 @@ class LibrariesOptions:
     """Command-line options of ``kassay libraries``."""
 
     arguments: list[str] | None = argument(None, metavar="install LIBRARY[@VERSION]...")
-    output_format: Format = format_option(Format.TABLE)
+    output_format: Format = option(Format.TABLE, "--format")
 
 
 def libraries(options: LibrariesOptions) -> None:

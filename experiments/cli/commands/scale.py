@@ -8,7 +8,7 @@ import typer
 from kassay.experiments.cli.application import BAD_INPUT, PROGRESS, option
 from kassay.experiments.cli.assignor_options import assignor_option
 from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group, read_source
-from kassay.experiments.cli.output import Format, Record, TableLayout, error_record, format_option
+from kassay.experiments.cli.output import Format, Record, TableLayout, error_record
 from kassay.experiments.cli.search_options import AddedMembers, SearchOptions
 from kassay.experiments.planning.scale import Autoscaler, Scale, autoscaler_values
 from kassay.experiments.planning.scale import scale as find_scale
@@ -30,7 +30,7 @@ class ScaleOptions:
     assignor: str | None = assignor_option()
     autoscaler: Autoscaler | None = option(None)
     lag_threshold: int = option(10, min=1)
-    output_format: Format = format_option(Format.JSONL)
+    output_format: Format = option(Format.JSONL, "--format")
 
 
 def scale(

@@ -6,7 +6,7 @@ from typing import Any
 
 from kassay.experiments.cli.application import STOP, option
 from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
-from kassay.experiments.cli.output import Format, Record, TableLayout, format_option
+from kassay.experiments.cli.output import Format, Record, TableLayout
 from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
 from kassay.reference.documents.json_codec import assignment_document, group_fingerprint
 from kassay.reference.model.errors import InputError
@@ -26,7 +26,7 @@ class SolveOptions:
     method: Method = option(Method.AUTO)
     require_optimal: bool = option(False)
     certificate: bool = option(False)
-    output_format: Format = format_option(Format.JSONL)
+    output_format: Format = option(Format.JSONL, "--format")
 
 
 def solve(

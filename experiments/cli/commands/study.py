@@ -16,11 +16,7 @@ from kassay.experiments.cli.application import (
     option,
     print_note,
 )
-from kassay.experiments.cli.assignor_options import (
-    assignors_of_one_kind,
-    assignors_option,
-    cases_option,
-)
+from kassay.experiments.cli.assignor_options import assignors_of_one_kind, assignors_option
 from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import location_option, print_table
@@ -52,7 +48,7 @@ class StudiedGroups(LimitOptions):
         callback=known_names("family", list(STUDIED)),
         show_default=f"{USUAL[0]} to {USUAL[-1]}",
     )
-    cases: int = cases_option(1000)
+    cases: int = option(1000, min=0)
     assignor: list[str] | None = assignors_option()
     compare: tuple[str, str] | None = option(
         None,

@@ -7,7 +7,7 @@ import typer
 
 from kassay.experiments.cli.application import REQUIRED, option
 from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
-from kassay.experiments.cli.output import Format, format_option
+from kassay.experiments.cli.output import Format
 from kassay.experiments.cli.search_options import ObjectiveOptions
 from kassay.experiments.comparison.solution_check import Question, SolutionFile, check_solution
 from kassay.reference.documents.input_files import STDIN
@@ -21,7 +21,7 @@ class VerifyOptions:
 
     assignment: Path = option(REQUIRED)
     require_optimal: bool = option(False)
-    output_format: Format = format_option(Format.JSONL)
+    output_format: Format = option(Format.JSONL, "--format")
 
 
 def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOptions) -> None:
