@@ -39,11 +39,6 @@ def directory_option(default: Any = REQUIRED) -> Any:
     return option(default, "--output", "-o", callback=_check_directory, metavar="DIR")
 
 
-def location_option(default: Any = REQUIRED) -> Any:
-    """Declare the output directory, which may be a URI."""
-    return option(default, "--output", "-o", metavar="URI")
-
-
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters, and characters that change the direction of text."""
 _FILE_WIDTH = 120

@@ -447,7 +447,6 @@ def survey_groups(
     histories: Mapping[str, MoveHistory] | None = None,
     limits: SearchLimits = SearchLimits(),
     processes: int = 1,
-    seed: int = 0,
     progress: Progress | None = None,
 ) -> Iterator[SurveyResult]:
     """Survey groups, and yield each result as soon as it is found.
@@ -459,7 +458,7 @@ def survey_groups(
     """
     heavy = [group for group in groups if not _is_light(group)]
     light = [group for group in groups if _is_light(group)]
-    budget = SearchBudget.start(limits, seed)
+    budget = SearchBudget.start(limits)
     surveyor = _Surveyor(histories or {}, processes, budget)
     is_parallel = min(processes, len(heavy) // _MIN_GROUPS_PER_PROCESS) > 1
     survey = surveyor.in_processes if is_parallel else surveyor.in_this_process

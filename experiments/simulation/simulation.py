@@ -73,7 +73,7 @@ class Simulation:
             self._continue_group(initial_group)
         for member in script.members:
             if member.id not in self.consumers:
-                self._add_consumer(member, start_after=member.start_at)
+                self.clock.after(member.start_at, self._new_consumer(member).start)
         for event in script.events:
             self.clock.after(event.at, partial(self._apply, event))
 
@@ -141,10 +141,6 @@ class Simulation:
             and any(plan.sends_user_data for plan in self.script.members),
         )
 
-    def _add_consumer(self, plan: MemberPlan, *, start_after: int) -> None:
-        consumer = self._new_consumer(plan)
-        self.clock.after(start_after, consumer.start)
-
     def _new_consumer(self, plan: MemberPlan) -> Consumer:
         policy = self.environment.policy
         if plan.assignors:
@@ -170,7 +166,7 @@ class Simulation:
             self.clock.after(self.script.settings.metadata, self._refresh_metadata)
         elif event.action is Action.JOIN and event.new_member is not None:
             add_note(event.member, "joins")
-            self._add_consumer(event.new_member, start_after=0)
+            self.clock.after(0, self._new_consumer(event.new_member).start)
         else:
             duration = f" for {event.duration} ms" if event.duration else ""
             add_note(event.member, f"{event.action}{duration}")

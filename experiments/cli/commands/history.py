@@ -14,7 +14,6 @@ from kassay.experiments.cli.cluster_options import ClusterOptions, SparkOptions
 from kassay.experiments.cli.output import (
     Format,
     json_line,
-    location_option,
     print_records,
     without_control_characters,
 )
@@ -45,7 +44,7 @@ class HistoryOptions:
     """Command-line options of ``kassay history``."""
 
     paths: list[str] | None = argument(None, metavar="PATH...")
-    output: str | None = location_option(None)
+    output: str | None = option(None, "--output", "-o", metavar="URI")
     output_format: Format | None = option(None, "--format")
     metadata: Path | None = option(None, metavar="FILE")
     tasks: int = option(8, min=1)

@@ -10,6 +10,7 @@ import typer
 from kassay.experiments.cli.application import (
     BAD_INPUT,
     NOT_REACHED,
+    REQUIRED,
     argument,
     known_names,
     note_on_interrupt,
@@ -19,7 +20,7 @@ from kassay.experiments.cli.application import (
 from kassay.experiments.cli.assignor_options import assignors_of_one_kind, assignors_option
 from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
-from kassay.experiments.cli.output import location_option, print_table
+from kassay.experiments.cli.output import print_table
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.report.assignor_results import by_scope, run_time_table
@@ -65,7 +66,7 @@ class StudyOptions:
     """Command-line options of ``kassay study``."""
 
     config: Path | None = argument(None, metavar="CONFIG")
-    output: str = location_option()
+    output: str = option(REQUIRED, "--output", "-o", metavar="URI")
 
 
 def study(
