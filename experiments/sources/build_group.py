@@ -6,7 +6,7 @@ Subscriptions are those that the source shows, those that a file states, or assu
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kassay.experiments.sources.account import Account
 from kassay.experiments.sources.document_rows import NO_ROWS, Counts, DocumentRows
@@ -54,7 +54,7 @@ class ImportOptions:
     weights: WeightSource | None = None
     without_weights: bool = False  # partitions of documents with weights count 1
     missing_lag: int | None = None  # None makes partitions without a known lag an error
-    weight_table: Mapping[str, Sequence[int]] | None = None  # by topic; overrides weights
+    weight_table: Mapping[str, Sequence[Any]] | None = None  # by topic; overrides weights
     hosts: HostRule | None = None  # None keeps the hosts of the source
     speeds: Mapping[str, int] | None = None  # by member, instance or client id, or host
     measures_speeds: bool = False  # speeds from the consumption of a running cluster
@@ -246,7 +246,7 @@ def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
             Topic(
                 name=name,
                 partitions=counts[name],
-                weights=values,
+                **_weight_fields(values),
                 racks=observed.racks.get(name),
                 id=ids.get(name),
             )
@@ -473,10 +473,8 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
 def weighted_group(
     group: Group, weights: Mapping[str, tuple[int, ...] | None], source: WeightSource | None = None
 ) -> Group:
-    """Return a group with one window and other weights, or without weights."""
-    topics = tuple(
-        replace(topic, weights=weights[topic.name], profiles=None) for topic in group.topics
-    )
+    """Return a group with other weights, or without weights."""
+    topics = tuple(replace(topic, **_weight_fields(weights[topic.name])) for topic in group.topics)
     members = tuple(
         replace(member, capacity=None) if isinstance(member.capacity, tuple) else member
         for member in group.members
@@ -489,6 +487,13 @@ def weighted_group(
         weight_source=source,
         weight_unit=None,
     )
+
+
+def _weight_fields(weights: Sequence[Any] | None) -> dict[str, Any]:
+    """Return the fields of a topic for one weight per partition, or for one per window."""
+    has_windows = weights is not None and any(isinstance(row, tuple) for row in weights)
+    name, other = ("profiles", "weights") if has_windows else ("weights", "profiles")
+    return {name: weights, other: None}
 
 
 def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int, ...]:

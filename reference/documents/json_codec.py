@@ -11,6 +11,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -391,14 +392,19 @@ def load_assignment(path: str | Path) -> Assignment:
     return parse_assignment(parse_json(text, where=str(path)), where=str(path))
 
 
-def load_weights(path: Path) -> dict[str, tuple[int, ...]]:
-    """Read the weights of a JSON file ``{"topic": [weight of partition 0, ...]}``."""
-    weights: dict[str, tuple[int, ...]] = {}
-    for topic, numbers in read_json_object(path).items():
+def load_weights(path: Path) -> dict[str, tuple[Any, ...]]:
+    """Read the weights of a JSON file ``{"topic": [weight of partition 0, ...]}``.
+
+    A weight is an integer, or a list with one integer per window.
+    """
+    weights: dict[str, tuple[Any, ...]] = {}
+    for topic, values in read_json_object(path).items():
         where = f"{path}: {topic}"
-        weights[topic] = as_integers(numbers, where)
-        if min(weights[topic], default=0) < 0:
-            raise InputError(f"{where}: weights must be at least 0, got {min(weights[topic])}")
+        weights[topic] = _weights(values, where)
+        rows = (value if isinstance(value, tuple) else (value,) for value in weights[topic])
+        least = min(chain.from_iterable(rows), default=0)
+        if least < 0:
+            raise InputError(f"{where}: weights must be at least 0, got {least}")
     return weights
 
 

@@ -7,6 +7,9 @@ import pytest
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.render_plan import render_html
+from kassay.experiments.sources.build_group import ImportOptions, with_weights
+from kassay.reference.documents.json_codec import load_weights
+from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, Member, Topic, Windows
 from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.limits import SearchLimits
@@ -46,3 +49,14 @@ def test_loads_by_number_of_members_are_peaks():
     found = load_by_member_count(Resizing.of(group), range(1, 2))
     totals = [sum(column) for column in zip(*group.topics[0].profiles, strict=True)]
     assert found[1].value == max(totals)
+
+
+def test_files_of_weights_have_one_integer_per_window(tmp_path):
+    path = tmp_path / "weights.json"
+    path.write_text('{"t": [[1, 5], [4, 2]]}')
+    options = ImportOptions(weight_table=load_weights(path))
+    group = Group((Topic("t", 2, weights=(7, 7)),), (Member("m", ("t",)),))
+    assert with_weights(group, options).topics[0].profiles == ((1, 5), (4, 2))
+    path.write_text('{"t": [[1, 5], [4, -2]]}')
+    with pytest.raises(InputError, match="weights must be at least 0, got -2"):
+        load_weights(path)
