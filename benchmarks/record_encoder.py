@@ -149,12 +149,14 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
     else:
         kind, key_fields = RecordType.GROUP_METADATA, {"group": record.group}
         members = [
-            member._asdict()
+            request._asdict()
             | {
-                "subscription": encode_subscription(member.subscription),
-                "assignment": encode_assignment(member.assignment),
+                "client_id": request.client,
+                "client_host": f"/{request.client}",
+                "subscription": encode_subscription(request.offers[0].metadata),
+                "assignment": encode_assignment(assignment),
             }
-            for member in record.members
+            for request, assignment in record.members
         ]
         fields = record._asdict() | {"members": members}
     return encode_key(kind, key_fields), encode_message(RECORD_SCHEMAS[kind].value, VERSION, fields)

@@ -28,8 +28,10 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, T
 from kassay.reference.protocol.group_messages import (
     ConsumerSubscription,
     GroupMetadata,
+    JoinRequest,
     MemberMetadata,
     OffsetCommit,
+    SupportedProtocol,
 )
 
 TOPIC = "orders"
@@ -118,13 +120,13 @@ def _group_metadata(group: int, generation: int) -> GroupMetadata:
     )
     members = tuple(
         MemberMetadata(
-            f"member-{index}",
-            None,
-            "client",
-            "/127.0.0.1",
-            1_000,
-            1_000,
-            subscription,
+            JoinRequest(
+                f"member-{index}",
+                (SupportedProtocol("roundrobin", subscription),),
+                "client",
+                session_timeout=1_000,
+                rebalance_timeout=1_000,
+            ),
             Partitions.of([(TOPIC, n) for n in _assigned(index, size)]),
         )
         for index in range(size)

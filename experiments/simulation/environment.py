@@ -132,7 +132,9 @@ class Broker:
         self.classic = self._new_classic_coordinator()
         self.classic.downgrade(
             [
-                (one.joined._replace(member_id=one.id), Partitions.of(sorted(one.assigned)))
+                MemberMetadata(
+                    one.joined._replace(member_id=one.id), Partitions.of(sorted(one.assigned))
+                )
                 for one in group.members.values()
                 if one.joined is not None
             ],
@@ -166,7 +168,7 @@ class Broker:
     ) -> None:
         """Take over a stable group of one protocol; the first member leads with ``protocol``."""
         if self.classic is not None and classic:
-            leader, group_id = classic[0].member_id, self.classic.group.id
+            leader, group_id = classic[0].request.member_id, self.classic.group.id
             kind, members = CONSUMERS, tuple(classic)
             self.classic.adopt(
                 GroupMetadata(group_id, kind, generation, protocol, leader, 0, members),

@@ -4,6 +4,7 @@ Upstream, in org.apache.kafka.clients.consumer.internals of kafka-clients 4.x: A
 and ConsumerCoordinator; AbstractMembershipManager and ConsumerHeartbeatRequestManager.
 """
 
+from collections.abc import Sequence
 from enum import Enum, auto
 from functools import partial
 
@@ -96,16 +97,7 @@ class ClassicProtocolClient(Consumer):
 
     def member_metadata(self) -> MemberMetadata:
         """Return the metadata that the coordinator stores about this member."""
-        return MemberMetadata(
-            self.member_id,
-            self.instance_id,
-            self.name,
-            f"/{self.name}",
-            self._settings.max_poll,
-            self._settings.session,
-            self._subscription(self._assignors[0]),
-            self.owned,
-        )
+        return MemberMetadata(self._join_request(self._assignors[:1]), self.owned)
 
     # ---- Join phase and sync phase --------------------------------------------------
 
@@ -133,15 +125,18 @@ class ClassicProtocolClient(Consumer):
     def _send_join(self) -> None:
         self.phase = _JOINING
         self._must_reach_coordinator = False
-        request = JoinRequest(
+        request = self._join_request(self._assignors)
+        self._broker.join(request, self._response_to(self._on_join))
+
+    def _join_request(self, assignors: Sequence[str]) -> JoinRequest:
+        return JoinRequest(
             self.member_id,
-            tuple(SupportedProtocol(name, self._subscription(name)) for name in self._assignors),
+            tuple(SupportedProtocol(name, self._subscription(name)) for name in assignors),
             self.name,
             self.instance_id,
             self._settings.session,
             self._settings.max_poll,
         )
-        self._broker.join(request, self._response_to(self._on_join))
 
     def _subscription(self, assignor: str) -> ConsumerSubscription:
         """Return the subscription for an assignor; only the one selected last has user data."""

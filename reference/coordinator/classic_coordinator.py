@@ -32,7 +32,6 @@ from kassay.reference.protocol.group_messages import (
     MemberMetadata,
     OffsetCommit,
     Offsets,
-    SupportedProtocol,
     SyncReply,
     SyncRequest,
     SyncResponse,
@@ -80,7 +79,6 @@ class ClassicCoordinator:
                 self.offsets[record.partition] = record.offset
             elif isinstance(record, GroupMetadata):
                 self._restore(record)
-        self._start_sessions()
         if len(self.group.members) > config.max_size:
             self._prepare_rebalance()
 
@@ -89,23 +87,21 @@ class ClassicCoordinator:
         self._restore(record)
         self.group.has_user_data = has_user_data
         self.log.append("group", record)
-        self._start_sessions()
 
-    def downgrade(self, members: Iterable[tuple[JoinRequest, Partitions]], epoch: int) -> None:
+    def downgrade(self, members: Iterable[MemberMetadata], epoch: int) -> None:
         """Take over members of the consumer protocol with their last requests, and rebalance."""
         group = self.group
         group.generation = epoch
+        self._add_members(members)
+        group.protocol = group.select_protocol()
+        group.state = STABLE
+        self._prepare_rebalance()
+
+    def _add_members(self, members: Iterable[MemberMetadata]) -> None:
         for request, assignment in members:
             member = ClassicMember(request.member_id, request)
             member.assignment = assignment
-            group.add(member, None)
-        group.protocol = group.select_protocol()
-        group.state = STABLE
-        self._start_sessions()
-        self._prepare_rebalance()
-
-    def _start_sessions(self) -> None:
-        for member in self.group.members.values():
+            self.group.add(member, None)
             self._restart_session(member)
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
@@ -332,16 +328,10 @@ class ClassicCoordinator:
         group = self.group
         members = tuple(
             MemberMetadata(
-                member.id,
-                member.instance_id,
-                member.request.client,
-                f"/{member.request.client}",
-                member.request.rebalance_timeout,
-                member.request.session_timeout,
-                member.metadata(group.protocol),
-                member.assignment,
+                one.request._replace(member_id=one.id, offers=(one.offer(group.protocol),)),
+                one.assignment,
             )
-            for member in group.members.values()
+            for one in group.members.values()
         )
         record = GroupMetadata(
             group.id,
@@ -459,18 +449,7 @@ class ClassicCoordinator:
     def _restore(self, record: GroupMetadata) -> None:
         group = self.group
         group.generation = record.generation
-        for stored in record.members:
-            request = JoinRequest(
-                stored.member_id,
-                (SupportedProtocol(record.protocol or "", stored.subscription),),
-                client=stored.client_id,
-                instance_id=stored.instance_id,
-                session_timeout=stored.session_timeout,
-                rebalance_timeout=stored.rebalance_timeout,
-            )
-            member = ClassicMember(stored.member_id, request)
-            member.assignment = stored.assignment
-            group.add(member, None)
+        self._add_members(record.members)
         group.protocol_type = record.protocol_type or None
         group.protocol = record.protocol
         group.leader = record.leader

@@ -15,7 +15,6 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol.group_messages import (
     CONSUMERS,
     NO_ERROR,
-    ConsumerSubscription,
     ErrorCode,
     JoinedMember,
     JoinReply,
@@ -69,11 +68,11 @@ class ClassicMember:
         self.join_reply: JoinReply | None = None
         self.sync_reply: SyncReply | None = None
 
-    def metadata(self, protocol: str | None) -> ConsumerSubscription:
-        """Return the subscription that the member sent for a protocol."""
+    def offer(self, protocol: str | None) -> SupportedProtocol:
+        """Return a protocol that the member supports, with its subscription."""
         for supported in self.request.offers:
             if supported.name == protocol:
-                return supported.metadata
+                return supported
         raise InternalError(f"member {self.id!r} does not support protocol {protocol!r}")
 
     @property
@@ -275,7 +274,7 @@ class ClassicGroup:
         members: tuple[JoinedMember, ...] = ()
         if with_members and member_id == self.leader:
             members = tuple(
-                JoinedMember(member.id, member.instance_id, member.metadata(self.protocol))
+                JoinedMember(member.id, member.instance_id, member.offer(self.protocol).metadata)
                 for member in self.members.values()
             )
         return JoinResponse(

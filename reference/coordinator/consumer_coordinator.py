@@ -302,17 +302,14 @@ class ConsumerCoordinator:
         self._revocations.cancel_all()
 
 
+_METADATA = ("instance_id", "client", "rack", "rebalance_timeout", "assignor", "joined")
+"""Fields of a heartbeat that a member keeps, besides its subscription."""
+
+
 def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
     subscription = request.subscription
-    given = {
-        "instance_id": request.instance_id,
-        "client": request.client,
-        "rack": request.rack,
-        "subscription": None if subscription is None else tuple(sorted(subscription)),
-        "rebalance_timeout": request.rebalance_timeout,
-        "assignor": request.assignor,
-        "joined": request.joined,
-    }
+    given = {name: getattr(request, name) for name in _METADATA}
+    given["subscription"] = None if subscription is None else tuple(sorted(subscription))
     changes: dict[str, Any] = {
         name: value
         for name, value in given.items()
@@ -430,7 +427,7 @@ def converted_members(group: ClassicGroup) -> list[ConsumerMember]:
         )
     members = []
     for member in group.members.values():
-        subscription = member.metadata(group.protocol)
+        subscription = member.offer(group.protocol).metadata
         members.append(
             ConsumerMember(
                 id=member.id,

@@ -129,15 +129,9 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class MemberMetadata(NamedTuple):
-    """A member in the metadata record of a classic group. Times are in milliseconds."""
+    """A member of a classic group: its last request, in records with one protocol."""
 
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout: int
-    session_timeout: int
-    subscription: ConsumerSubscription
+    request: JoinRequest
     assignment: Partitions
 
 

@@ -16,12 +16,14 @@ from kassay.experiments.spark.history_pipeline import RAW
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
+from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.reference.protocol.group_messages import (
     ConsumerSubscription,
     GroupMetadata,
+    JoinRequest,
     MemberMetadata,
     OffsetCommit,
+    SupportedProtocol,
 )
 from kassay.reference.protocol.record_codec import DecodedRecord, decode
 
@@ -80,14 +82,12 @@ def _group_metadata(
 ) -> GroupMetadata:
     members = tuple(
         MemberMetadata(
-            member.id,
-            None,
-            member.id,
-            "/127.0.0.1",
-            1000,
-            1000,
-            ConsumerSubscription(
-                member.subscription, owned=NO_PARTITIONS, generation=-1, rack=None, user_data=None
+            JoinRequest(
+                member.id,
+                (SupportedProtocol(assignor, ConsumerSubscription(member.subscription)),),
+                member.id,
+                session_timeout=1000,
+                rebalance_timeout=1000,
             ),
             assignment[member.id],
         )

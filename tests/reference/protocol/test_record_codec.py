@@ -24,8 +24,10 @@ from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import (
     ConsumerSubscription,
     GroupMetadata,
+    JoinRequest,
     MemberMetadata,
     OffsetCommit,
+    SupportedProtocol,
 )
 from kassay.reference.protocol.record_codec import CorruptRecordError, decode, decode_message
 from kassay.reference.protocol.record_schemas import (
@@ -172,7 +174,8 @@ def test_records_of_groups_are_decoded() -> None:
         ("t",), owned=Partitions.of([]), generation=-1, rack=None, user_data=None
     )
     member = MemberMetadata(
-        "m", "i", "c", "/h", 1, 2, subscription, Partitions.of([("t", 0), ("t", 1)])
+        JoinRequest("m", (SupportedProtocol("range", subscription),), "c", "i", 2, 1),
+        Partitions.of([("t", 0), ("t", 1)]),
     )
     group = GroupMetadata("g", "consumer", 5, "range", "m", 99, (member,))
     [found] = decode(*encode_record(group)).value["members"]
