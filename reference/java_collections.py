@@ -46,9 +46,10 @@ def topic_partition_hash(topic: str, partition: int) -> int:
     return signed(31 * (31 + partition) + string_hash(topic))
 
 
-def name_uuid(name: bytes) -> uuid.UUID:
+def name_uuid(name: str) -> uuid.UUID:
     """Return Java's ``UUID.nameUUIDFromBytes``, a version 3 UUID without a namespace."""
-    return uuid.UUID(bytes=hashlib.md5(name, usedforsecurity=False).digest(), version=3)
+    encoded = name.encode("utf-8", "surrogatepass")
+    return uuid.UUID(bytes=hashlib.md5(encoded, usedforsecurity=False).digest(), version=3)
 
 
 @lru_cache(maxsize=2**14)

@@ -27,7 +27,7 @@ from kassay.reference.java_collections import (
     uuid_key,
     uuid_map,
 )
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import Group, Member, Topic, cached, topic_starts
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Column, Partitions, select
@@ -104,7 +104,7 @@ def member_assignments(group: Group) -> Mapping[str, Owned]:
 
     @lru_cache  # Most members own the same topics.
     def order_of(topics: tuple[str, ...]) -> tuple[tuple[TopicId, str], ...]:
-        names = {_topic_id(name, ids): name for name in topics}
+        names = {ids[name] if name in ids else name_uuid(name).int: name for name in topics}
         return tuple((topic, names[topic]) for topic in hash_order(names))
 
     assignments: dict[str, Owned] = {}
@@ -124,10 +124,6 @@ def _owner_counts(group: Group) -> Mapping[str, Column]:
     claims = starts.rows((index, member.owned) for index, member in enumerate(group.members))
     existing = starts.flat(select(claims, starts.exist(claims)))
     return starts.by_topic(np.bincount(existing, minlength=starts.size).astype(np.int32))
-
-
-def _topic_id(name: str, ids: Mapping[str, TopicId]) -> TopicId:
-    return ids[name] if name in ids else name_uuid(name.encode("utf-8", "surrogatepass")).int
 
 
 def hash_order(topics: Iterable[TopicId], *, capacity: int | None = None) -> tuple[TopicId, ...]:
@@ -161,6 +157,7 @@ def _hash_set(numbers: Sequence[int]) -> IntegerSet:
     return IntegerSet(numbers, capacity=set_capacity(len(numbers)))
 
 
+@dataclass(eq=False)
 class UniformHomogeneousAssignmentBuilder:
     """State of one run of the uniform algorithm for equal subscriptions.
 
@@ -168,15 +165,15 @@ class UniformHomogeneousAssignmentBuilder:
     partition leaves it to a later member that may own one already.
     """
 
-    def __init__(
-        self, group_spec: GroupSpec, assigned: Mapping[str, Owned], prefer_current_owner: bool
-    ) -> None:
-        self.group_spec = group_spec
-        self.assigned = assigned
-        self.prefer_current_owner = prefer_current_owner
-        first = next(iter(group_spec.members))
-        capacity = set_capacity(len(group_spec.members[first].subscription))
-        topics = hash_order(group_spec.subscribed[first], capacity=capacity)
+    group_spec: GroupSpec
+    assigned: Mapping[str, Owned]
+    prefer_current_owner: bool
+
+    def __post_init__(self) -> None:
+        spec = self.group_spec
+        first = next(iter(spec.members))
+        capacity = set_capacity(len(spec.members[first].subscription))
+        topics = hash_order(spec.subscribed[first], capacity=capacity)
         self.subscribed_topic_ids = dict.fromkeys(topics)
         self.unfilled_members: list[tuple[str, int]] = []
         self.unassigned_partitions: deque[tuple[TopicId, Sequence[int]]] = deque()
@@ -264,7 +261,6 @@ class UniformHomogeneousAssignmentBuilder:
 
 
 MAX_ITERATION_COUNT = 16
-NO_OWNER = -1
 
 
 class UniformHeterogeneousAssignmentBuilder:

@@ -35,7 +35,7 @@ def assign_share_group(document: KindDocument) -> dict[str, object]:
     members = [by_id[id] for id in string_order(by_id)]
     assignable = {topic: _assignable(value) for topic, value in content["topics"].items()}
     topics = {*assignable, *(topic for one in members for topic, _ in one.get("owned", ()))}
-    names = {name_uuid(topic.encode()).int: topic for topic in sorted(topics)}
+    names = {name_uuid(topic).int: topic for topic in sorted(topics)}
     builder = _Builder(assignable, members, names)
     if len({frozenset(member["topics"]) for member in members}) == 1:
         builder.assign_equal_subscriptions()

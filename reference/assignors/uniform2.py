@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.java_collections import utf16_key, uuid_key
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.reference.model.group import Group, Member, Topic, topic_starts
 from kassay.reference.model.topic_partitions import Column, Partitions, select
 
-NO_OWNER = -1
 NO_MEMBER = -1
 
 

@@ -125,7 +125,13 @@ class Topic:
 
     def __post_init__(self) -> None:
         where = f"topic {self.name!r}"
-        _check_partition_count(where, self.partitions)
+        count: object = self.partitions
+        if not isinstance(count, SupportsIndex):
+            raise InputError(f"{where}: partitions must be an integer, got {count!r}")
+        if not 0 <= as_integer(count) <= MAX_PARTITIONS:
+            raise InputError(
+                f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {count!r}"
+            )
         if self.profiles is not None:
             self._set_profiles(where, self.profiles)
         # Sums of profiles may exceed the range of a weight.
@@ -184,9 +190,7 @@ class Topic:
     @property
     def uuid(self) -> uuid.UUID:
         """Return the topic id or, without one, Java's ``UUID.nameUUIDFromBytes`` of the name."""
-        if self.id is not None:
-            return self.id
-        return name_uuid(self.name.encode("utf-8", "surrogatepass"))
+        return name_uuid(self.name) if self.id is None else self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,16 +315,6 @@ class Member:
 
     def _invalid(self, problem: str) -> InputError:
         return InputError(f"member {self.id!r}: {problem}")
-
-
-def _check_partition_count(where: str, partitions: object) -> None:
-    """Raise InputError unless a number of partitions is an integer from 0 to the maximum."""
-    if not isinstance(partitions, SupportsIndex):
-        raise InputError(f"{where}: partitions must be an integer, got {partitions!r}")
-    if not 0 <= as_integer(partitions) <= MAX_PARTITIONS:
-        raise InputError(
-            f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {partitions!r}"
-        )
 
 
 def _checked_weights(where: str, weights: Iterable[int], partitions: int) -> tuple[int, ...]:
@@ -580,7 +574,11 @@ class Group:
             for topic in subscription:
                 if topic in parts:
                     parts[topic].append(part)
-        return MappingProxyType({name: _merged(lists) for name, lists in parts.items()} | empty)
+        merged = {
+            name: lists[0] if len(lists) == 1 else tuple(sorted(chain.from_iterable(lists)))
+            for name, lists in parts.items()
+        }
+        return MappingProxyType(merged | empty)
 
     @property
     @cached
@@ -651,10 +649,6 @@ class Group:
             f"{len(self.topics)} topics, {self.partition_count} "
             f"{'weighted ' if self.is_weighted else ''}partitions"
         )
-
-
-def _merged(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
-    return parts[0] if len(parts) == 1 else tuple(sorted(chain.from_iterable(parts)))
 
 
 @cached

@@ -60,7 +60,7 @@ def test_partition_hash_overflows_at_32_bits() -> None:
 
 
 def test_name_uuid_is_version_three_without_a_namespace() -> None:
-    assert name_uuid(b"t0") == uuid.UUID("809d4580-aaed-3156-9abc-38d58f77f840")
+    assert name_uuid("t0") == uuid.UUID("809d4580-aaed-3156-9abc-38d58f77f840")
 
 
 def test_uuids_compare_as_two_signed_longs() -> None:

@@ -7,6 +7,7 @@ exception, where upstream does not terminate.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from typing import Any
 
@@ -94,6 +95,7 @@ class RepeatedStateError(Exception):
         self.moved = moved
 
 
+@dataclass(eq=False)
 class Reassignment:
     """State of the reassignment phase: loads, owners and recorded moves.
 
@@ -101,28 +103,19 @@ class Reassignment:
     Kafka's map. It and ``current_partition_consumer`` are modified.
     """
 
-    def __init__(
-        self,
-        table: PartitionTable,
-        *,
-        current_assignment: dict[int, list[int]],
-        current_partition_consumer: list[int],
-        topic_consumers: Sequence[Sequence[int]],
-        consumer_topics: Mapping[int, Sequence[int]],
-        max_assignment_size: Mapping[int, int],
-        prev_assignment: Mapping[int, int],
-    ) -> None:
-        self.table = table
-        self.current_assignment = current_assignment
-        self.current_partition_consumer = current_partition_consumer
-        self.topic_consumers = topic_consumers
-        self.consumer_topics = consumer_topics
-        self.max_assignment_size = max_assignment_size
-        self.prev_assignment = prev_assignment
-        self.partition_movements = PartitionMovements(table.topic_of, table.hash_code)
-        self.load = {consumer: len(tps) for consumer, tps in current_assignment.items()}
+    table: PartitionTable
+    current_assignment: dict[int, list[int]]
+    current_partition_consumer: list[int]
+    topic_consumers: Sequence[Sequence[int]]
+    consumer_topics: Mapping[int, Sequence[int]]
+    max_assignment_size: Mapping[int, int]
+    prev_assignment: Mapping[int, int]
+
+    def __post_init__(self) -> None:
+        self.partition_movements = PartitionMovements(self.table.topic_of, self.table.hash_code)
+        self.load = {consumer: len(tps) for consumer, tps in self.current_assignment.items()}
         self._participants = [
-            sorted(c for c in consumers if c in self.load) for consumers in topic_consumers
+            sorted(c for c in consumers if c in self.load) for consumers in self.topic_consumers
         ]
         self.moved: dict[int, None] = {}
         self._least_loaded: dict[int, int] = {}
@@ -303,6 +296,7 @@ class _CycleDetector:
             state.moved.clear()
 
 
+@dataclass(eq=False)
 class GeneralAssignmentBuilder:
     """State of one run of the sticky algorithm for mixed subscriptions.
 
@@ -310,29 +304,23 @@ class GeneralAssignmentBuilder:
     the ids of the consumers by rank.
     """
 
-    def __init__(
-        self,
-        table: PartitionTable,
-        rack_info: RackInfo,
-        current_assignment: dict[int, list[int]],
-        consumer_topics: Mapping[int, Sequence[int]],
-        members: Sequence[str],
-    ) -> None:
-        self.table = table
-        self.rack_info = rack_info
-        self.current_assignment = current_assignment
-        self.consumer_topics = consumer_topics
-        self.topic_consumers: list[list[int]] = [[] for _ in table.topics]
-        for consumer, topics in consumer_topics.items():
+    table: PartitionTable
+    rack_info: RackInfo
+    current_assignment: dict[int, list[int]]
+    consumer_topics: Mapping[int, Sequence[int]]
+    members: Sequence[str]
+
+    def __post_init__(self) -> None:
+        self.topic_consumers: list[list[int]] = [[] for _ in self.table.topics]
+        for consumer, topics in self.consumer_topics.items():
             for topic in topics:
                 self.topic_consumers[topic].append(consumer)
-        self.members = members
         self.max_assignment_size = {
-            consumer: sum(table.counts[topic] for topic in topics)
-            for consumer, topics in consumer_topics.items()
+            consumer: sum(self.table.counts[topic] for topic in topics)
+            for consumer, topics in self.consumer_topics.items()
         }
-        self.current_partition_consumer = [-1] * len(table.topic_of)
-        for consumer, partitions in current_assignment.items():
+        self.current_partition_consumer = [-1] * len(self.table.topic_of)
+        for consumer, partitions in self.current_assignment.items():
             for partition in partitions:
                 self.current_partition_consumer[partition] = consumer
         self.revocation_required = False
@@ -405,12 +393,12 @@ class GeneralAssignmentBuilder:
     ) -> bool:
         state = (ReassignmentWithDuplicates if has_phantoms else Reassignment)(
             self.table,
-            current_assignment=self.current_assignment,
-            current_partition_consumer=self.current_partition_consumer,
-            topic_consumers=self.topic_consumers,
-            consumer_topics=self.consumer_topics,
-            max_assignment_size=self.max_assignment_size,
-            prev_assignment=prev_assignment,
+            self.current_assignment,
+            self.current_partition_consumer,
+            self.topic_consumers,
+            self.consumer_topics,
+            self.max_assignment_size,
+            prev_assignment,
         )
         if not self.revocation_required:
             state.perform_reassignments(unassigned)

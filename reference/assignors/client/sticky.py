@@ -31,32 +31,28 @@ from kassay.reference.model.group import NO_GENERATION, Group
 from kassay.reference.model.topic_partitions import Partitions
 
 
+@dataclass(eq=False)
 class ConstrainedAssignmentBuilder:
     """State of the algorithm for equal subscriptions; consumers are in the order of Kafka's map."""
 
-    def __init__(
-        self,
-        table: PartitionTable,
-        rack_info: RackInfo,
-        current_assignment: dict[int, list[int]],
-        partitions_with_multiple_previous_owners: set[int],
-    ) -> None:
-        if not current_assignment:
+    table: PartitionTable
+    rack_info: RackInfo
+    current_assignment: dict[int, list[int]]
+    partitions_with_multiple_previous_owners: set[int]
+
+    def __post_init__(self) -> None:
+        if not self.current_assignment:
             raise UpstreamError("ArithmeticException", "division by zero: the group has no members")
-        self.table = table
-        self.rack_info = rack_info
-        self.current_assignment = current_assignment
-        self.partitions_with_multiple_previous_owners = partitions_with_multiple_previous_owners
         self.maybe_revoked_partitions: dict[int, int] = {}
         self.partitions_transferring_ownership: dict[int, int] = {}
         self.unfilled_under_min_quota: list[int] = []
         self.unfilled_exactly_min_quota: deque[int] = deque()
-        consumers = len(current_assignment)
-        self.min_quota, self.expected_num_over_min_quota = divmod(table.size, consumers)
+        consumers = len(self.current_assignment)
+        self.min_quota, self.expected_num_over_min_quota = divmod(self.table.size, consumers)
         self.max_quota = self.min_quota + (1 if self.expected_num_over_min_quota else 0)
         self.current_num_over_min_quota = 0
         self._num_kept: dict[int, int] = {}
-        self.assignment: dict[int, list[int]] = {consumer: [] for consumer in current_assignment}
+        self.assignment: dict[int, list[int]] = {one: [] for one in self.current_assignment}
 
     def build(self) -> dict[int, list[int]]:
         """Compute the partitions of each consumer."""
@@ -101,9 +97,7 @@ class ConstrainedAssignmentBuilder:
         quota = self.min_quota
         if more_expected and len(owned) >= self.max_quota:
             quota = self.max_quota
-            self.current_num_over_min_quota += 1
-            if self.current_num_over_min_quota == self.expected_num_over_min_quota:
-                self.unfilled_exactly_min_quota.clear()
+            self._count_over_min_quota()
         elif more_expected:
             self.unfilled_exactly_min_quota.append(consumer)
         self.assignment[consumer] = owned[:quota]
@@ -148,9 +142,12 @@ class ConstrainedAssignmentBuilder:
     def _fill_exactly_min_quota(self, index: int, consumer: int) -> None:
         if len(self.assignment[consumer]) + 1 == self.max_quota:
             del self.unfilled_exactly_min_quota[index]
-            self.current_num_over_min_quota += 1
-            if self.current_num_over_min_quota == self.expected_num_over_min_quota:
-                self.unfilled_exactly_min_quota.clear()
+            self._count_over_min_quota()
+
+    def _count_over_min_quota(self) -> None:
+        self.current_num_over_min_quota += 1
+        if self.current_num_over_min_quota == self.expected_num_over_min_quota:
+            self.unfilled_exactly_min_quota.clear()
 
     def _assign_round_robin(self, unassigned: list[int]) -> None:
         under, exactly = self.unfilled_under_min_quota, self.unfilled_exactly_min_quota
