@@ -5,7 +5,7 @@ org.apache.kafka.coordinator.group.GroupMetadataManager, group-coordinator 4.x.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from kassay.reference.coordinator.classic_group import (
@@ -20,7 +20,7 @@ from kassay.reference.coordinator.classic_group import (
     GroupState,
 )
 from kassay.reference.coordinator.runtime import DEFAULTS, Clock, CoordinatorConfig, Log, Timers
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartition
 from kassay.reference.protocol.group_messages import (
     NO_ERROR,
     UNKNOWN_MEMBER,
@@ -125,7 +125,9 @@ class ClassicCoordinator:
         elif group.state is PREPARING_REBALANCE:
             reply(SyncResponse(ErrorCode.REBALANCE_IN_PROGRESS))
         else:
-            self._remove_pending_sync(request.member_id)
+            group.pending_syncs.pop(request.member_id, None)
+            if not group.pending_syncs:
+                self._sync_timer.cancel()
             member = group.members[request.member_id]
             if group.state is STABLE:
                 reply(SyncResponse(NO_ERROR, member.assignment, group.protocol))
@@ -133,14 +135,12 @@ class ClassicCoordinator:
             member.sync_reply = reply
             if group.leader == member.id:
                 group.has_user_data = request.has_user_data
-                self._store_assignment(request.assignments or {})
-
-    def _store_assignment(self, assignments: Mapping[str, Partitions]) -> None:
-        for member in self.group.members.values():
-            member.assignment = assignments.get(member.id, NO_PARTITIONS)
-        self._write_group()
-        self._respond_to_syncs(NO_ERROR)
-        self.group.transition_to(STABLE, self._clock.now)
+                assignments = request.assignments or {}
+                for one in group.members.values():
+                    one.assignment = assignments.get(one.id, NO_PARTITIONS)
+                self._write_group()
+                self._respond_to_syncs(NO_ERROR)
+                group.transition_to(STABLE, self._clock.now)
 
     def heartbeat(
         self, member_id: str, generation: int, instance_id: str | None = None
@@ -287,11 +287,6 @@ class ClassicCoordinator:
             protocol = self.group.protocol if code is NO_ERROR else None
             if member.respond_to_sync(SyncResponse(code, member.assignment, protocol)):
                 self._restart_session(member)
-
-    def _remove_pending_sync(self, member_id: str) -> None:
-        self.group.pending_syncs.pop(member_id, None)
-        if not self.group.pending_syncs:
-            self._sync_timer.cancel()
 
     def _on_sync_timeout(self) -> None:
         group = self.group

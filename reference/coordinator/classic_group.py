@@ -52,10 +52,6 @@ VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = MappingProx
 """Valid previous states of each state."""
 
 
-class IllegalTransitionError(InternalError):
-    """Error: the requested change of a group's state is invalid."""
-
-
 class ClassicMember:
     """Member of a classic group, with the functions that answer its pending requests."""
 
@@ -118,11 +114,9 @@ class ClassicGroup:
         self._most_members = 0
 
     def transition_to(self, state: GroupState, now: int) -> None:
-        """Change the state of the group. Raise IllegalTransitionError for an invalid transition."""
+        """Change the state of the group. Raise InternalError for an invalid transition."""
         if self.state not in VALID_PREVIOUS_STATES[state]:
-            raise IllegalTransitionError(
-                f"a group cannot change from state {self.state} to {state}"
-            )
+            raise InternalError(f"a group cannot change from state {self.state} to {state}")
         self.previous_state, self.state = self.state, state
         self.state_changed_at = now
         if self._on_state_change is not None:

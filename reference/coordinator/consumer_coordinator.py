@@ -39,6 +39,7 @@ from kassay.reference.protocol.group_messages import (
     JoinReply,
     JoinRequest,
     JoinResponse,
+    OffsetCommit,
     Offsets,
     SyncReply,
     SyncRequest,
@@ -256,7 +257,9 @@ class ConsumerCoordinator:
         if epoch != member.epoch:
             return ErrorCode.STALE_MEMBER_EPOCH
         for partition, offset in offsets.items():
-            self.group.commit(partition, offset, self._clock.now)
+            self.offsets[partition] = offset
+            record = OffsetCommit(self.group.id, partition, offset, self._clock.now)
+            self.log.append(partition, record)
         return NO_ERROR
 
     def restart_session(self, member_id: str) -> None:

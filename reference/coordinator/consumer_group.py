@@ -16,7 +16,7 @@ from kassay.reference.coordinator.runtime import Log
 from kassay.reference.java_collections import first_in_map
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
-from kassay.reference.protocol.group_messages import JoinRequest, OffsetCommit
+from kassay.reference.protocol.group_messages import JoinRequest
 
 DEFAULT_ASSIGNOR = "uniform"
 """First assignor of ``group.consumer.assignors``."""
@@ -147,7 +147,7 @@ class ConsumerGroup:
         self.target_assigned_at: int | None = None
         self.members: dict[str, ConsumerMember] = {}
         self.target: dict[str, Partitions] = {}
-        self._target_sets: dict[str, tuple[Partitions, PartitionSet]] = {}
+        self._target_sets: dict[str, PartitionSet] = {}
         self.offsets: dict[TopicPartition, int] = {}
         self.static_members: dict[str, str] = {}
         self._owners: dict[TopicPartition, str] = {}
@@ -189,11 +189,7 @@ class ConsumerGroup:
 
     def target_of(self, member_id: str) -> PartitionSet:
         """Return the target assignment of a member as a set."""
-        target = self.target.get(member_id, NO_PARTITIONS)
-        cached = self._target_sets.get(member_id)
-        if cached is None or cached[0] is not target:
-            cached = self._target_sets[member_id] = (target, frozenset(target))
-        return cached[1]
+        return self._target_sets.get(member_id, NONE)
 
     def assignor_input(self) -> Group:
         """Build the input of the assignor, with the last target assignment as owned partitions."""
@@ -246,14 +242,9 @@ class ConsumerGroup:
         the assignor can depend on this order.
         """
         for member_id, partitions in target.items():
-            previous = self.target.get(member_id)
-            if previous is not None and previous == partitions:
-                continue
-            new = frozenset(partitions)
-            if previous is None or new != self.target_of(member_id):
-                self.target[member_id] = partitions
-                self._target_sets[member_id] = (partitions, new)
-                self._log.append(("target", member_id), partitions)
+            # Lists compare faster than sets.
+            if self.target.get(member_id) != partitions:
+                self._set_target(member_id, partitions)
         self.target_epoch, self.target_assigned_at = self.epoch, now
         self._log.append(("target",), (self.epoch, now))
 
@@ -276,15 +267,15 @@ class ConsumerGroup:
         member = replace(old, id=new_id, epoch=0, previous_epoch=0)
         self.put_member(member)
         if target is not None:
-            self.target[new_id] = target
-            self._log.append(("target", new_id), target)
+            self._set_target(new_id, target)
         self.put_assignment(member)
         return member
 
-    def commit(self, partition: TopicPartition, offset: int, now: int) -> None:
-        """Store the committed offset of a partition."""
-        self.offsets[partition] = offset
-        self._log.append(partition, OffsetCommit(self.id, partition, offset, now))
+    def _set_target(self, member_id: str, partitions: Partitions) -> None:
+        new = frozenset(partitions)
+        if new != self._target_sets.get(member_id):
+            self.target[member_id], self._target_sets[member_id] = partitions, new
+            self._log.append(("target", member_id), partitions)
 
     def _store_member(self, member: ConsumerMember) -> None:
         before = self.members.get(member.id)
@@ -310,6 +301,7 @@ class ConsumerGroup:
                 case ("target", str(id)):
                     # Kafka's record has the partitions by topic.
                     self.target[id] = Partitions.of(sorted(stored))
+                    self._target_sets[id] = frozenset(stored)
                 case ("member" | "current" as kind, str(id)):
                     known = self.members.get(id, ConsumerMember(id=id))
                     metadata, current = (stored, known) if kind == "member" else (known, stored)

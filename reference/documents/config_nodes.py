@@ -1,6 +1,6 @@
 """Parse YAML and JSON configuration files, and keep the line of every value for errors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
@@ -96,7 +96,12 @@ def _place(loader: yaml.SafeLoader, node: yaml.Node, name: str, path: str) -> Co
     where = f"{name}:{node.start_mark.line + 1}"
     if isinstance(node, yaml.MappingNode):
         table: dict[str, ConfigNode] = {}
-        for key, place in _entries(loader, node, name, path):
+        for key_node, value_node in node.value:
+            key = key_node.value
+            if not isinstance(key, str):
+                line = key_node.start_mark.line + 1
+                raise InputError(f"{name}:{line}: a key must be a string")
+            place = _place(loader, value_node, name, f"{path}.{key}" if path else key)
             if key in table:
                 place.fail("the key is repeated")
             table[key] = place
@@ -111,16 +116,6 @@ def _place(loader: yaml.SafeLoader, node: yaml.Node, name: str, path: str) -> Co
         return ConfigNode(loader.construct_object(node), where, path)
     except ValueError as error:
         raise InputError(f"{where}: {path}: {error}") from None
-
-
-def _entries(
-    loader: yaml.SafeLoader, node: yaml.MappingNode, name: str, path: str
-) -> Iterator[tuple[str, ConfigNode]]:
-    for key_node, value_node in node.value:
-        key = key_node.value
-        if not isinstance(key, str):
-            raise InputError(f"{name}:{key_node.start_mark.line + 1}: a key must be a string")
-        yield key, _place(loader, value_node, name, f"{path}.{key}" if path else key)
 
 
 def format_choices(table: Mapping[str, object]) -> str:

@@ -32,7 +32,7 @@ def _with_final_member(script: Script) -> Script:
 @settings(max_examples=settings.default.max_examples // 3)
 def test_invariants_hold_over_random_scripts(policy: str, seed: int) -> None:
     # Two simultaneous consumers of a partition raise OverlapError, and a transition of the
-    # group's state that Kafka does not have raises IllegalTransitionError.
+    # group's state that Kafka does not have raises InternalError.
     simulation = Simulation(_with_final_member(random_script(seed)), POLICIES[policy])
     result = simulation.run()
 

@@ -6,11 +6,8 @@ from itertools import product
 
 import pytest
 
-from kassay.reference.coordinator.classic_group import (
-    ClassicGroup,
-    GroupState,
-    IllegalTransitionError,
-)
+from kassay.reference.coordinator.classic_group import ClassicGroup, GroupState
+from kassay.reference.model.errors import InternalError
 from kassay.reference.protocol.group_messages import ErrorCode
 from tests.reference.coordinator.driver import DELAY, REBALANCE, SESSION, Driver, offers
 
@@ -39,7 +36,7 @@ def test_valid_transitions_change_the_state(before: GroupState, after: GroupStat
 def test_invalid_transitions_are_rejected(before: GroupState, after: GroupState) -> None:
     group = ClassicGroup("g")
     group.state = before
-    with pytest.raises(IllegalTransitionError, match=f"from state {before} to {after}"):
+    with pytest.raises(InternalError, match=f"from state {before} to {after}"):
         group.transition_to(after, 7)
     assert group.state is before
 
