@@ -276,7 +276,7 @@ def plan_document(plan: Plan, *, arguments: PlanArguments = _NO_ARGUMENTS) -> di
         "condition": plan.condition,
         "other_reading": None if plan.other_reading is None else plan.other_reading.record(),
         "state": plan.group.status.state,
-        "target": None if target is None else target.record(),
+        "target": None if target is None else target._asdict(),
         "cause": None if plan.cause is None else plan.cause.record(),
         "actions": actions_record(plan),
         "not_considered": not_considered(plan, arguments),

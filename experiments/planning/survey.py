@@ -243,7 +243,7 @@ class SurveyedGroup:
             "other_reading": None
             if other is None
             else other.verdict.record() | {"gap": round(float(other.gap), 4)},
-            **({} if target is None else {"target": target.record()}),
+            **({} if target is None else {"target": target._asdict()}),
             "limiting_partition": None if limiting is None else limiting.record(),
             "cause": None if self.cause is None else self.cause.record(),
             "history": None if self.history is None else asdict(self.history),

@@ -212,10 +212,7 @@ Value = TypeVar("Value")
 class Assignment(Mapping[str, Partitions]):
     """Partitions of each member, in the order in which the assignor lists them.
 
-    Parameters
-    ----------
-    by_member
-        Member id to its partitions; any iterables of (topic, partition) pairs.
+    ``by_member`` maps each member id to (topic, partition) pairs.
 
     Examples
     --------

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -45,17 +46,11 @@ def _short(value: object) -> str:
 MAX_ROWS = 40
 """Maximum number of rows of a table; a last row has the number of the others."""
 _MAX_NAMES = 12
-_BAR = (
+_BAR = Markup(
     '<span style="display:inline-block;height:.7em;width:{width}px;max-width:none;'
     'background:#0b66a8;margin-right:.4em"></span>{value}'
 )
 _BAR_WIDTH = 160  # pixels for the maximum value
-
-
-class Markup(str):
-    """HTML text that `table` inserts into a cell without escaping it."""
-
-    __slots__ = ()
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -63,13 +58,13 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]])
     rest = iter(rows)
     shown = list(islice(rest, MAX_ROWS))
     remaining = sum(1 for _ in rest)
-    lines = ["".join(f"<td>{_cell(value)}</td>" for value in row) for row in shown]
+    lines = ["".join(f"<td>{escape(value)}</td>" for value in row) for row in shown]
     if remaining:
         lines.append(f'<td colspan="{len(header)}">and {remaining} more</td>')
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return (
-        f'<table><caption style="text-align:left">{_cell(caption)}</caption>'
+        f'<table><caption style="text-align:left">{escape(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 
@@ -77,7 +72,7 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]])
 def bar(value: int, maximum: int) -> Markup:
     """Return the HTML of a number with a bar of proportional length."""
     width = round(_BAR_WIDTH * value / maximum) if maximum else 0
-    return Markup(_BAR.format(width=width, value=value))
+    return _BAR.format(width=width, value=value)
 
 
 def names(values: Iterable[object]) -> str:
@@ -98,7 +93,3 @@ def loads_table(
         for member, load in loads.items()
     )
     return table("assignment", ("member", heading, "partitions"), rows)
-
-
-def _cell(value: object) -> str:
-    return value if isinstance(value, Markup) else escape(str(value))

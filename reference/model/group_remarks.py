@@ -10,8 +10,9 @@ import inspect
 import warnings
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from kassay.reference.model.assignment import Assignment, movement, ownership, rejoin
 from kassay.reference.model.errors import UsageError
@@ -166,11 +167,6 @@ def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | N
 def _topics(group: Group, member: Member, reading: AssumedSubscriptions) -> tuple[str, ...]:
     if reading is AssumedSubscriptions.EQUAL:
         return tuple(sorted(_topics_of_group(group, member)))
-    return assigned_topics(member)
-
-
-def assigned_topics(member: Member) -> tuple[str, ...]:
-    """Return the topics of the owned partitions and of the target assignment, sorted."""
     return tuple(sorted({topic for topic, _ in (*member.owned, *(member.target or ()))}))
 
 
@@ -195,16 +191,11 @@ def _subject(
     return f"the {len(assumed)} members without a known subscription subscribe", _PLURAL_CLAUSES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetAssignment:
+class TargetAssignment(NamedTuple):
     """Target assignment of a group that reconciles: its maximum load and the pending moves."""
 
     makespan: int
     moves: int
-
-    def record(self) -> dict[str, int]:
-        """Return the values as a JSON object."""
-        return {"makespan": self.makespan, "moves": self.moves}
 
 
 NO_IDLE_MEMBER = f"{ASSUMED}no member is without partitions"

@@ -31,15 +31,6 @@ class Partitions(Sequence[TopicPartition]):
     A million partitions take 8 MB, as tuples about 100 MB. The order is part of the value,
     because Kafka's assignors use and return lists.
 
-    Parameters
-    ----------
-    topics
-        Distinct topic names.
-    codes
-        Index in ``topics`` per partition.
-    numbers
-        Partition number per partition.
-
     Examples
     --------
     >>> owned = Partitions.of([("orders", 3), ("audit", 0)])
@@ -51,9 +42,9 @@ class Partitions(Sequence[TopicPartition]):
 
     __slots__ = ("codes", "numbers", "topics")
 
-    topics: tuple[str, ...]
-    codes: Column
-    numbers: Column
+    topics: tuple[str, ...]  # distinct names
+    codes: Column  # index in ``topics`` per partition
+    numbers: Column  # partition number per partition
 
     def __init__(self, topics: tuple[str, ...], codes: Column, numbers: Column) -> None:
         if len(codes) != len(numbers):

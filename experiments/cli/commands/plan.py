@@ -209,7 +209,7 @@ def _line(plan: Plan, directory: Path | None) -> str:
         "verdict": verdict(plan),
         **({} if plan.condition is None else {"condition": plan.condition}),
         **({} if plan.other_reading is None else {"other_reading": plan.other_reading.record()}),
-        **({} if target is None else {"target": target.record()}),
+        **({} if target is None else {"target": target._asdict()}),
         "status": str(plan.solution.status),
         "makespan": {
             "current": shown(Measure.MAKESPAN, plan.current.makespan, plan.group),
