@@ -269,9 +269,6 @@ def is_caught_up(client: ClientState, task: TaskId, acceptable_lag: int) -> bool
     return lag == RUNNING or acceptable_lag == _UNBOUNDED or 0 <= lag <= acceptable_lag
 
 
-_TaskSet = Callable[[ClientState], set[TaskId]]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentConfigs:
     """Settings of the assignor, with Kafka's names and defaults. Lags are numbers of records."""
@@ -396,7 +393,7 @@ UPSTREAM_TARGETS = Targets(_assign_active_stateful_tasks, _assign_standby_replic
 
 def _balance_tasks_over_threads(
     clients: Sequence[ClientState],
-    tasks_of: _TaskSet,
+    tasks_of: Callable[[ClientState], set[TaskId]],
     is_allowed: Callable[[ClientState, ClientState], bool],
 ) -> None:
     """Move tasks between pairs of processes while this makes their loads more even."""

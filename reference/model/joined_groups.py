@@ -57,15 +57,10 @@ def join_groups(groups: Sequence[Group]) -> Group:
 def split_group(group: Group) -> list[Group]:
     """Return the groups of a group that is joined: members use only topics with their prefix."""
     ids = list(dict.fromkeys(_prefix(member.id) for member in group.members))
-    if len(ids) < 2 or "" in ids:
+    if len(ids) < 2 or "" in ids or any(_prefix(topic.name) not in ids for topic in group.topics):
         return [group]
-    names: dict[str, list[str]] = {id: [] for id in ids}
-    for topic in group.topics:
-        if _prefix(topic.name) not in names:
-            return [group]
-        names[_prefix(topic.name)].append(topic.name)
     for member in group.members:
-        used = {*member.subscription, *(topic for topic, _ in member.owned)}
+        used = {*member.subscription, *member.owned.distinct_topics()}
         if any(_prefix(topic) != _prefix(member.id) for topic in used):
             return [group]
     return [
