@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.kinds.group_kind import KindComparison
-from kassay.experiments.kinds.registry import compare_answer
+from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.streams_comparison import Application, read_answer, read_application
 from kassay.experiments.report.assignor_results import Proportion
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
@@ -146,7 +146,7 @@ def _figures(file: Path, record: Mapping[str, Any]) -> Iterator[Figure]:
     if answer is None:
         return
     document = parse_kind_document({**problem, "kind": str(kind)}, kind=kind)
-    for state in compare_answer(document, answer, limits=SearchLimits()):
+    for state in KINDS[document.kind].compare(document, answer, SearchLimits()):
         yield from _measures(problem, state)
     match kind:
         case Kind.SHARE:

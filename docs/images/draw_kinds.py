@@ -13,7 +13,7 @@ from typing import Any
 
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import KindComparison
-from kassay.experiments.kinds.registry import compare_answer
+from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.streams import run_application_until_stable
 from kassay.reference.documents.kind_documents import KindDocument, parse_kind_document
 from kassay.solver.limits import SearchLimits
@@ -156,7 +156,8 @@ def _document(content: Mapping[str, object]) -> KindDocument:
 
 def _compare(document: KindDocument, *answers: Mapping[str, Any]) -> tuple[KindComparison, ...]:
     limits = SearchLimits(work=10)
-    return tuple(compare_answer(document, answer, limits=limits)[-1] for answer in answers)
+    compare = KINDS[document.kind].compare
+    return tuple(compare(document, answer, limits)[-1] for answer in answers)
 
 
 def draw(figure: KindFigure) -> str:

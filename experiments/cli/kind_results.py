@@ -203,7 +203,12 @@ def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> O
                 f"kassay forecast does not apply to documents of kind {str(kind.kind)!r}: "
                 f"{kind.no_forecast}"
             )
-        _check_settings(request, document.kind)
+        for setting in request.changes or ():
+            if setting not in kind.settings:
+                raise typer.BadParameter(
+                    f"--set: unknown setting {setting!r} of kind {str(kind.kind)!r}, "
+                    f"expected one of {', '.join(kind.settings)}"
+                )
         record = _forecast_record(kind.forecast, document, request, key)
         if output_format is Format.TABLE:
             print_note(f"{document.id}: {record[key]}")
@@ -223,18 +228,6 @@ def parse_settings(texts: Iterable[str]) -> dict[str, list[str]]:
     return values
 
 
-def _check_settings(request: ForecastRequest, kind: Kind) -> None:
-    if request.changes is None:
-        return
-    known = KINDS[kind].settings
-    names = ", ".join(known)
-    for key in request.changes:
-        if key not in known:
-            raise typer.BadParameter(
-                f"--set: unknown setting {key!r} of kind {str(kind)!r}, expected one of {names}"
-            )
-
-
 def _forecast_record(
     forecast: ForecastFunction, document: KindDocument, request: ForecastRequest, key: str
 ) -> Record:
@@ -244,16 +237,11 @@ def _forecast_record(
     return {**_label(document), **found.record, key: sentence}
 
 
-def _event_rows(record: Record) -> Iterator[Sequence[object]]:
-    rows = KINDS[Kind(record["kind"])].event_rows
-    return iter(()) if rows is None else rows(record)
-
-
 _OF_ONE_KIND = ("stopped\ns", "per task\ns", "probing\nmin", "state\nmoves", "fewest")
 _FORECAST_LAYOUT = TableLayout(
     first=("setting", "event"),
     numbers=("rebalances", "starts", *_OF_ONE_KIND),
     optional=_OF_ONE_KIND,
     not_empty=_OF_ONE_KIND,
-    rows=_event_rows,
+    rows=lambda record: KINDS[Kind(record["kind"])].event_rows(record),
 )

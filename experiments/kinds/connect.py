@@ -34,6 +34,7 @@ from kassay.experiments.kinds.group_kind import (
     integer_setting,
     listed,
     measure_level,
+    render_sentence,
     tasks_of,
 )
 from kassay.reference.assignors.connect import (
@@ -260,8 +261,16 @@ def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -
     found = [_forecast(start, delay, downtime, request.pause_ms) for delay in delays]
     by_delay = {one.delay_ms: one for one in found}
     best = min((by_delay[delay] for delay in candidates), key=_restart_cost)
+    sentence = render_sentence(
+        Kind.CONNECT,
+        setting=DELAY,
+        current=by_delay[current],
+        best=best,
+        downtime=downtime,
+        is_kept=_restart_cost(by_delay[current]) <= _restart_cost(best),
+    )
     record = {"current_delay_ms": current, "settings": [asdict(one) for one in found]}
-    return Forecast(record, _recommendation(by_delay[current], best, downtime))
+    return Forecast(record, sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,28 +364,6 @@ def _cost(
 
 def _restart_cost(forecast: DelayForecast) -> tuple[int, int]:
     return forecast.restart.task_starts, forecast.restart.stopped_ms_per_task
-
-
-def _recommendation(current: DelayForecast, best: DelayForecast, downtime: int) -> str:
-    now, then = current.restart, best.restart
-    restart, stop = f"a restart of {_seconds(downtime)}", f"{_stop(then)} instead of {_stop(now)}"
-    change = f"et {DELAY} to {_seconds(best.delay_ms)}: {restart}"
-    if _restart_cost(current) <= _restart_cost(best):
-        return (
-            f"Keep {DELAY} at {_seconds(current.delay_ms)}: {restart} stops each task {_stop(now)}."
-        )
-    if now.task_starts > then.task_starts:
-        return (
-            f"For fewer task starts, s{change} starts {then.task_starts} tasks instead of "
-            f"{now.task_starts}, and stops each of them {stop}."
-        )
-    return f"S{change} stops each task {stop}."
-
-
-def _stop(cost: EventCost) -> str:
-    """Return the mean stopped time per task; it is marked as mean if the tasks differ."""
-    differs = cost.longest_stop_ms != cost.stopped_ms_per_task
-    return _seconds(cost.stopped_ms_per_task) + (" on average" if differs else "")
 
 
 def _seconds(milliseconds: int) -> str:

@@ -264,6 +264,16 @@ class Forecast:
 ForecastFunction = Callable[[KindDocument, ForecastRequest], Forecast]
 
 
+def render_sentence(kind: Kind, **values: object) -> str:
+    """Return the sentence of a forecast; the values are those of the macro for the kind."""
+    # Spark workers import this module without Jinja.
+    from kassay.experiments.plotting.page_templates import environment  # noqa: PLC0415
+
+    jinja = environment(Path(__file__).parent / "templates", autoescape=False)
+    macro: Any = getattr(jinja.get_template("forecast_sentences.j2").module, kind)
+    return str(macro(**values)).strip()
+
+
 def integer_setting(key: str, text: str, *, minimum: int = 0) -> int:
     """Parse an integer setting. Raise UsageError for another text."""
     if not text.isdecimal() or int(text) < minimum:
@@ -311,4 +321,4 @@ class GroupKind:
     no_forecast: str | None = None  # reason
     settings: Sequence[str] = ()  # that a forecast can change
     assumption: str | None = None  # the simulated events in one sentence
-    event_rows: Callable[[Record], Iterator[Sequence[object]]] | None = None
+    event_rows: Callable[[Record], Iterator[Sequence[object]]] = lambda _: iter(())

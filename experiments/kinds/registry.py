@@ -29,20 +29,13 @@ def compare_assignor(
     result = run_on_document(document, name)
     if result.answer is None:
         return result, []
-    compared = compare_answer(document, result.answer, limits=limits)
+    compared = KINDS[document.kind].compare(document, result.answer, limits)
     if result.answer.get("followup_rebalance"):
         compared = [replace(one, step=1) for one in compared]
         stable = run_until_stable(document, name)
         if stable.compare is not None and stable.rebalances > 1:
             compared.append(stable.compare(limits))
     return result, compared
-
-
-def compare_answer(
-    document: KindDocument, answer: group_kind.Answer, *, limits: SearchLimits
-) -> list[group_kind.KindComparison]:
-    """Compare an answer with the optimum: once, or once per stable state of a Connect cluster."""
-    return KINDS[document.kind].compare(document, answer, limits)
 
 
 def run_until_stable(document: KindDocument, assignor: str) -> group_kind.StableRun:

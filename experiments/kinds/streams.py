@@ -6,7 +6,7 @@ availability assignor runs without Java.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -60,7 +60,7 @@ def join_process(document: KindDocument, id: str, *, threads: int) -> KindDocume
 
 def leave_process(document: KindDocument, id: str) -> KindDocument:
     """Remove a process and its state."""
-    return _with_process(document, id, lambda _: ())
+    return _replace_process(document, id)
 
 
 def restart_process(document: KindDocument, id: str) -> KindDocument:
@@ -68,35 +68,29 @@ def restart_process(document: KindDocument, id: str) -> KindDocument:
 
     Its stateful active tasks become local state without a lag. Its standby tasks keep their lag.
     """
-    stateful = dict(stateful_tasks(document.content))
+    content: Any = document.content
+    stateful = dict(stateful_tasks(content))
+    process: Any = next((one for one in content["processes"] if one["id"] == id), {})
+    active = [task for task in process.get("active", ()) if task in stateful]
+    lags = process.get("lags", {})
+    restarted = {
+        **process,
+        "active": [],
+        "standby": [*active, *process.get("standby", ())],
+        "lags": {**lags, **{task: lags.get(task, 0) for task in active}},
+    }
+    return _replace_process(document, id, restarted)
 
-    def restarted(process: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        active = [task for task in process.get("active", ()) if task in stateful]
-        lags = process.get("lags", {})
-        yield {
-            **process,
-            "active": [],
-            "standby": [*active, *process.get("standby", ())],
-            "lags": {**lags, **{task: lags.get(task, 0) for task in active}},
-        }
 
-    return _with_process(document, id, restarted)
-
-
-def _with_process(
-    document: KindDocument,
-    id: str,
-    changed: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]],
-) -> KindDocument:
-    """Replace a process. Raise InputError if it is not in the document."""
+def _replace_process(document: KindDocument, id: str, *new: Mapping[str, Any]) -> KindDocument:
+    """Replace or remove a process. Raise InputError if it is not in the document."""
     content: Any = document.content
     ids = [one["id"] for one in content["processes"]]
     if id not in ids:
         known = ", ".join(ids) or "none"
         raise InputError(f"process {id} is not in the document; its processes: {known}")
-    processes = [
-        new for one in content["processes"] for new in (changed(one) if one["id"] == id else (one,))
-    ]
+    at = ids.index(id)
+    processes = [*content["processes"][:at], *new, *content["processes"][at + 1 :]]
     return replace(document, content={**content, "processes": processes})
 
 
@@ -134,23 +128,21 @@ def run_application_until_stable(
             detail = f"rebalance {rounds} requests another one and changes nothing"
             break
     application.finish_restoring(None)
-    last = application.document()
+    last: Any = application.document()
+    active = {
+        task: one["id"] for one in last.content["processes"] for task in one.get("active", ())
+    }
+    holders = caught_up_processes(document)
     return StreamsEvent(
         ending=ending,
         rebalances=rounds,
         probing_ms=now,
-        state_moves=_count_moves(last, caught_up_processes(document)),
+        # A task that no process had with its state moves nothing.
+        state_moves=sum(active.get(task) not in held for task, held in holders.items() if held),
         restored_copies=restored,
         application=last,
         detail=detail,
     )
-
-
-def _count_moves(last: KindDocument, holders: Mapping[str, list[str]]) -> int:
-    """Count the tasks that end on none of their holders, although they had one."""
-    content: Any = last.content
-    active = {task: one["id"] for one in content["processes"] for task in one.get("active", ())}
-    return sum(bool(held) and active.get(task) not in held for task, held in holders.items())
 
 
 class _Application:
@@ -310,9 +302,15 @@ def forecast_application(
         _forecast(document, assignor, {**current, **settings}, request.limits)
         for assignor, settings in ((HIGH_AVAILABILITY, {}), *changes)
     ]
-    sentence = _recommendation(found)
-    if request.changes is not None:
-        sentence = " ".join(_difference(found[0], one) for one in found[1:])
+    now = found[0]
+    # A setting with more standby tasks needs more memory and disks, and is no candidate.
+    candidates = [one for one in found if one.settings[_STANDBYS] == now.settings[_STANDBYS]]
+    best = min(
+        candidates,
+        key=lambda one: tuple(map(sum, zip(*map(_size, one.events.values()), strict=True))),
+    )
+    requested = () if request.changes is None else found[1:]
+    sentence = group_kind.render_sentence(Kind.STREAMS, now=now, best=best, requested=requested)
     return group_kind.Forecast({"settings": [asdict(one) for one in found]}, sentence)
 
 
@@ -385,59 +383,6 @@ def _cost(document: KindDocument, assignor: str, limits: SearchLimits) -> Stream
 
 def _size(cost: StreamsCost) -> tuple[float, ...]:
     return cost.state_moves, cost.probing_minutes, cost.restored_copies
-
-
-def _recommendation(found: list[StreamsForecast]) -> str:
-    """Recommend the setting with the fewest moves, and then the shortest probing, of all events.
-
-    A setting with more standby tasks needs more memory and disks, and is no candidate.
-    """
-    now = found[0]
-    candidates = [one for one in found if one.settings[_STANDBYS] == now.settings[_STANDBYS]]
-    best = min(
-        candidates,
-        key=lambda one: tuple(map(sum, zip(*map(_size, one.events.values()), strict=True))),
-    )
-    join, before = best.events["join"], now.events["join"]
-    fewest = "" if join.fewest_moves is None else f" ({join.fewest_moves} suffice)"
-    moves = f"moves {join.state_moves} tasks with state{fewest}"
-    if best is now:
-        return f"Keep the settings: no compared setting is better; a new process {moves}."
-    instead = "" if join.state_moves == before.state_moves else f" instead of {before.state_moves}"
-    return (
-        f"Set {_changes(now, best, ' to ')}: a new process {moves}{instead}, and the assignment is "
-        f"stable after {join.probing_minutes:g} minutes instead of {before.probing_minutes:g}."
-    )
-
-
-def _changes(now: StreamsForecast, other: StreamsForecast, to: str = " ") -> str:
-    changed = [
-        f"{key.replace('_', '.')}{to}{value}"
-        for key, value in other.settings.items()
-        if now.settings[key] != value
-    ]
-    if other.assignor != now.assignor:
-        changed.append(f"task.assignor.class{to}the class of {other.assignor}")
-    return " and ".join(changed)
-
-
-def _difference(now: StreamsForecast, other: StreamsForecast) -> str:
-    """Describe the costs of the events that a change of settings changes."""
-    changes = _changes(now, other)
-    if not changes:
-        return "The settings are the current ones."
-    events = []
-    for name, cost in other.events.items():
-        before = now.events[name]
-        pairs = {
-            "state moves": (cost.state_moves, before.state_moves),
-            "restored copies": (cost.restored_copies, before.restored_copies),
-            "minutes until it is stable": (cost.probing_minutes, before.probing_minutes),
-        }
-        parts = [f"{a:g} {text} instead of {b:g}" for text, (a, b) in pairs.items() if a != b]
-        if parts:
-            events.append(f"a {name} has {', '.join(parts)}")
-    return f"With {changes}, {'; '.join(events) or 'no event has another cost'}."
 
 
 def _event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:

@@ -102,13 +102,11 @@ class Broker:
         )
 
     def _upgrade(self, old: ClassicCoordinator) -> None:
-        group, add_note = old.group, self._environment.add_note
-        try:
-            members = converted_members(group)
-        except UpgradeRefusedError as error:
-            add_note("group", f"refuses the consumer protocol: {error}")
-            raise
-        add_note("group", f"changes to the consumer protocol in epoch {group.generation}")
+        """Convert a classic group. Raise UpgradeRefusedError if a member does not permit it."""
+        group, members = old.group, converted_members(old.group)
+        self._environment.add_note(
+            "group", f"changes to the consumer protocol in epoch {group.generation}"
+        )
         self.classic = None
         upgraded = self._start_consumer_protocol()
         if members:
@@ -235,7 +233,8 @@ class Broker:
         if self.classic is not None:
             try:
                 self._upgrade(self.classic)
-            except UpgradeRefusedError:
+            except UpgradeRefusedError as error:
+                self._environment.add_note("group", f"refuses the consumer protocol: {error}")
                 return HeartbeatResponse(ErrorCode.GROUP_ID_NOT_FOUND)
         if self.consumer is None:
             return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from kassay.experiments.cli.application import app
 from kassay.experiments.counterexamples.document_hunt import DocumentHunt
 from kassay.experiments.kinds.group_kind import KindComparison
-from kassay.experiments.kinds.registry import compare_answer, compare_assignor
+from kassay.experiments.kinds.registry import KINDS, compare_assignor
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.solver.limits import SearchLimits
 from tests.stored_cases import stored_cases
@@ -71,7 +71,7 @@ def test_recorded_answers_are_above_the_minimum_on_known_counterexamples(name: s
     }
     document = parse_kind_document(content, kind=Kind.STREAMS_GROUP)
     recorded = {"members": {id: {"active": tasks} for id, tasks in answer.items()}}
-    (compared,) = compare_answer(document, recorded, limits=SearchLimits())
+    (compared,) = KINDS[document.kind].compare(document, recorded, SearchLimits())
     assert _numbers(compared, measure) == (value, minimum)
 
 

@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
 from kassay.experiments.kinds.group_kind import KindComparison
-from kassay.experiments.kinds.registry import compare_answer
+from kassay.experiments.kinds.registry import KINDS
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from kassay.solver.limits import SearchLimits
 
 
 def _compared(kind: Kind, document: Mapping[str, Any], answer: Any) -> list[KindComparison]:
     parsed = parse_kind_document({"kind": str(kind), **document}, kind=kind)
-    return compare_answer(parsed, answer, limits=SearchLimits())
+    return KINDS[parsed.kind].compare(parsed, answer, SearchLimits())
 
 
 def _numbers(compared: KindComparison) -> dict[str, tuple[int, int | None]]:
