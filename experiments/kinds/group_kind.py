@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,8 @@ def tasks_of(own: Any) -> list[tuple[str, int]]:
     return [(name, int(number)) for name, number in pairs]
 
 
-_CAUSES = json.loads((Path(__file__).parent / "causes.json").read_text(encoding="utf-8"))
+# On Spark workers, this package is in an archive.
+_CAUSES = json.loads(files(__package__).joinpath("causes.json").read_text(encoding="utf-8"))
 """Sentence and remedy by kind of cause."""
 
 
