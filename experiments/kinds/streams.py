@@ -216,7 +216,7 @@ def _compare_event(
     """Compare the last assignment of an event with the optimum; also return its state moves."""
     content: Any = event.application.content
     answer = {"processes": {one["id"]: one for one in content["processes"]}}
-    compared = compare_streams(document, answer, limits)
+    [compared] = compare_streams(document, answer, limits)
     return compared, {one.name: one for one in compared.measures}.get("state_moves")
 
 
@@ -413,12 +413,6 @@ def _run_until_stable(document: KindDocument, assignor: str) -> group_kind.Stabl
     )
 
 
-def _compare(
-    document: KindDocument, answer: group_kind.Answer, limits: SearchLimits
-) -> list[group_kind.KindComparison]:
-    return [compare_streams(document, answer, limits)]
-
-
 def _current_state(document: KindDocument) -> group_kind.CurrentState:
     content: Any = document.content
     is_group = document.kind is Kind.STREAMS_GROUP
@@ -512,7 +506,7 @@ STREAMS_GROUP = group_kind.GroupKind(
     no_action="the broker's assignor decides, and kassay has no port of it",
     sizes=_sizes,
     causes=_causes,
-    compare=_compare,
+    compare=compare_streams,
     current_state=_current_state,
     no_forecast="no port of the broker's assignor exists; kassay compare runs it once",
 )
@@ -526,7 +520,7 @@ STREAMS = group_kind.GroupKind(
     threads=_threads,
     causes=_causes,
     actions=_actions,
-    compare=_compare,
+    compare=compare_streams,
     current_state=_current_state,
     run_until_stable=_run_until_stable,
     forecast=forecast_application,

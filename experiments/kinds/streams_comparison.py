@@ -255,13 +255,13 @@ _ACTIVE_LEVELS = 3
 
 def compare_streams(
     document: KindDocument, answer: Mapping[str, Any], limits: SearchLimits
-) -> KindComparison:
+) -> list[KindComparison]:
     """Compare an answer for a Streams group or a Kafka Streams application with the optimum."""
     application = read_application(document)
     found = read_answer(application, answer)
     invalid = tuple(_violations(application, found))
     if invalid or not application.processes:
-        return KindComparison((), invalid=invalid)
+        return [KindComparison((), invalid=invalid)]
     group = application.thread_group()
     best = solve(group, levels=_levels(group), limits=limits)
     chosen = {STREAMS_LEVELS[level.name]: level.value for level in best.levels}
@@ -275,7 +275,7 @@ def compare_streams(
     if application.stateful:
         measures += _standbys(application, found, chosen)
         measures += _copies(application, found, limits)
-    return KindComparison(tuple(measures), unneeded)
+    return [KindComparison(tuple(measures), unneeded)]
 
 
 def _levels(group: Group) -> tuple[str, ...]:
