@@ -15,8 +15,9 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from glob import glob
 from importlib import import_module
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from threading import current_thread, main_thread
 
@@ -25,7 +26,6 @@ from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-import kassay
 from kassay.reference.model.errors import RunError, UsageError
 
 _CONF_DIR = Path(__file__).parent / "conf"
@@ -90,11 +90,18 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
 
 def _files() -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each file of the package ``kassay``, sorted by name."""
-    root = Path(kassay.__file__).parents[1]
-    # In a checkout, the folders are symbolic links. `Path.glob` does not follow them.
-    for name in sorted(glob("kassay/**", root_dir=root, recursive=True)):  # noqa: PTH207
-        if name.endswith(_SUFFIXES):
-            yield name, (root / name).read_bytes()
+    found: dict[str, Traversable] = {}
+    folders = [("kassay", files("kassay"))]  # on a worker, a folder of an archive
+    while folders:
+        folder, entry = folders.pop()
+        for each in entry.iterdir():
+            name = f"{folder}/{each.name}"
+            if each.is_dir():
+                folders.append((name, each))
+            elif name.endswith(_SUFFIXES):
+                found[name] = each
+    for name, file in sorted(found.items()):
+        yield name, file.read_bytes()
 
 
 LOOPBACK = "127.0.0.1"

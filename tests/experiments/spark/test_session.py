@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from kassay.experiments.spark.session import memory_per_task, send_code
+from kassay.experiments.spark.session import code_identity, memory_per_task, send_code
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,18 @@ def test_a_group_may_use_the_memory_of_one_executor_core(
     assert memory_per_task(spark) == expected
 
 
-def test_workers_can_import_the_code_of_all_tasks_from_the_archive(tmp_path: Path) -> None:
+def test_workers_can_import_and_identify_the_code_in_the_archive(tmp_path: Path) -> None:
     spark = MagicMock()
     send_code(spark, tmp_path)
     assert (
         "kassay/experiments/history/log_messages.txt"
         in zipfile.ZipFile(tmp_path / "kassay.zip").namelist()
     )
-    modules = "history_pipeline, log_pipeline, study_pipeline"
+    modules = "history_pipeline, log_pipeline, session, study_pipeline"
+    task = f"from kassay.experiments.spark import {modules}; "
+    task += f"session.check_identity({code_identity()})"
     subprocess.run(
-        [sys.executable, "-c", f"from kassay.experiments.spark import {modules}"],
+        [sys.executable, "-c", task],
         env={**os.environ, "PYTHONPATH": str(tmp_path / "kassay.zip")},
         cwd=tmp_path,
         check=True,
