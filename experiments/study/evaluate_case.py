@@ -16,6 +16,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import pyarrow as pa
+
 from kassay.experiments.comparison.compare import (
     LIMITS,
     CaseLimits,
@@ -363,6 +365,7 @@ def memory_limit(mebibytes: int | None) -> Iterator[None]:
     if mebibytes is None:
         yield
         return
+    pa.allocate_buffer(1)  # The first allocation of Arrow reserves 1 GiB of address space.
     limit = (mebibytes << 20) + _address_space()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     finite = [value for value in (soft, hard) if value != resource.RLIM_INFINITY]

@@ -1,4 +1,6 @@
 import resource
+import subprocess
+import sys
 import time
 
 import pytest
@@ -38,3 +40,10 @@ def test_the_memory_limit_applies_inside_its_block_only():
         with pytest.raises(MemoryError):
             bytearray(1100 << 20)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+def test_arrow_allocates_within_the_lowest_memory_limit():
+    task = "import pyarrow as pa\n"
+    task += "from kassay.experiments.study.evaluate_case import memory_limit\n"
+    task += "with memory_limit(1024): pa.array(['text'] * 1000)"
+    subprocess.run([sys.executable, "-c", task], check=True)
