@@ -22,7 +22,7 @@ def test_the_runtime_of_a_library_is_known_and_has_a_driver(name):
 @pytest.mark.parametrize("name", sorted(libraries().keys() - NOT_RECOGNISED))
 def test_members_of_a_library_are_recognised_and_their_assignors_are_known(name):
     member_library = NAMES_OF_MEMBERS.get(name, name)
-    assert member_library in LIBRARIES, "experiments/sources/recognise_library.py lacks the library"
+    assert member_library in LIBRARIES, "experiments/sources/libraries.txt lacks the library"
     assert member_library in OFFERED, "identify_assignor.py lacks the assignors of the library"
 
 

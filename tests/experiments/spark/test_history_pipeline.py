@@ -16,7 +16,12 @@ from pyspark.sql import SparkSession
 from kassay.experiments.cli.commands.survey import group_histories
 from kassay.experiments.history.log_files import rebalance_record, summarise_logs
 from kassay.experiments.history.rebalances import compared_row, generation_rows, rebalance_rows
-from kassay.experiments.spark.history_pipeline import GROUPS, ClusterMetadata, write_history
+from kassay.experiments.spark.history_pipeline import (
+    GENERATIONS,
+    GROUPS,
+    ClusterMetadata,
+    write_history,
+)
 from kassay.experiments.spark.log_pipeline import summarise_logs_on_spark
 from kassay.experiments.spark.record_sources import read_files
 from kassay.experiments.study.output_reader import read_manifest
@@ -69,8 +74,8 @@ def test_tables_do_not_depend_on_the_order_of_records(spark: SparkSession, tmp_p
         (row for row in decode_rows(records) if row["kind"] == 2),
         key=lambda row: (row["group"], row["offset"]),
     )
-    # Parquet has lists where the rows have tuples.
-    generations = json.loads(json.dumps([*generation_rows(group_records, topic_names={})]))
+    rows = [*generation_rows(group_records, topic_names={})]
+    generations = pa.Table.from_pylist(rows, GENERATIONS).to_pylist()
     solved = [
         compared_row(row) for row in rebalance_rows(generations, partition_counts=PARTITION_COUNTS)
     ]

@@ -1,10 +1,7 @@
 import pandas as pd
 import pytest
 
-from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
-from kassay.experiments.simulation.simulation import simulate
-from kassay.experiments.study.result_statistics import RATES, UNOWNED_SECONDS, Rate, StreamTotals
+from kassay.experiments.study.result_statistics import RATES, Rate, StreamTotals
 
 MOVES, ABOVE = Rate("moves", "rebalances"), Rate("moves", "rebalances", minus="optimal_moves")
 ZERO = dict.fromkeys({rate.column for rate in RATES.values()} | {"known", "known_owned"}, 0)
@@ -52,31 +49,3 @@ def test_the_rows_of_a_stream_with_several_subscriptions_are_added():
     totals = StreamTotals(double)
     assert totals.streams == 3
     assert totals.total("one", "moves") == 24
-
-
-@pytest.mark.parametrize("policy", ["sticky", "cooperative-sticky", "uniform"])
-def test_the_seconds_per_revoked_partition_are_those_of_the_simulator(policy):
-    seconds = UNOWNED_SECONDS[POLICIES[policy].protocol]
-    members = tuple(
-        MemberPlan(id=f"c{number:02}", topics=("t",), start_at=4999 * number)
-        for number in range(12)
-    )
-    joins = tuple(
-        ScriptEvent(
-            at=200_000 + 61_700 * number,
-            action=Action.JOIN,
-            new_member=MemberPlan(id=f"d{number}", topics=("t",)),
-        )
-        for number in range(6)
-    )
-    script = Script(
-        name="joins",
-        topics=(TopicPlan(name="t", partitions=96),),
-        members=members,
-        events=joins,
-        until=620_000,
-    )
-    result = simulate(script, POLICIES[policy])
-    revoked = 6 * 96 if policy == "sticky" else result.moves
-    measured = result.unowned_ms / 1000 / revoked
-    assert measured == pytest.approx(seconds, rel=0.3)
