@@ -398,21 +398,15 @@ def _duration(node: ConfigNode) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
-BUILT_IN_SCRIPTS = {
-    entry.name.removesuffix(".yaml"): entry
-    for entry in sorted(
-        files("kassay.experiments.simulation").joinpath("built_in_scripts").iterdir(),
-        key=lambda entry: entry.name,
-    )
-    if entry.name.endswith(".yaml")
-}
-"""Built-in scripts by name."""
+_TEXTS = files(__package__).joinpath("built_in_scripts.yaml").read_text(encoding="utf-8")
+BUILT_IN_SCRIPTS = dict(re.findall(r"^--- # (.+)\n((?:(?!---).*\n)+)", _TEXTS, re.MULTILINE))
+"""Texts of built-in scripts by name."""
 
 
 def load_script(script: str) -> Script:
     """Load a built-in script by name, or read a script file."""
     if script in BUILT_IN_SCRIPTS:
-        return parse_script(BUILT_IN_SCRIPTS[script].read_text(encoding="utf-8"), f"{script}.yaml")
+        return parse_script(BUILT_IN_SCRIPTS[script], f"{script}.yaml")
     file = Path(script)
     if not file.exists() and "/" not in script and not file.suffix:
         known = format_choices(BUILT_IN_SCRIPTS)
