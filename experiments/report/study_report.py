@@ -126,6 +126,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "racks": rack_section(results),
         "pairs": pair_table(scope_rows(results.pairs, main), compared),
         "families": family_table(results.families, studied_families(results)),
+        "own": tuple(filter(is_own, names)),
         "worst_groups": tuple(worst_groups(results, compared)),
     }
 

@@ -11,6 +11,7 @@ from kassay import InputError
 from kassay.experiments.cli import main
 from kassay.experiments.counterexamples.gallery import worst_groups
 from kassay.experiments.report.assignor_results import Proportion, summarise_rows
+from kassay.experiments.report.study_report import Report
 from kassay.experiments.study.output_reader import load_summary
 
 pytestmark = pytest.mark.spark
@@ -182,3 +183,11 @@ def test_the_option_only_writes_one_figure(study_directory, tmp_path, capsys):
         main(["report", str(study_directory), *options, "no-such"])
     assert leaving.value.code == 2
     assert "--only: unknown name 'no-such'; choose from " in capsys.readouterr().err
+
+
+def test_commands_of_worst_groups_do_not_name_an_alias_as_an_assignor(facts):
+    worst = {example.comparison["assignor"] for example in facts["worst_groups"]}
+    assert worst
+    page = Report({**facts, "own": tuple(worst)}).html
+    assert page.count("--assignor NAME</code>, where NAME is") == len(facts["worst_groups"])
+    assert all(f"GROUP.json --assignor {name}<" not in page for name in worst)
