@@ -37,7 +37,7 @@ _SHOWN_FILES = 5
 _GROUP_KEYS = frozenset({"topics", "members"})
 _DOCUMENT_KEYS = _GROUP_KEYS | {
     *("id", "state", "protocol", "assignor", "weight_source", "weight_unit"),
-    *("available_weights", "notes"),
+    *("available_weights", "notes", "windows"),
 }
 _IMPORT_ERROR = frozenset({"id", "error"})
 _OTHER_TOOLS = {

@@ -245,3 +245,10 @@ def test_sizes_in_a_directory_of_captures_become_weights(file, tmp_path):
     [imported] = import_groups([tmp_path], ImportOptions(weights=WeightSource.SIZE))
     assert imported.group.topics[0].weights == (10**12, 7)
     assert imported.group.weight_source is WeightSource.SIZE
+
+
+def test_a_group_document_with_windows_but_without_topics_is_called_so(file):
+    members = [{"id": "c", "topics": ["t"]}]
+    path = file(json.dumps({"windows": {"names": ["day", "night"]}, "members": members}), "w.json")
+    [found] = import_groups([path], ImportOptions())
+    assert "missing key 'topics'" in str(found.error)
