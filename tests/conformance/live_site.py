@@ -29,6 +29,11 @@ with warnings.catch_warnings():
 TOPICS = {"orders": 6, "lowrate": 6, "billing.eu": 3}
 PATTERN = "(orders|low.*)"
 SECONDS = 60.0
+_COORDINATOR_MOVES = {
+    confluent_kafka.KafkaError.COORDINATOR_NOT_AVAILABLE,
+    confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    confluent_kafka.KafkaError.NOT_COORDINATOR,
+}
 READER = "reader"
 Partition = tuple[str, int]
 
@@ -119,7 +124,16 @@ def _simple(site: Site, name: str) -> None:
     consumer = confluent_kafka.Consumer({"bootstrap.servers": site.bootstrap, "group.id": name})
     position = confluent_kafka.TopicPartition("orders", 0, 0)
     consumer.assign([position])
-    consumer.commit(offsets=[position], asynchronous=False)
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            consumer.commit(offsets=[position], asynchronous=False)
+            break
+        except confluent_kafka.KafkaException as error:
+            # The coordinator of a new group is still loading, or moves, on a busy machine.
+            if error.args[0].code() not in _COORDINATOR_MOVES or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
     consumer.close()
     site.groups[name] = {}
 
