@@ -138,8 +138,7 @@ def exit_interrupted(note: str) -> NoReturn:
 class Progress:
     """Current step of a long computation. A thread prints it, from the first second."""
 
-    def __init__(self) -> None:
-        self._name = self._step = ""
+    _step = ""
 
     def __call__(self, step: str) -> None:
         """Set the current step of the computation."""
@@ -148,9 +147,8 @@ class Progress:
     @contextmanager
     def shown(self, name: str) -> Iterator[None]:
         """Print the steps of a computation that takes more than a second, after its name."""
-        self._name, self._step = name, "search"
-        ended = Event()
-        thread = Thread(target=self._print_until, args=(ended,), daemon=True)
+        self._step, ended = "search", Event()
+        thread = Thread(target=self._print_until, args=(name, ended), daemon=True)
         thread.start()
         try:
             yield
@@ -158,13 +156,13 @@ class Progress:
             ended.set()
             thread.join()
 
-    def _print_until(self, ended: Event) -> None:
+    def _print_until(self, name: str, ended: Event) -> None:
         start, printed, printed_at = time.monotonic(), "", 0.0
         while not ended.wait(_SECONDS_TO_NOTE):
             step, now = self._step, time.monotonic()
             if step != printed or now - printed_at >= _SECONDS_PER_NOTE:
                 printed, printed_at = step, now
-                print_note(f"{self._name}: {step}, {now - start:.0f} s")
+                print_note(f"{name}: {step}, {now - start:.0f} s")
 
 
 PROGRESS = Progress()
@@ -268,16 +266,13 @@ class ComposedCommand(TyperCommand):
         parameters = inspect.signature(run).parameters.values()
         rare = {name for one in parameters for name in getattr(one.annotation, "rare", ())}
         for parameter in parameters:
-            group = parameter.annotation
-            defaults = {one.name: one.default for one in fields(group)}
-            if parameter.default is not parameter.empty:
-                defaults = {name: getattr(parameter.default, name) for name in defaults}
-            converters = {}
+            group, converters = parameter.annotation, {}
             for one in fields(group):
-                param, convert = _param(group, one, defaults[one.name])
+                own = parameter.default
+                default = one.default if own is parameter.empty else getattr(own, one.name)
+                param, converters[one.name] = _param(group, one, default)
                 param.hidden = one.name in rare
                 params.append(param)
-                converters[one.name] = convert
             self.groups[parameter.name] = group, converters
         params.append(_help_all())
         text = next(texts[name] for texts in _COMMAND_HELP.values() if name in texts)
@@ -467,18 +462,13 @@ def kassay(
 def main(arguments: list[str] | None = None) -> Any:
     """Run a kassay command, and print each expected error as one line on standard error."""
     try:
-        return _run(arguments)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-
-
-def _run(arguments: list[str] | None) -> Any:
-    try:
         try:
             return app(arguments)
         finally:
             # Otherwise, an error of the last write appears when Python exits, and is not handled.
             sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except Exception as error:
         from kassay.reference.model.errors import KassayError
 
@@ -505,8 +495,6 @@ def _run(arguments: list[str] | None) -> Any:
 
 def _discard_output() -> None:
     """Redirect standard output to the null device: else Python writes the rest, and exits 120."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

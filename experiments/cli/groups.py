@@ -187,7 +187,7 @@ def parsed_groups(
             print_note(one.unused)
         elif one.group is not None:
             if is_shown(one.id):
-                _print_notes(one, all_notes=all_notes)
+                _print_notes(one, one.group, all_notes=all_notes)
             yield one.id, one.group
         elif one.document is not None:
             yield one.id, OtherKindError(one.document)
@@ -197,16 +197,12 @@ def parsed_groups(
             print_note(f"skipped {one.id!r}: {one.skipped}")
 
 
-def _print_notes(imported: ImportedGroup, *, all_notes: bool) -> None:
+def _print_notes(imported: ImportedGroup, group: Group, *, all_notes: bool) -> None:
     """Print the notes of a captured group; for a document, those of options, and its rebalance."""
-    group = imported.group
-    if group is None:
-        return
-    state = group.status.state
     if imported.option_notes:
         print_note(f"{group.label}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:
-        print_note(f"{group.label}: the group was rebalancing, state {state}")
+        print_note(f"{group.label}: the group was rebalancing, state {group.status.state}")
     elif not imported.is_document and (shown := group.notes if all_notes else shown_notes(group)):
         print_note(f"{group.label}: {'; '.join(shown)}")
 
@@ -317,14 +313,14 @@ def _documents_of_other_kinds(entries: Sequence[ParsedGroup]) -> list[ParsedDocu
     valid = (one for _, one in entries if isinstance(one, Group | OtherKindError))
     if not isinstance(next(valid, None), OtherKindError):
         return []
-    found: list[ParsedDocument] = []
-    for id, one in entries:
+
+    def document(id: str | None, one: Group | InputError) -> KindDocument | InputError:
         if isinstance(one, Group):
             text = f"group {id!r}: a source with other kinds must not contain consumer groups"
-            found.append((id, InputError(text)))
-        else:
-            found.append((id, one.document if isinstance(one, OtherKindError) else one))
-    return found
+            return InputError(text)
+        return one.document if isinstance(one, OtherKindError) else one
+
+    return [(id, document(id, one)) for id, one in entries]
 
 
 def _with_ids(
@@ -366,10 +362,9 @@ def process_each_group(
     layout: TableLayout | None = None,
     *,
     others: OtherKinds | None = None,
-    groups: Iterable[ParsedGroup] | None = None,
     both_readings: bool = True,
 ) -> None:
-    """Process each group of a source, or each given group, and write the results.
+    """Process each group of a source, and write the results.
 
     ``both_readings``: if a group has assumed subscriptions, also process it with the other
     assumption. If the results differ, the record contains the second result:
@@ -379,15 +374,9 @@ def process_each_group(
     document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line
     of the current group is the last one, with ``"interrupted": true``, and the exit code is 130.
     """
-    if groups is None:
-        groups = consumer_groups(source, output_format, others)
-    process_documents(
-        source.file,
-        partial(_process_readings, process) if both_readings else process,
-        groups,
-        output_format,
-        layout,
-    )
+    groups = consumer_groups(source, output_format, others)
+    run = partial(_process_readings, process) if both_readings else process
+    process_documents(source.file, run, groups, output_format, layout)
 
 
 def _process_readings(process: Callable[[Group], GroupResult], group: Group) -> GroupResult:

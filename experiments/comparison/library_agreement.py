@@ -15,7 +15,7 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.model.assignment import Assignment, ownership
+from kassay.reference.model.assignment import Assignment, movement, ownership
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector
 
@@ -27,26 +27,15 @@ class Agreement(StrEnum):
     the sorted loads of the members are equal in all runs.
     """
 
+    # The worst kind of agreement is last.
     IDENTICAL = "identical"
     SAME_LOADS = "same loads"
     OTHER_LOADS = "other loads"
+    INCOMPARABLE = "incomparable"  # the reference has no assignment
     INVALID = "invalid"
+    FAILED = "failed"
     NONTERMINATING = "nonterminating"
     CRASHED = "crashed"
-    FAILED = "failed"
-    INCOMPARABLE = "incomparable"  # the reference has no assignment
-
-
-_WORST_FIRST = (
-    Agreement.CRASHED,
-    Agreement.NONTERMINATING,
-    Agreement.FAILED,
-    Agreement.INVALID,
-    Agreement.INCOMPARABLE,
-    Agreement.OTHER_LOADS,
-    Agreement.SAME_LOADS,
-    Agreement.IDENTICAL,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +47,7 @@ class GroupAgreement:
     """
 
     group: Group
-    assignor: str
     agreement: Agreement
-    detail: str | None
     least_imbalance: bool | None
     unnecessary_moves: int | None
     distinct_assignments: int
@@ -161,15 +148,12 @@ def _group_agreement(
     group: Group, runs: list[StableResult], kinds: list[Agreement], comparisons: list[Comparison]
 ) -> GroupAgreement:
     """Summarise the runs of an assignor on a group, with their comparisons with the optimum."""
-    worst = min(kinds, key=_WORST_FIRST.index)
     imbalance = [one.least_imbalance for one in comparisons]
     moves = [one.unnecessary_moves for one in comparisons]
     assigned = [run.assignment for run in runs if run.assignment is not None]
     return GroupAgreement(
         group=group,
-        assignor=comparisons[0].assignor,
-        agreement=worst,
-        detail=runs[kinds.index(worst)].detail,
+        agreement=max(kinds, key=list(Agreement).index),
         least_imbalance=None if None in imbalance else all(imbalance),
         unnecessary_moves=None if None in moves else max(m for m in moves if m is not None),
         distinct_assignments=len({frozenset(_sets(one).items()) for one in assigned}),
@@ -228,38 +212,13 @@ def _size(group: Group) -> tuple[int, int, int]:
     return len(group.members) + group.partition_count, len(group.members), len(group.topics)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseResult:
-    """Result of one release on a group.
-
-    Parameters
-    ----------
-    result
-        Result of the first run.
-    runs
-        Number of runs: several if the results of the assignor vary.
-    change
-        Agreement with the previous release, None for the first one.
-    known
-        Upstream changes between both releases.
-    """
-
-    version: str
-    result: StableResult
-    runs: int
-    change: Agreement | None
-    known: tuple[str, ...]
-
-    @property
-    def is_difference(self) -> bool:
-        """Return whether the result differs from that of the previous release."""
-        return self.change not in (None, Agreement.IDENTICAL)
-
-
 def run_releases(
     group: Group, library: Library, assignor: str, versions: Iterable[str], *, seconds: float
-) -> Iterator[ReleaseResult]:
+) -> Iterator[dict[str, object]]:
     """Run an assignor of several releases of a library on a group, the oldest release first.
+
+    Yield a JSON record per release. It has the result of the first run, the agreement with the
+    previous release and, if both differ, the known upstream changes between them.
 
     If the results of the assignor vary, each release runs several times. Two releases then differ
     only if no loads of the one are loads of the other.
@@ -268,14 +227,19 @@ def run_releases(
     for version in sorted(versions, key=version_key):
         name = f"{library.name}@{version}@{seconds:g}s:{assignor}"
         results = [run_until_stable(group, name) for _ in range(repetitions_of(name))]
-        change: Agreement | None = None
-        known: tuple[str, ...] = ()
+        entry: dict[str, object] = {"version": version, "runs": len(results)}
+        entry |= {"ending": str(results[0].ending), "detail": results[0].detail}
+        assignment = results[0].assignment
+        if assignment is not None:
+            entry["loads"] = list(sorted_loads(group, assignment))
+            entry["movement"] = movement(group, assignment)
         if previous is not None:
             change = _change(group, results, previous[1])
-            known = library.changes_between(previous[0], version, assignor)
-        yield ReleaseResult(
-            version=version, result=results[0], runs=len(results), change=change, known=known
-        )
+            entry["change"] = str(change)
+            if change is not Agreement.IDENTICAL:
+                known = library.changes_between(previous[0], version, assignor)
+                entry["known_changes"] = list(known)
+        yield {key: value for key, value in entry.items() if value is not None}
         previous = version, results
 
 

@@ -109,14 +109,6 @@ def parse_solution(located: LocatedDocument) -> SolutionDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class SolutionCheck:
-    """Result of a check as JSON, and whether the requested condition is met."""
-
-    record: Mapping[str, object]
-    reached: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """Requested group, levels and constraints, with which a solution document is compared."""
 
@@ -125,12 +117,10 @@ class Question:
     constraints: tuple[Constraint, ...]
 
 
-def check_solution(
-    question: Question, solution: SolutionDocument, *, require_optimal: bool
-) -> SolutionCheck:
+def check_solution(question: Question, solution: SolutionDocument) -> dict[str, object]:
     """Check a solution document against the requested group, levels and constraints.
 
-    The requested condition is met if the document has no error.
+    Return the result as JSON.
 
     Raises
     ------
@@ -146,13 +136,11 @@ def check_solution(
         **_objective_record(question, solution.certificate),
     }
     if assignment is None:
-        record |= {"valid": None} | _conflict_record(question, solution, fingerprint)
-        is_proven = record.get("infeasible") is True
-        return SolutionCheck(record, reached=is_proven and not require_optimal)
+        return record | {"valid": None} | _conflict_record(question, solution, fingerprint)
     broken = list(violations(group, assignment))
     record["valid"] = not broken
     if broken:
-        return SolutionCheck(record | {"optimal": None, "violations": broken}, reached=False)
+        return record | {"optimal": None, "violations": broken}
     squares = shown(Measure.SUM_OF_SQUARES, imbalance(group, assignment), group)
     record |= {"imbalance": squares, "movement": movement(group, assignment)}
     errors = [
@@ -165,19 +153,18 @@ def check_solution(
         errors = [*certificate_errors(group, assignment, certificate), *errors]
         record["certificate"] = "invalid" if errors else "valid"
     if errors:
-        return SolutionCheck(record | {"optimal": None, "errors": errors}, reached=False)
+        return record | {"optimal": None, "errors": errors}
     try:
         certificate = certificate or certify(
             group, assignment, levels=question.levels, constraints=question.constraints
         )
     except UsageError as error:
         # The assignment is valid but violates a constraint or the capacity of a member.
-        return SolutionCheck(record | {"optimal": None, "reason": str(error)}, reached=False)
+        return record | {"optimal": None, "reason": str(error)}
     if certificate.chain and solution.document.get("status") == "optimal":
         improved = f"status: the document has 'optimal', but {certificate.chain[0]} improves it"
-        return SolutionCheck(record | {"optimal": False, "errors": [improved]}, reached=False)
-    record |= _certified_record(group, certificate, solution)
-    return SolutionCheck(record, reached=record["optimal"] is True or not require_optimal)
+        return record | {"optimal": False, "errors": [improved]}
+    return record | _certified_record(group, certificate, solution)
 
 
 def _conflict_record(

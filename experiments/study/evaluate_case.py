@@ -26,7 +26,6 @@ from kassay.experiments.comparison.compare import (
     solve_optimum,
 )
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.comparison.prices import GroupPrices
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.installation import NotInstalledError
 from kassay.experiments.implementations.runner import (
@@ -47,6 +46,7 @@ from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FA
 from kassay.experiments.study.families.document_families import DocumentFamily
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.families.kafka_grid import KafkaGridFamily
+from kassay.experiments.study.prices import GroupPrices
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import (
@@ -132,11 +132,10 @@ def _prices(
     if optimum is None or group.is_weighted or not group.participant_indices:
         return ()
     prices = GroupPrices(group, optimum, limits)
-    rows = [tables.MeasureRow(tables.OPTIMUM, *one) for one in prices.of_group()]
+    rows = [*prices.of_group()]
     for one in found:
         if one.assigned is not None:
-            name, values = one.assignment.assignor, prices.of_assignment(one.assigned)
-            rows += [tables.MeasureRow(name, *value) for value in values]
+            rows += prices.of_assignment(one.assignment.assignor, one.assigned)
     return tuple(rows)
 
 

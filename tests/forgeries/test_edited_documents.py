@@ -32,7 +32,7 @@ def checked(request, document):
     try:
         if solution.error is not None:
             raise solution.error
-        return check_solution(request.question, solution, require_optimal=False).record
+        return check_solution(request.question, solution)
     except InputError:
         return None
 

@@ -45,11 +45,9 @@ from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.comparison.library_agreement import (
     Agreement,
     AgreementCounts,
-    ReleaseResult,
     add_agreements,
     reference_of,
     run_releases,
-    sorted_loads,
 )
 from kassay.experiments.implementations.assignor_names import (
     check_consumer_kind,
@@ -66,7 +64,6 @@ from kassay.experiments.study.families.all_families import USUAL
 from kassay.reference.documents.input_files import STDIN
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.documents.kind_documents import Kind
-from kassay.reference.model.assignment import movement
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads
@@ -95,11 +92,6 @@ class CompareOptions:
 
     assignor: list[str] | None = assignors_option()
     output_format: CompareFormat = option(CompareFormat.JSONL, "--format")
-
-    @property
-    def record_format(self) -> Format:
-        """Return the format of the results if they are no form."""
-        return Format(self.output_format)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +152,7 @@ def compare(
             last=("result",),
             rows=_level_rows,
         )
-    process_each_group(source, process, options.record_format, layout, others=others)
+    process_each_group(source, process, Format(options.output_format), layout, others=others)
 
 
 def _print_form(
@@ -313,7 +305,7 @@ def _compare_libraries(
         exit_interrupted("no group is counted")
     print_records(
         [_agreement_record(name, one) for name, one in counts.items()],
-        options.record_format,
+        Format(options.output_format),
         rows=list(map(_agreement_row, found)),
     )
     if STOP.is_set():
@@ -377,13 +369,9 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
 
     def process(group: Group) -> GroupResult:
         results = list(run_releases(group, library, name, versions, seconds=seconds))
-        record = {
-            "id": group.id,
-            "assignor": assignor,
-            "first_difference": next((one.version for one in results if one.is_difference), None),
-            "releases": [_release(group, one) for one in results],
-        }
-        return GroupResult(record)
+        changed = (one["version"] for one in results if "known_changes" in one)
+        record = {"id": group.id, "assignor": assignor, "first_difference": next(changed, None)}
+        return GroupResult({**record, "releases": results})
 
     layout = TableLayout(
         first=("releases", "loads"),
@@ -391,7 +379,7 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
         last=("difference from the previous release", "known changes"),
         rows=_release_rows,
     )
-    process_each_group(source, process, options.record_format, layout)
+    process_each_group(source, process, Format(options.output_format), layout)
 
 
 def _installed_releases(library: Library, assignor: str) -> list[str]:
@@ -407,25 +395,6 @@ def _installed_releases(library: Library, assignor: str) -> list[str]:
     if missing:
         print_note(f"not installed: {', '.join(missing)}")
     return versions
-
-
-def _release(group: Group, one: ReleaseResult) -> dict[str, object]:
-    result = one.result
-    entry: dict[str, object] = {
-        "version": one.version,
-        "runs": one.runs,
-        "ending": str(result.ending),
-    }
-    if result.detail is not None:
-        entry["detail"] = result.detail
-    if result.assignment is not None:
-        entry["loads"] = list(sorted_loads(group, result.assignment))
-        entry["movement"] = movement(group, result.assignment)
-    if one.change is not None:
-        entry["change"] = str(one.change)
-    if one.is_difference:
-        entry["known_changes"] = list(one.known)
-    return entry
 
 
 def _release_rows(record: Record) -> Iterator[Sequence[object]]:

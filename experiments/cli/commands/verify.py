@@ -38,7 +38,11 @@ def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOpti
             question = Question(group, objective.levels(group), objective.constraints(group))
         except UsageError as error:
             raise InputError(f"{group.label}: {error}") from error
-        found = check_solution(question, solution, require_optimal=options.require_optimal)
-        return GroupResult(found.record, found.reached)
+        record = check_solution(question, solution)
+        has_error = not record.keys().isdisjoint(("violations", "errors", "reason"))
+        is_reached = record.get("infeasible", True) is True and (
+            record.get("optimal") is True or not options.require_optimal
+        )
+        return GroupResult(record, is_reached and not has_error)
 
     process_each_group(source, process, options.output_format, both_readings=False)

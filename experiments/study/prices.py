@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kassay.experiments.comparison.compare import CaseLimits, without_capacities
+from kassay.experiments.study.tables import OPTIMUM, MeasureRow
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
@@ -16,15 +16,6 @@ from kassay.solver.solve import solve
 
 _SPREAD, _SQUARES, _MOVES = TopicSpread(), Imbalance(), Movement()
 _LOAD = Imbalance(Measure.MAKESPAN)
-
-
-class Price(NamedTuple):
-    """Value of a measure, its best known value without a goal, and a bound on the minimum."""
-
-    measure: str
-    value: int
-    minimum: int
-    bound: int
 
 
 @dataclass
@@ -63,8 +54,11 @@ class GroupPrices:
     def _measure(self, level: Level, placement: Placement) -> int:
         return level_value(self._problem, level, placement)
 
-    def of_group(self) -> Iterator[Price]:
-        """Yield the prices of goals that hold for every assignor, as far as they are proven."""
+    def of_group(self) -> Iterator[MeasureRow]:
+        """Yield the prices of goals that hold for every assignor, as far as they are proven.
+
+        The minimum of a row is the best known value without the goal.
+        """
         balance, spread = (_SQUARES, _MOVES), (_SPREAD, _SQUARES, _MOVES)
         still = (_MOVES, _SQUARES)
         for name, level, order, free in (
@@ -75,9 +69,9 @@ class GroupPrices:
         ):
             value, least = self._value(level, *order), self._value(level, *free)
             if value is not None and least is not None:
-                yield Price(name, value, least, least)
+                yield MeasureRow(OPTIMUM, name, value, least, least)
 
-    def of_assignment(self, assignment: Assignment) -> Iterator[Price]:
+    def of_assignment(self, assignor: str, assignment: Assignment) -> Iterator[MeasureRow]:
         """Yield the values of an assignment that its own goal and other goals minimise.
 
         If the topic spread is minimum, two values refer to the assignments with minimum spread:
@@ -91,12 +85,12 @@ class GroupPrices:
         ):
             value, least = self._measure(level, placement), self._value(level, *order)
             if least is not None:
-                yield Price(name, value, least, least)
+                yield MeasureRow(assignor, name, value, least, least)
         if self._measure(_SPREAD, placement) != self._value(_SPREAD, *spread):
             return
         value, least = self._measure(_LOAD, placement), self._value(_LOAD, *spread)
         if least is not None:
-            yield Price("maximum load within spread", value, least, least)
+            yield MeasureRow(assignor, "maximum load within spread", value, least, least)
         moves, squares = (self._measure(one, placement) for one in (_MOVES, _SQUARES))
         known = {moves}
         still: tuple[Level, ...] = (_SPREAD, _MOVES, _SQUARES)
@@ -107,4 +101,4 @@ class GroupPrices:
         bound = self._value(_MOVES, *still) or 0
         if squares == self._value(_SQUARES, *spread):
             bound = self._value(_MOVES, *spread) or 0
-        yield Price("moves within spread and balance", moves, min(known), bound)
+        yield MeasureRow(assignor, "moves within spread and balance", moves, min(known), bound)
