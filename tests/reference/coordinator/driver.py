@@ -87,6 +87,13 @@ class Driver:
             self.ids[client] = responses[-1].member_id
         return responses[-1]
 
+    def join_all(self, *clients: str) -> None:
+        """Join clients, and let the initial delay end."""
+        for client in clients:
+            self.join(client)
+        self.run(2 * DELAY if self.group.generation == 0 else 0)
+        self.update_ids()
+
     def update_ids(self) -> None:
         """Update the member ids from the last JoinGroup responses."""
         for client, responses in self.joined.items():
@@ -120,12 +127,14 @@ class Driver:
     def leader(self) -> str:
         return next(client for client, member in self.ids.items() if member == self.group.leader)
 
+    @property
+    def follower(self) -> str:
+        """The first member that is not the leader."""
+        return next(client for client in self.ids if client != self.leader)
+
     def run_until_stable(self, *clients: str) -> None:
         """Join and sync clients until the group is stable."""
-        for client in clients:
-            self.join(client)
-        self.run(2 * DELAY if self.group.generation == 0 else 0)
-        self.update_ids()
+        self.join_all(*clients)
         for client in clients:
             if client != self.leader:
                 self.sync(client)

@@ -11,8 +11,7 @@ from kassay.reference.protocol.group_messages import ErrorCode, JoinRequest, Joi
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver, offers
 
 
-def test_new_member_gets_an_id_first() -> None:
-    driver = Driver()
+def test_new_member_gets_an_id_first(driver: Driver) -> None:
     responses: list[JoinResponse] = []
     driver.coordinator.join(JoinRequest("", offers(), client="a"), responses.append)
     assert responses[0].code is ErrorCode.MEMBER_ID_REQUIRED
@@ -20,8 +19,7 @@ def test_new_member_gets_an_id_first() -> None:
     assert driver.group.state is GroupState.EMPTY
 
 
-def test_issued_member_id_expires_after_the_session_timeout() -> None:
-    driver = Driver()
+def test_issued_member_id_expires_after_the_session_timeout(driver: Driver) -> None:
     driver.coordinator.join(
         JoinRequest("", offers(), client="a", session_timeout=SESSION), lambda _: None
     )
@@ -29,8 +27,7 @@ def test_issued_member_id_expires_after_the_session_timeout() -> None:
     assert not driver.group.pending_joins
 
 
-def test_joins_within_the_initial_delay_cause_one_rebalance() -> None:
-    driver = Driver()
+def test_joins_within_the_initial_delay_cause_one_rebalance(driver: Driver) -> None:
     for client in "abcde":
         driver.join(client)
         driver.run(400)
@@ -39,8 +36,7 @@ def test_joins_within_the_initial_delay_cause_one_rebalance() -> None:
     assert len(driver.group.members) == 5
 
 
-def test_each_join_extends_the_initial_delay_up_to_the_rebalance_timeout() -> None:
-    driver = Driver()
+def test_each_join_extends_the_initial_delay_up_to_the_rebalance_timeout(driver: Driver) -> None:
     driver.join("a", rebalance_timeout=5_000)
     driver.run(1_000)
     driver.join("b", rebalance_timeout=5_000)
@@ -50,25 +46,20 @@ def test_each_join_extends_the_initial_delay_up_to_the_rebalance_timeout() -> No
     assert driver.group.state is GroupState.COMPLETING_REBALANCE
 
 
-def test_first_member_is_leader_and_only_the_leader_gets_the_members() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.join("b")
-    driver.run(2 * DELAY)
+def test_first_member_is_leader_and_only_the_leader_gets_the_members(driver: Driver) -> None:
+    driver.join_all("a", "b")
     assert driver.leader == "a"
     assert [m.member_id for m in driver.joined["a"][-1].members] == list(driver.ids.values())
     assert driver.joined["b"][-1].members == ()
 
 
-def test_another_member_replaces_a_leader_that_leaves() -> None:
-    driver = Driver()
+def test_another_member_replaces_a_leader_that_leaves(driver: Driver) -> None:
     driver.run_until_stable("a", "b", "c")
     driver.leave("a")
     assert driver.group.leader in (driver.ids["b"], driver.ids["c"])
 
 
-def test_rebalance_completes_after_the_loss_of_the_leader() -> None:
-    driver = Driver()
+def test_rebalance_completes_after_the_loss_of_the_leader(driver: Driver) -> None:
     driver.run_until_stable("a", "b", "c")
     driver.join("b")  # A follower with unchanged metadata causes no rebalance.
     driver.join("d")
@@ -83,8 +74,7 @@ def test_rebalance_completes_after_the_loss_of_the_leader() -> None:
     assert len(driver.group.members) == 3
 
 
-def test_protocol_with_most_votes_among_common_ones_is_selected() -> None:
-    driver = Driver()
+def test_protocol_with_most_votes_among_common_ones_is_selected(driver: Driver) -> None:
     driver.join("a", "sticky", "range")
     driver.join("b", "range", "sticky")
     driver.join("c", "roundrobin", "range", "sticky")
@@ -101,46 +91,37 @@ def test_protocols_with_equal_votes_are_selected_in_the_order_of_javas_map() -> 
         assert driver.group.protocol == "sticky"
 
 
-def test_member_without_a_common_protocol_is_rejected() -> None:
-    driver = Driver()
+def test_member_without_a_common_protocol_is_rejected(driver: Driver) -> None:
     driver.run_until_stable("a")
     assert driver.join("b", "unknown").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert driver.group.state is GroupState.STABLE
 
 
-def test_each_rebalance_increases_the_generation_by_one() -> None:
-    driver = Driver()
+def test_each_rebalance_increases_the_generation_by_one(driver: Driver) -> None:
     driver.run_until_stable("a")
     for expected in (2, 3, 4):
         driver.run_until_stable("a")
         assert driver.group.generation == expected
 
 
-def test_followers_wait_for_the_leaders_assignment() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.join("b")
-    driver.run(2 * DELAY)
+def test_followers_wait_for_the_leaders_assignment(driver: Driver) -> None:
+    driver.join_all("a", "b")
     assert driver.sync("b") is None
     driver.sync("a", assignments=driver.assignments())
     assert driver.synced["b"][-1].assignment == Partitions.of([("t", 1)])
 
 
-def test_member_without_partitions_gets_an_empty_assignment() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.run(DELAY)
+def test_member_without_partitions_gets_an_empty_assignment(driver: Driver) -> None:
+    driver.join_all("a")
     assert driver.sync("a", assignments={}).assignment == []
 
 
-def test_sync_request_in_a_stable_group_is_answered_at_once() -> None:
-    driver = Driver()
+def test_sync_request_in_a_stable_group_is_answered_at_once(driver: Driver) -> None:
     driver.run_until_stable("a", "b")
     assert driver.sync("b").assignment == Partitions.of([("t", 1)])
 
 
-def test_sync_request_during_a_join_phase_fails() -> None:
-    driver = Driver()
+def test_sync_request_during_a_join_phase_fails(driver: Driver) -> None:
     driver.run_until_stable("a", "b")
     driver.leave("b")
     driver.join("c")
@@ -148,8 +129,7 @@ def test_sync_request_during_a_join_phase_fails() -> None:
     assert driver.sync("a").code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_heartbeat_reports_a_rebalance() -> None:
-    driver = Driver()
+def test_heartbeat_reports_a_rebalance(driver: Driver) -> None:
     driver.run_until_stable("a", "b")
     assert driver.heartbeat("a") is ErrorCode.NONE
     driver.join("c")
@@ -168,8 +148,7 @@ def test_requests_with_a_wrong_generation_are_rejected(drift: int) -> None:
     assert code is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_requests_of_an_unknown_member_are_rejected() -> None:
-    driver = Driver()
+def test_requests_of_an_unknown_member_are_rejected(driver: Driver) -> None:
     driver.run_until_stable("a")
     driver.ids["z"] = "z-99999999"
     assert driver.heartbeat("z") is ErrorCode.UNKNOWN_MEMBER_ID
@@ -180,8 +159,7 @@ def test_requests_of_an_unknown_member_are_rejected() -> None:
     assert code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_member_that_does_not_rejoin_in_time_is_removed() -> None:
-    driver = Driver()
+def test_member_that_does_not_rejoin_in_time_is_removed(driver: Driver) -> None:
     driver.run_until_stable("a", "b")
     driver.join("a", rebalance_timeout=20_000)
     for _ in range(12):
@@ -209,9 +187,7 @@ def _static(driver: Driver, client: str) -> JoinResponse | None:
 def _stable_group_with_static_leader() -> Driver:
     driver = Driver()
     _static(driver, "s")
-    driver.join("a")
-    driver.run(2 * DELAY)
-    driver.update_ids()
+    driver.join_all("a")
     driver.sync("a")
     driver.sync("s", instance_id="s", assignments=driver.assignments())
     assert driver.group.state is GroupState.STABLE
@@ -264,8 +240,7 @@ def test_static_member_can_be_removed_by_instance_id() -> None:
     assert driver.coordinator.leave("", "s") is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_static_member_that_changes_the_protocol_causes_a_rebalance() -> None:
-    driver = Driver()
+def test_static_member_that_changes_the_protocol_causes_a_rebalance(driver: Driver) -> None:
     driver.join("s", "range", "sticky", instance_id="s")
     driver.run(DELAY)
     driver.update_ids()

@@ -21,6 +21,7 @@ LEGAL = {
     (STABLE, PREPARING),
     *((state, DEAD) for state in GroupState),
 }
+TWO_TOPICS = offers(topics=("t", "u"))
 PAIRS = tuple(product(GroupState, repeat=2))
 
 
@@ -41,21 +42,38 @@ def test_invalid_transitions_are_rejected(before: GroupState, after: GroupState)
     assert group.state is before
 
 
-def test_empty_becomes_preparing_when_a_member_joins() -> None:
-    driver = Driver()
-    driver.join("a")
-    assert driver.states == [PREPARING]
+NOTHING, TO_COMPLETING, TO_STABLE = (), (PREPARING, COMPLETING), (PREPARING, COMPLETING, STABLE)
 
 
-def test_preparing_becomes_completing_after_the_delay() -> None:
-    driver = Driver()
+@pytest.mark.parametrize(
+    ("earlier", "event"),
+    [
+        (NOTHING, lambda driver: driver.join("a")),
+        (TO_COMPLETING, lambda driver: driver.join("c")),
+        (TO_COMPLETING, lambda driver: driver.join("b", offers=TWO_TOPICS)),
+        (TO_COMPLETING, lambda driver: driver.leave("b")),
+        (TO_STABLE, lambda driver: driver.join("c")),
+        (TO_STABLE, lambda driver: driver.join(driver.leader)),
+        (TO_STABLE, lambda driver: driver.join(driver.follower, offers=TWO_TOPICS)),
+        (TO_STABLE, lambda driver: driver.leave("b")),
+    ],
+)
+def test_joins_changes_and_leaves_of_members_start_a_rebalance(driver, earlier, event):
+    if earlier:
+        driver.join_all("a", "b")
+    if earlier == TO_STABLE:
+        driver.sync(driver.leader, assignments=driver.assignments())
+    event(driver)
+    assert driver.states == [*earlier, PREPARING]
+
+
+def test_preparing_becomes_completing_after_the_delay(driver: Driver) -> None:
     driver.join("a")
     driver.run(DELAY)
     assert driver.states == [PREPARING, COMPLETING]
 
 
-def test_preparing_becomes_empty_when_the_last_member_leaves() -> None:
-    driver = Driver()
+def test_preparing_becomes_empty_when_the_last_member_leaves(driver: Driver) -> None:
     driver.join("a")
     driver.leave("a")
     driver.run(DELAY)
@@ -63,54 +81,17 @@ def test_preparing_becomes_empty_when_the_last_member_leaves() -> None:
     assert driver.group.generation == 1
 
 
-def test_completing_becomes_stable_when_the_leader_syncs() -> None:
-    driver = Driver()
-    driver.run_until_stable("a", "b")
-    assert driver.states == [PREPARING, COMPLETING, STABLE]
-
-
-def test_completing_becomes_preparing_when_a_member_joins() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.run(DELAY)
-    driver.join("b")
-    assert driver.states == [PREPARING, COMPLETING, PREPARING]
-
-
-def test_completing_becomes_preparing_when_a_member_changes_its_metadata() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.join("b")
-    driver.run(2 * DELAY)
-    driver.join("b", offers=offers(topics=("t", "u")))
-    assert driver.group.state is PREPARING
-
-
-def test_completing_is_unchanged_when_a_member_repeats_its_join() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.run(DELAY)
+def test_completing_is_unchanged_when_a_member_repeats_its_join(driver: Driver) -> None:
+    driver.join_all("a")
     response = driver.join("a")
     assert driver.group.state is COMPLETING
     assert response is not None
     assert [joined.member_id for joined in response.members] == [driver.ids["a"]]
 
 
-def test_completing_becomes_preparing_when_a_member_leaves() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.join("b")
-    driver.run(2 * DELAY)
-    driver.leave("b")
-    assert driver.states[-1] is PREPARING
-
-
-def test_completing_becomes_preparing_after_a_session_timeout() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.join("b")
-    driver.run(2 * DELAY)
-    follower = "b" if driver.leader == "a" else "a"
+def test_completing_becomes_preparing_after_a_session_timeout(driver: Driver) -> None:
+    driver.join_all("a", "b")
+    follower = driver.follower
     driver.sync(follower)
     driver.run(SESSION)
     # The follower waits for its assignment and needs no heartbeat; the leader is removed.
@@ -118,12 +99,9 @@ def test_completing_becomes_preparing_after_a_session_timeout() -> None:
     assert list(driver.group.members) == [driver.ids[follower]]
 
 
-def test_completing_becomes_preparing_when_the_leader_does_not_sync() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.join("b")
-    driver.run(2 * DELAY)
-    leader, follower = ("a", "b") if driver.leader == "a" else ("b", "a")
+def test_completing_becomes_preparing_when_the_leader_does_not_sync(driver: Driver) -> None:
+    driver.join_all("a", "b")
+    leader, follower = driver.leader, driver.follower
     driver.sync(follower)
     for _ in range(REBALANCE // 5_000):
         assert driver.states[-1] is COMPLETING
@@ -134,22 +112,7 @@ def test_completing_becomes_preparing_when_the_leader_does_not_sync() -> None:
     assert driver.synced[follower][-1].code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_stable_becomes_preparing_when_a_member_joins() -> None:
-    driver = Driver()
-    driver.run_until_stable("a")
-    driver.join("b")
-    assert driver.states[-1] is PREPARING
-
-
-def test_stable_becomes_preparing_when_a_member_leaves() -> None:
-    driver = Driver()
-    driver.run_until_stable("a", "b")
-    driver.leave("b")
-    assert driver.states[-1] is PREPARING
-
-
-def test_stable_becomes_preparing_when_a_heartbeat_is_missed() -> None:
-    driver = Driver()
+def test_stable_becomes_preparing_when_a_heartbeat_is_missed(driver: Driver) -> None:
     driver.run_until_stable("a", "b")
     for _ in range(4):
         driver.run(SESSION // 4)
@@ -159,29 +122,13 @@ def test_stable_becomes_preparing_when_a_heartbeat_is_missed() -> None:
     assert list(driver.group.members) == [driver.ids["a"]]
 
 
-def test_stable_becomes_preparing_when_the_leader_joins_again() -> None:
-    driver = Driver()
+def test_stable_is_unchanged_when_a_follower_repeats_its_join(driver: Driver) -> None:
     driver.run_until_stable("a", "b")
-    driver.join(driver.leader)
-    assert driver.states[-1] is PREPARING
-
-
-def test_stable_is_unchanged_when_a_follower_repeats_its_join() -> None:
-    driver = Driver()
-    driver.run_until_stable("a", "b")
-    follower = "b" if driver.leader == "a" else "a"
+    follower = driver.follower
     response = driver.join(follower)
     assert driver.states[-1] is STABLE
     assert response is not None
     assert (response.code, response.generation, response.members) == (ErrorCode.NONE, 1, ())
-
-
-def test_stable_becomes_preparing_when_a_follower_changes_its_subscription() -> None:
-    driver = Driver()
-    driver.run_until_stable("a", "b")
-    follower = "b" if driver.leader == "a" else "a"
-    driver.join(follower, offers=offers(topics=("t", "u")))
-    assert driver.states[-1] is PREPARING
 
 
 @pytest.mark.parametrize("members", [0, 1, 2])
@@ -198,8 +145,7 @@ def test_every_state_becomes_dead_when_the_coordinator_is_unloaded(members: int)
         assert driver.group.state is DEAD
 
 
-def test_requests_to_a_dead_group_are_rejected() -> None:
-    driver = Driver()
+def test_requests_to_a_dead_group_are_rejected(driver: Driver) -> None:
     driver.run_until_stable("a")
     driver.coordinator.unload()
     assert driver.join("b").code is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -61,18 +61,21 @@ class _Driver:
         self.coordinator = self._create_coordinator()
 
 
+@pytest.fixture
+def driver() -> _Driver:
+    return _Driver()
+
+
 def _t(*numbers: int) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition("t", number) for number in numbers)
 
 
-def test_first_target_assignment_has_epoch_2() -> None:
-    driver = _Driver()
+def test_first_target_assignment_has_epoch_2(driver: _Driver) -> None:
     assert driver.join("a") == HeartbeatResponse(ErrorCode.NONE, 2, _t(0, 1, 2, 3))
     assert driver.group.state == "Stable"
 
 
-def test_partition_is_assigned_only_after_its_revocation() -> None:
-    driver = _Driver()
+def test_partition_is_assigned_only_after_its_revocation(driver: _Driver) -> None:
     driver.join("a")
     assert driver.join("b") == HeartbeatResponse(ErrorCode.NONE, 3, frozenset())
     assert driver.group.members["b"].state is MemberState.UNRELEASED_PARTITIONS
@@ -86,8 +89,7 @@ def test_partition_is_assigned_only_after_its_revocation() -> None:
     assert driver.group.state == "Stable"
 
 
-def test_member_that_does_not_revoke_in_time_is_fenced() -> None:
-    driver = _Driver()
+def test_member_that_does_not_revoke_in_time_is_fenced(driver: _Driver) -> None:
     driver.join("a")
     driver.join("b")
     driver.heartbeat("a", 2)
@@ -100,16 +102,14 @@ def test_member_that_does_not_revoke_in_time_is_fenced() -> None:
     assert driver.heartbeat("a", 2).code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_member_is_fenced_after_its_session_timeout() -> None:
-    driver = _Driver()
+def test_member_is_fenced_after_its_session_timeout(driver: _Driver) -> None:
     driver.join("a")
     driver.clock.run(SESSION)
     assert driver.group.state == "Empty"
     assert driver.group.epoch == 3
 
 
-def test_leave_increases_the_epoch_and_releases_the_partitions() -> None:
-    driver = _Driver()
+def test_leave_increases_the_epoch_and_releases_the_partitions(driver: _Driver) -> None:
     driver.join("a")
     driver.join("b")
     assert driver.heartbeat("b", LEAVE_EPOCH).code is ErrorCode.NONE
@@ -119,8 +119,9 @@ def test_leave_increases_the_epoch_and_releases_the_partitions() -> None:
 
 
 @pytest.mark.parametrize(("epoch", "owned"), [(7, None), (1, None), (2, (3,))])
-def test_heartbeat_with_a_wrong_member_epoch_is_fenced(epoch: int, owned: object) -> None:
-    driver = _Driver()
+def test_heartbeat_with_a_wrong_member_epoch_is_fenced(
+    driver: _Driver, epoch: int, owned: object
+) -> None:
     driver.join("a")
     driver.join("b")
     driver.heartbeat("a", 2)
@@ -129,8 +130,9 @@ def test_heartbeat_with_a_wrong_member_epoch_is_fenced(epoch: int, owned: object
     assert response.code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_heartbeat_with_the_previous_epoch_and_no_extra_partitions_is_accepted() -> None:
-    driver = _Driver()
+def test_heartbeat_with_the_previous_epoch_and_no_extra_partitions_is_accepted(
+    driver: _Driver,
+) -> None:
     driver.join("a")
     driver.join("b")
     driver.heartbeat("a", 2)
@@ -149,16 +151,14 @@ def test_assignment_interval_delays_the_next_target() -> None:
     assert driver.group.target_epoch == 3
 
 
-def test_changed_subscription_revokes_partitions_at_once() -> None:
-    driver = _Driver()
+def test_changed_subscription_revokes_partitions_at_once(driver: _Driver) -> None:
     driver.join("a")
     response = driver.coordinator.heartbeat(Heartbeat("a", 2, ("u",), _t(0, 1, 2, 3), REBALANCE))
     assert response.assigned == frozenset()
     assert driver.group.members["a"].revoking == _t(0, 1, 2, 3)
 
 
-def test_grown_topic_increases_the_epoch_at_the_next_heartbeat() -> None:
-    driver = _Driver()
+def test_grown_topic_increases_the_epoch_at_the_next_heartbeat(driver: _Driver) -> None:
     driver.join("a")
     driver.coordinator.update_topics((Topic(name="t", partitions=4),))
     assert driver.heartbeat("a", 2).epoch == 2
@@ -168,8 +168,7 @@ def test_grown_topic_increases_the_epoch_at_the_next_heartbeat() -> None:
     )
 
 
-def test_returning_static_member_keeps_its_partitions_and_the_epoch() -> None:
-    driver = _Driver()
+def test_returning_static_member_keeps_its_partitions_and_the_epoch(driver: _Driver) -> None:
     driver.join("a1", instance_id="a")
     leave = Heartbeat("a1", STATIC_LEAVE_EPOCH, instance_id="a")
     assert driver.coordinator.heartbeat(leave).code is ErrorCode.NONE
@@ -180,8 +179,7 @@ def test_returning_static_member_keeps_its_partitions_and_the_epoch() -> None:
     assert driver.group.epoch == 2
 
 
-def test_static_member_is_replaced_only_after_it_left() -> None:
-    driver = _Driver()
+def test_static_member_is_replaced_only_after_it_left(driver: _Driver) -> None:
     driver.join("a1", instance_id="a")
     assert driver.join("a2", instance_id="a").code is ErrorCode.UNRELEASED_INSTANCE_ID
     driver.coordinator.heartbeat(Heartbeat("a1", STATIC_LEAVE_EPOCH, instance_id="a"))
@@ -190,8 +188,7 @@ def test_static_member_is_replaced_only_after_it_left() -> None:
     assert old.code is ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_offset_commit_requires_the_current_member_epoch() -> None:
-    driver = _Driver()
+def test_offset_commit_requires_the_current_member_epoch(driver: _Driver) -> None:
     driver.join("a")
     offsets = {TopicPartition("t", 0): 9}
     assert driver.coordinator.commit("a", 1, offsets) is ErrorCode.STALE_MEMBER_EPOCH
@@ -199,8 +196,7 @@ def test_offset_commit_requires_the_current_member_epoch() -> None:
     assert driver.coordinator.commit("a", 2, offsets) is ErrorCode.NONE
 
 
-def test_fail_over_during_a_reconciliation_keeps_the_group() -> None:
-    driver = _Driver()
+def test_fail_over_during_a_reconciliation_keeps_the_group(driver: _Driver) -> None:
     driver.join("a", rack="left")
     driver.join("b", instance_id="b")
     driver.heartbeat("a", 2)
@@ -227,16 +223,14 @@ def test_fail_over_during_a_reconciliation_keeps_the_group() -> None:
     assert response.assigned == _t(1, 3)
 
 
-def test_topic_that_grew_during_a_fail_over_is_detected() -> None:
-    driver = _Driver()
+def test_topic_that_grew_during_a_fail_over_is_detected(driver: _Driver) -> None:
     driver.join("a")
     driver.topics = (Topic(name="t", partitions=5),)
     driver.reload()
     assert driver.heartbeat("a", 2).epoch == 3
 
 
-def test_member_that_left_is_absent_after_a_fail_over() -> None:
-    driver = _Driver()
+def test_member_that_left_is_absent_after_a_fail_over(driver: _Driver) -> None:
     driver.join("a")
     driver.join("b")
     driver.heartbeat("b", LEAVE_EPOCH)

@@ -37,8 +37,7 @@ def _metadata(driver: Driver) -> list[GroupMetadata]:
     return [record for record in driver.log.history if isinstance(record, GroupMetadata)]
 
 
-def test_group_is_written_when_it_is_created_and_when_the_leader_syncs() -> None:
-    driver = Driver()
+def test_group_is_written_when_it_is_created_and_when_the_leader_syncs(driver: Driver) -> None:
     driver.join("a")
     driver.join("b")
     assert [len(record.members) for record in _metadata(driver)] == [0]
@@ -53,19 +52,15 @@ def test_group_is_written_when_it_is_created_and_when_the_leader_syncs() -> None
     )
 
 
-def test_group_is_written_when_it_becomes_empty() -> None:
-    driver = Driver()
+def test_group_is_written_when_it_becomes_empty(driver: Driver) -> None:
     driver.run_until_stable("a")
     driver.leave("a")
     last = _metadata(driver)[-1]
     assert (last.generation, last.members, last.protocol) == (2, (), None)
 
 
-def test_assignment_is_written_before_members_receive_it() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.join("b")
-    driver.run(2 * DELAY)
+def test_assignment_is_written_before_members_receive_it(driver: Driver) -> None:
+    driver.join_all("a", "b")
     seen: list[int] = []
     driver.synced["b"] = _Spy(lambda: seen.append(len(_metadata(driver))))
     driver.sync("b")
@@ -83,8 +78,7 @@ class _Spy(list):
         super().append(item)
 
 
-def test_stable_group_is_equal_after_a_fail_over() -> None:
-    driver = Driver()
+def test_stable_group_is_equal_after_a_fail_over(driver: Driver) -> None:
     driver.run_until_stable("a", "b", "c")
     before = driver.group
     driver.coordinator.commit(driver.ids["a"], 1, {TopicPartition("t", 0): 17})
@@ -101,8 +95,7 @@ def test_stable_group_is_equal_after_a_fail_over() -> None:
     assert driver.heartbeat("b") is ErrorCode.NONE
 
 
-def test_static_members_remain_static_after_a_fail_over() -> None:
-    driver = Driver()
+def test_static_members_remain_static_after_a_fail_over(driver: Driver) -> None:
     driver.join("s", instance_id="s")
     driver.run(DELAY)
     driver.update_ids()
@@ -111,16 +104,14 @@ def test_static_members_remain_static_after_a_fail_over() -> None:
     assert driver.group.static_members == {"s": driver.ids["s"]}
 
 
-def test_pending_requests_fail_when_the_coordinator_is_unloaded() -> None:
-    driver = Driver()
+def test_pending_requests_fail_when_the_coordinator_is_unloaded(driver: Driver) -> None:
     driver.run_until_stable("a", "b")
     driver.join("c")
     driver.reload()
     assert driver.joined["c"][-1].code is ErrorCode.NOT_COORDINATOR
 
 
-def test_interrupted_rebalance_restarts_from_the_last_assignment() -> None:
-    driver = Driver()
+def test_interrupted_rebalance_restarts_from_the_last_assignment(driver: Driver) -> None:
     driver.run_until_stable("a", "b")
     driver.join("c")
     driver.reload()
@@ -135,8 +126,7 @@ def test_interrupted_rebalance_restarts_from_the_last_assignment() -> None:
     assert (driver.group.generation, driver.group.state) == (2, GroupState.STABLE)
 
 
-def test_sessions_restart_after_a_fail_over() -> None:
-    driver = Driver()
+def test_sessions_restart_after_a_fail_over(driver: Driver) -> None:
     driver.run_until_stable("a")
     driver.run(SESSION - 1)
     driver.reload()
@@ -146,16 +136,13 @@ def test_sessions_restart_after_a_fail_over() -> None:
     assert not driver.group.members
 
 
-def test_offset_commits_are_rejected_during_the_sync_phase() -> None:
-    driver = Driver()
-    driver.join("a")
-    driver.run(DELAY)
+def test_offset_commits_are_rejected_during_the_sync_phase(driver: Driver) -> None:
+    driver.join_all("a")
     code = driver.coordinator.commit(driver.ids["a"], 1, {TopicPartition("t", 0): 1})
     assert code is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_empty_group_accepts_offset_commits_without_a_generation() -> None:
-    driver = Driver()
+def test_empty_group_accepts_offset_commits_without_a_generation(driver: Driver) -> None:
     assert driver.coordinator.commit("", -1, {TopicPartition("t", 0): 1}) is ErrorCode.NONE
     driver.reload()
     assert driver.coordinator.offsets == {TopicPartition("t", 0): 1}
