@@ -2,26 +2,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
-from tests.experiments.cli.conftest import LOPSIDED_GROUP
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("cmd:./missing", "'./missing' does not exist or is not executable"),
-        ("cmd: ", "contains no command"),
-        ("cmd:a 'b", "no closing quotation"),
-        ("python:os", "module:function"),
-        ("cmd@infs:cat", "unknown assignor"),
-    ],
-)
-def test_a_custom_assignor_that_cannot_start_is_a_usage_error(kassay, write_groups, name, message):
-    done = kassay("assign", write_groups(LOPSIDED_GROUP), "--assignor", name)
-    assert (done.code, done.out) == (2, "")
-    assert message in done.message
-
 
 def test_an_invalid_assignment_of_kafka_is_shown_with_the_reason(kassay, write_groups):
     members = [{"id": id, "topics": topics} for id, topics in (("a", []), ("b", []), ("c", ["t"]))]

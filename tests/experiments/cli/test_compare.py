@@ -50,10 +50,3 @@ def test_all_assignors_are_compared_by_default(kassay, file):
     comparisons = kassay("compare", file).records[0]["comparisons"]
     names = [entry["assignor"] for entry in comparisons]
     assert {"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"} <= set(names)
-
-
-def test_an_unknown_assignor_is_a_usage_error_with_the_choices(kassay, file):
-    done = kassay("compare", file, "--assignor", "stikcy")
-    assert (done.code, done.out) == (2, "")
-    assert "unknown assignor 'stikcy'" in done.message
-    assert "cooperative-sticky" in done.message

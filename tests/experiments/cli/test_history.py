@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.stored_cases import stored_cases
-
 ROOT = Path(__file__).parents[3]
 SERVER_LOG = ROOT / "examples" / "history" / "server.log"
 
@@ -51,18 +49,6 @@ def test_standard_input_can_be_compressed():
     data = gzip.compress(SERVER_LOG.read_bytes())
     done = subprocess.run(command, input=data, capture_output=True, check=True, cwd=ROOT)
     assert json.loads(done.stdout)["causes"][0]["lines"][0]["file"] == "standard input"
-
-
-@pytest.mark.parametrize(("arguments", "message"), stored_cases("invalid_histories"))
-def test_wrong_inputs_are_errors(kassay, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    Path("server.log").write_bytes(SERVER_LOG.read_bytes())
-    Path("describe.txt").write_text("GROUP TOPIC PARTITION\n")
-    Path("dump.txt").write_text("Dumping __consumer_offsets-1/0.log\n")
-    Path("cut.log.gz").write_bytes(gzip.compress(SERVER_LOG.read_bytes())[:-200])
-    done = kassay("history", *arguments)
-    assert done.code == 2
-    assert message in done.message
 
 
 def test_an_interrupted_run_leaves_the_old_file(kassay, tmp_path):

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from tests.stored_cases import stored_cases
-
 ORDERS = {
     "id": "orders",
     "topics": {"t": 6},
@@ -64,13 +62,6 @@ def test_speeds_are_integers_or_measured_rates_of_members_or_hosts(
     measured = kassay("import", file, *PODS, "--speeds", rates)
     speeds = [member["speed"] for member in measured.record["members"]]
     assert speeds == [50, 50, 100]
-
-
-@pytest.mark.parametrize(("options", "message"), stored_cases("unclear_host_options"))
-def test_an_unclear_option_is_one_message(kassay, write_groups, options, message):
-    done = kassay("solve", write_groups(ORDERS), *options)
-    assert done.code == 2
-    assert message in done.message
 
 
 def test_levels_are_solved_in_the_given_order_with_proof(kassay, write_groups, tmp_path):

@@ -3,21 +3,6 @@ import pytest
 GROUP = '{"id": "mine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((), "Missing option"),
-        (("--assignor", "stickier"), "unknown assignor"),
-        (("--assignor", "sticky", "--family", "nowhere"), "unknown family"),
-    ],
-)
-def test_invalid_options_write_nothing(kassay, tmp_path, options, message):
-    done = kassay("hunt", *options, "-o", tmp_path / "out")
-    assert done.code == 2
-    assert message in done.message
-    assert not (tmp_path / "out").exists()
-
-
 COIN = """
 import itertools
 from kassay import Assignment

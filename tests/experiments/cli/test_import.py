@@ -4,8 +4,6 @@ import sys
 
 import pytest
 
-from tests.stored_cases import stored_cases
-
 OFFSETS = """
 GROUP TOPIC     PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG   CONSUMER-ID HOST      CLIENT-ID
 {group} orders    0          4               9               5     c1          /10.0.0.1 app
@@ -57,22 +55,6 @@ def test_captures_taken_at_different_times_are_an_error(run, write):
     assert "orders-0 has owner 'c3' here but 'c1' in another capture" in line["error"]
 
 
-@pytest.mark.parametrize(("arguments", "message"), stored_cases("invalid_imports"))
-def test_bad_input_gives_one_error_line_and_exit_code_2(run, write, tmp_path, arguments, message):
-    (tmp_path / "empty").mkdir()
-    write("good.txt", offsets())
-    write("prose.txt", "Nothing of ours.\n")
-    write("latin.txt", "one\ncaf\xe9\n".encode("latin-1"))
-    write("huge.txt", offsets().replace("orders    1 ", "orders    2000000000 "))
-    write("few.txt", "Topic: orders\tPartitionCount: 1\tReplicationFactor: 1\n")
-    write("s.json", '{"group": {"c1": ["orders"]}}')
-    write("bad.json", '{"group": 3}')
-    code, _, err = run(*arguments)
-    assert code == 2
-    assert message in err
-    assert err.count("kassay:") == 1
-
-
 def test_metadata_and_subscriptions_fill_in_missing_data(run, write):
     write(
         "topics.json",
@@ -117,22 +99,6 @@ def test_a_group_without_an_id_gets_the_id_of_the_option_or_the_file_name(run, w
     assert run("shop.txt")[1][0]["id"] == "shop"
     assert run("shop.txt", "--name", "mine")[1][0]["id"] == "mine"
     assert "give --name" in run("-", stdin=text)[2]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "give either PATH or --bootstrap-server"),
-        (["--bootstrap-server", "h:1", "captures"], "give either PATH or --bootstrap-server"),
-        (["--bootstrap-server", "h:1", "--metadata", "m"], "--metadata cannot be combined"),
-        (["captures", "--command-config", "c"], "requires --bootstrap-server"),
-        (["captures", "--weights", "rate"], "requires --bootstrap-server"),
-    ],
-)
-def test_contradictory_options_are_a_usage_error(run, arguments, message):
-    code, out, err = run(*arguments)
-    assert (code, out) == (2, [])
-    assert message in " ".join(err.replace("│", " ").split())
 
 
 def test_an_unreachable_cluster_is_one_error_line(run):

@@ -49,14 +49,6 @@ def test_a_survey_has_one_row_per_document(kassay):
     assert "(KAFKA-17049). If every worker" in table.out.replace("\n", " ")
 
 
-def test_other_commands_refuse_in_one_sentence(kassay):
-    done = kassay("solve", EXAMPLES / "share-members.txt")
-    assert done.code == 2
-    refused = "a document of kind 'share' is not a consumer group; only kassay import, plan"
-    assert refused in " ".join(done.err.split())
-    assert "Traceback" not in done.err
-
-
 @pytest.mark.parametrize("steps", [[], [{"workers": [], "connectors": {"a": 1}}]])
 def test_a_cluster_without_workers_does_not_end_the_plan(kassay, tmp_path, steps):
     bad = {"kind": "connect", "id": "bad", "steps": steps}
@@ -64,14 +56,6 @@ def test_a_cluster_without_workers_does_not_end_the_plan(kassay, tmp_path, steps
     assert done.code == 2
     assert lines[0] == {"id": "bad", "error": "cluster 'bad': the last step has no worker"}
     assert lines[1]["verdict"].startswith("Nothing to do: 1 workers")
-
-
-@pytest.mark.parametrize("selected", [["x"], ["s", "x"]])
-def test_an_unknown_group_of_another_kind_is_an_error(kassay, tmp_path, selected):
-    options = [part for id in selected for part in ("--group", id)]
-    done, _ = plan_lines(kassay, tmp_path / "share.jsonl", [SHARE], *options)
-    assert done.code == 2
-    assert "contains no group 'x'" in done.err
 
 
 def test_a_plan_page_has_the_state_and_the_costs_of_events(kassay, tmp_path):
@@ -129,20 +113,6 @@ def test_a_forecast_compares_each_combination_of_settings_of_streams(kassay, tmp
     name = "org.apache.kafka.streams.processor.internals.assignment.HighAvailabilityTaskAssignor"
     same = json.loads(kassay("forecast", file, "--set", f"task.assignor.class={name}").out)
     assert same["difference"] == "The settings are the current ones."
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--set", "delay=1"), "unknown setting 'delay' of kind 'connect'"),
-        (("--set", "scheduled.rebalance.max.delay.ms=-1"), "at least 0, got '-1'"),
-        (("--set", "scheduled.rebalance.max.delay.ms"), "must be KEY=VALUE"),
-    ],
-)
-def test_a_forecast_explains_invalid_settings(kassay, options, message):
-    done = kassay("forecast", EXAMPLES / "connect-status.json", *options)
-    assert done.code == 2
-    assert message in " ".join(done.err.split())
 
 
 def test_failed_tasks_and_their_maximum_are_read_from_the_rest_interface(kassay, tmp_path):

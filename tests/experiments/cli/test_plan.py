@@ -53,13 +53,6 @@ def test_without_output_the_plan_is_printed_with_its_moves(kassay, groups, tmp_p
     assert (line["moves"], "directory" in line) == (2, False)
 
 
-@pytest.mark.parametrize("arguments", [("plan", "g.json"), ("hunt", "--assignor", "sticky")])
-def test_an_output_directory_that_is_a_file_is_a_usage_error(kassay, groups, arguments):
-    done = kassay(*arguments, "-o", groups / "plan")
-    assert done.code == 2
-    assert f"must be a directory, but {groups} is a file" in done.message
-
-
 def test_captures_can_be_planned_directly(kassay, tmp_path):
     done = kassay("plan", "examples/captures/returns-sticky", "-o", tmp_path / "p")
     assert done.code == 0
@@ -198,12 +191,6 @@ def test_the_printed_command_for_uneven_topics_works(kassay, write_groups):
     assert {"configuration", "action", "maximum_load", "moves", "rebalances"} == set(
         record["actions"][0]
     )
-
-
-def test_even_topics_and_levels_exclude_each_other(kassay, write_groups):
-    done = kassay("plan", write_groups(UNEVEN), "--even-topics", "--level", "hosts")
-    assert done.code == 2
-    assert done.err == "kassay: --even-topics and --level exclude each other\n"
 
 
 def test_all_printed_commands_work(kassay, write_groups, tmp_path, monkeypatch):

@@ -99,10 +99,6 @@ def test_forms_are_printed_for_all_groups(tmp_path: Path, kassay: Callable[..., 
     done = kassay("compare", file, *names, "--format", "markdown")
     assert done.code == 0
     assert "### `new` (after) and `uniform` (before) on 1 groups" in done.out
-    for form, message in {"markdown": "--assignor BEFORE", "junit": "requires a class:"}.items():
-        done = kassay("compare", file, "--assignor", "legacy-range", "--format", form)
-        assert done.code == 2
-        assert message in done.err
 
 
 @pytest.mark.libraries

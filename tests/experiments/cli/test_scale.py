@@ -57,19 +57,6 @@ def test_an_impossible_target_gives_a_reason_and_exit_code_1(run):
     assert "alone has weight" in run("--maximum-load", 0, "--format", "table").out
 
 
-@pytest.mark.parametrize("options", [("--to", 0), ("--from", 3, "--to", 2), ("--assignor", "x")])
-def test_contradictory_options_are_a_usage_error(run, options):
-    done = run(*options)
-    assert (done.code, done.out) == (2, "")
-    assert "--" in done.err
-
-
-def test_an_unknown_member_for_like_is_one_error_line(run):
-    done = run("--like", "z")
-    assert done.code == 2
-    assert done.err.strip() == "kassay: no member 'z' in group 'Shop.Orders'"
-
-
 def test_topics_without_subscribers_are_listed(run):
     members = [{"id": "b", "topics": ["t"]}, {"id": "a", "topics": ["u"]}]
     group = {**GROUP, "members": members}

@@ -4,7 +4,6 @@ import pytest
 
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 from tests.experiments.cli.test_help import modules_after
-from tests.stored_cases import stored_cases
 
 
 @pytest.fixture
@@ -62,13 +61,6 @@ def test_an_infeasible_group_exits_with_1_and_names_the_conflict(run):
     record = done.record
     assert (done.code, record["status"], record["assignment"]) == (1, "infeasible", None)
     assert record["conflict"] == ["every member has at most 1 partition"]
-
-
-@pytest.mark.parametrize(("options", "reason"), stored_cases("invalid_solve_options"))
-def test_invalid_options_are_an_error(run, options, reason):
-    done = run(LOPSIDED_GROUP, *options)
-    assert done.code == 2
-    assert reason in done.message
 
 
 @pytest.mark.parametrize("topic", [5, {"partitions": 5, "weights": [5, 4, 3, 2, 9]}])

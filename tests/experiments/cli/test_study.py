@@ -9,7 +9,6 @@ import pytest
 from kassay.experiments.cli.commands import study
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.output_reader import load_summary, read_manifest
-from tests.stored_cases import stored_cases
 
 GOOD = '{"id": "mine", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
@@ -67,14 +66,6 @@ def run_process(*arguments):
         env={**os.environ, "NO_COLOR": "1"},
         cwd=Path(__file__).parents[3],
     )
-
-
-@pytest.mark.parametrize(("options", "message"), stored_cases("invalid_studies"))
-def test_invalid_studies_fail_before_spark_starts(kassay, tmp_path, monkeypatch, options, message):
-    monkeypatch.setattr("kassay.experiments.cli.commands.study.spark_session", None)
-    done = kassay("study", "--output", tmp_path / "out", *options)
-    assert done.code == 2
-    assert message in done.err
 
 
 def test_an_interrupted_study_says_how_it_continues(kassay, tmp_path, monkeypatch):

@@ -52,13 +52,6 @@ def test_a_condition_that_a_group_meets_gives_exit_code_1(kassay, write_groups, 
     assert (f"{condition}: g" in done.err) is bool(code)
 
 
-@pytest.mark.parametrize("condition", ["gap", "gap>1", "hot>1%", "speed>3", "gap<5%"])
-def test_an_invalid_condition_is_a_usage_error(kassay, write_groups, condition):
-    done = kassay("survey", write_groups(LOPSIDED_GROUP), "--fail-on", condition)
-    assert done.code == 2
-    assert done.out == ""
-
-
 def test_metrics_have_a_line_per_group(kassay, write_groups, tmp_path):
     metrics = tmp_path / "kassay.prom"
     kassay("survey", write_groups(BALANCED, LOPSIDED_GROUP, REJECTED), "--metrics", metrics)

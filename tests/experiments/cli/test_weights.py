@@ -57,32 +57,6 @@ def test_weights_none_removes_the_weights_of_a_document(run, tmp_path):
         assert planned["makespan"]["planned"] == makespan
 
 
-@pytest.mark.parametrize(
-    "command", [("plan", "group.json", "-o", "out"), ("forecast", "group.json")]
-)
-@pytest.mark.parametrize("kind", ["lag", "rate"])
-def test_lag_and_rate_weights_are_rejected_for_group_documents(run, command, kind):
-    code, (line,), _ = run(*command, "--weights", kind)
-    assert code == 2
-    assert f"a group document shows no {kind}" in line["error"]
-    assert f"kassay import --weights {kind}" in line["error"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--weights", "nothing.json"), "nothing.json: "),
-        (("--weights", "offsets.txt"), "offsets.txt:2: not valid JSON"),
-    ],
-)
-@pytest.mark.parametrize("command", ["import", "plan"])
-def test_invalid_weight_options_give_one_error_line(run, command, options, message):
-    further = ("-o", "out") if command == "plan" else ()
-    code, lines, err = run(command, "offsets.txt", *options, *further)
-    assert (code, lines) == (2, [])
-    assert message in " ".join(err.replace("│", " ").split())
-
-
 BY_LAG = ("offsets.txt", "--weights", "lag")
 SIZING = (("scale", "--maximum-load", "9"), ("forecast", "--members", "+1"))
 

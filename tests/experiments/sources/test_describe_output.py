@@ -265,48 +265,6 @@ def test_one_changed_character_never_removes_a_row_silently():
         assert len(remaining) == len(rows), lines[line - 1]
 
 
-OFFSETS = """
-GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID
-g     t     0         4              9              5   c1          /h   app
-g     t     1         4              9              5   c1          /h   app
-g     u     4         -              9              -   c1          /h   app
-g     u     5         -              9              -   c2          /h   app
-"""
-MEMBERS = """
-GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT
-g     c1          /h   app       3           (0,1), (4)
-g     c2          /h   app       1           (5)
-g     c3          /h   app       0           -
-"""
-
-
-@pytest.fixture
-def imported(tmp_path):
-    def run(**texts):
-        for name, text in texts.items():
-            (tmp_path / f"{name}.txt").write_text(text)
-        (found,) = import_groups([tmp_path], ImportOptions())
-        return found
-
-    return run
-
-
-@pytest.mark.parametrize("separator", [", ", ","])
-def test_the_topics_follow_from_the_offsets_table_of_the_same_moment(imported, separator):
-    group = imported(members=MEMBERS.replace("), (", f"){separator}("), offsets=OFFSETS).group
-    assert {member.id: list(member.owned) for member in group.members} == {
-        "c1": [("t", 0), ("t", 1), ("u", 4)],
-        "c2": [("u", 5)],
-        "c3": [],
-    }
-
-
-def test_the_table_alone_is_an_error_that_names_the_missing_capture(imported):
-    error = imported(members=MEMBERS).error
-    assert "member 'c1' has the partitions (0,1), (4) of topics that the members table" in error
-    assert "Kafka 3.8 and 3.9 does not name; add the output of --describe --offsets" in error
-
-
 SAMPLES = sorted((SHARED_FIXTURES / "describe").glob("*.txt"))
 
 _CONSUMER_FIELDS = ("consumer_id", "host", "client_id")
