@@ -7,9 +7,9 @@ title, ITOR 13(6), 2006.
 
 A capacity is refuted by the cutting stock relaxation of Gilmore and Gomory (1961). A pattern is a
 set of weights that one member can receive within the capacity. All patterns are listed. The linear
-program contains only some of them; its dual prices select further ones. A dive repeatedly solves
-the relaxation, and fixes the pattern that is used most (Joncour et al., "Column generation based
-primal heuristics", 2010).
+program contains only some of them; its dual prices select further ones. An integer program over
+these gives packings (restricted master heuristic: Joncour et al., "Column generation based primal
+heuristics", 2010).
 """
 
 import operator
@@ -24,14 +24,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment, linprog
+from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, linprog, milp
 from scipy.sparse import csr_matrix
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.limits import SearchBudget, call_until_stopped
 from kassay.solver.problem import (
     UNREACHABLE,
-    Arithmetic,
     Ints,
     Placement,
     Problem,
@@ -63,12 +62,10 @@ _FIRST_PER_CLASS = 3  # patterns of the first linear program, per weight class
 _NEW_PATTERNS = 400  # per linear program
 # Work of a linear program, measured: per program, and per iteration and entry of the matrix.
 _WORK_PER_PROGRAM, _WORK_PER_ENTRY = 3e-3, 1e-8
-_ROUNDING = 1e-6  # of the use of a pattern
-_KEPT_COVERS = 2  # capacities
-_DIVES, _MAX_NOISE = 3, 0.1  # per capacity, and of a dive
+_NODES, _WORK_PER_PATTERN = 200, 5e-4  # of an integer program, as in movement_bound
 
 # Shares of the work left.
-_FILL_SHARE, _BOUND_SHARE, _DIVE_SHARE = 0.3, 0.4, 0.4
+_FILL_SHARE, _BOUND_SHARE = 0.3, 0.4
 _MAX_MATCHED_MEMBERS = 400
 
 
@@ -278,143 +275,109 @@ def list_patterns(
 
 
 class FractionalCover(NamedTuple):
-    """Fractional uses of some patterns that cover all weights."""
+    """Patterns of a fractional cover of all weights with the fewest patterns.
 
-    active: Ints  # patterns of the linear program
-    uses: NDArray[np.float64]  # per active pattern
-    is_refuted: bool  # integer prices prove that a cover needs more patterns than members
+    ``patterns`` has the number of weights per pattern (row) and weight class (column).
+    ``is_refuted`` states that each cover needs more patterns than members.
+    """
+
+    patterns: csr_matrix
+    is_refuted: bool
 
 
 def cover_fractionally(
-    held: csr_matrix, counts: Ints, active: Ints, members: int, budget: SearchBudget
+    classes: Mapping[int, int], members: int, capacity: int, budget: SearchBudget
+) -> FractionalCover | None:
+    """Minimise the number of patterns within a capacity; return None if there are too many."""
+    # Of all other members at their capacity, the rest is the least load of a pattern.
+    least = sum(map(operator.mul, classes, classes.values())) - (members - 1) * capacity
+    patterns = list_patterns(classes, max(least, 0), capacity, budget)
+    if patterns is None:
+        return None
+    starts = np.cumsum([0, *map(len, patterns)])
+    columns = np.fromiter(chain.from_iterable(patterns), np.int64)
+    shape = len(patterns), len(classes)
+    held = csr_matrix((np.ones_like(columns), columns, starts), shape)
+    held.sum_duplicates()
+    if not held.getnnz(axis=0).all():
+        return FractionalCover(held, is_refuted=True)
+    return generate_columns(held, [*classes.values()], members, budget)
+
+
+def generate_columns(
+    held: csr_matrix, counts: Sequence[int], members: int, budget: SearchBudget
 ) -> FractionalCover | None:
     """Minimise the number of patterns of a fractional cover, by column generation.
 
     Stop early if integer prices, the rounded dual values, prove that ``members`` patterns are too
-    few: all weights together cost more than the most expensive pattern per member.
-
-    Return None if the work is done before the first linear program is solved. ``held`` has the
-    number of weights per pattern (row) and weight class (column). ``counts`` has the number of
-    weights to cover per class; a pattern must exist for each of them. The linear program starts
-    with the patterns ``active``.
+    few: all weights together cost more than the most expensive pattern per member. Return None if
+    the work is done. ``counts`` has the number of weights to cover per class; a pattern must exist
+    for each of them.
     """
-    wanted = np.flatnonzero(counts)
     # The price of a pattern must fit 64 bits.
     scale = min(_MAX_PRICE, UNREACHABLE // max(int(held.sum(axis=1).max()), 1))
-    active = np.union1d(active, _first_patterns(held, wanted))
-    found = None
+    active = _first_patterns(held)
     while budget.has_work:
-        matrix = held[active][:, wanted].T
+        matrix = held[active].T
         search = partial(
             linprog,
             np.ones(len(active)),
             A_ub=-matrix,
-            b_ub=-counts[wanted].astype(np.float64),
+            b_ub=-np.array(counts, dtype=np.float64),
             method="highs",
             options={"time_limit": budget.seconds},
         )
         result = call_until_stopped(search, budget.limits.stop)
         if result is None or result.status != 0:
-            return found
+            return None
         budget.spend(_WORK_PER_PROGRAM + _WORK_PER_ENTRY * matrix.nnz * result.nit)
-        prices = np.zeros(held.shape[1], dtype=np.int64)
-        prices[wanted] = np.rint((-result.ineqlin.marginals).clip(0, 1) * scale)
+        prices = np.rint((-result.ineqlin.marginals).clip(0, 1) * scale).astype(np.int64)
         value = held @ prices
-        total = sum(map(operator.mul, prices.tolist(), counts.tolist()))
+        total = sum(map(operator.mul, prices.tolist(), counts))
         is_refuted = total > members * int(value.max(initial=0))
-        found = FractionalCover(active, result.x, is_refuted)
         better = np.flatnonzero(value > scale * (1 + _TOLERANCE))
         following = np.union1d(active, better[np.argsort(-value[better])[:_NEW_PATTERNS]])
-        if len(following) == len(active) or is_refuted:
-            return found
+        if is_refuted or len(following) == len(active):
+            return FractionalCover(held[active], is_refuted)
         active = following
-    return found
+    return None
 
 
-def _first_patterns(held: csr_matrix, wanted: Ints) -> Ints:
-    by_class = held[:, wanted].tocsc()
+def pack_patterns(
+    patterns: csr_matrix, classes: Mapping[int, int], members: int, budget: SearchBudget
+) -> Packing | None:
+    """Cover all weights by patterns, one per member; return the weights per member, or None.
+
+    An integer program selects among the patterns of a fractional cover.
+    """
+    count, left = patterns.shape[0], np.array([*classes.values()])
+    sizes = np.array([*classes], dtype=object)
+    search = partial(
+        milp,
+        np.ones(count),
+        integrality=np.ones(count),
+        bounds=Bounds(0, members),
+        constraints=LinearConstraint(patterns.T, left, np.inf),
+        options={"node_limit": _NODES, "time_limit": budget.seconds},
+    )
+    budget.spend(_WORK_PER_PATTERN * count)
+    result = call_until_stopped(search, budget.limits.stop)
+    if result is None or result.x is None:
+        return None
+    packing = []
+    for row in np.repeat(np.arange(count), np.rint(result.x).astype(np.int64)).tolist():
+        taken = np.minimum(patterns[row].toarray()[0], left)
+        left -= taken
+        packing.append(np.repeat(sizes, taken).tolist())
+    is_valid = len(packing) <= members and not left.any()
+    return packing + [[]] * (members - len(packing)) if is_valid else None
+
+
+def _first_patterns(held: csr_matrix) -> Ints:
+    by_class = held.tocsc()
     first, last = by_class.indptr[:-1], by_class.indptr[1:] - 1
     chosen = np.linspace(first, last, _FIRST_PER_CLASS).astype(np.int64)
     return np.unique(by_class.indices[chosen]).astype(np.int64)
-
-
-class PatternCovers:
-    """Covers of all weights by patterns within a capacity, one pattern per member."""
-
-    def __init__(
-        self, classes: Mapping[int, int], members: int, capacity: int, patterns: Sequence[Pattern]
-    ) -> None:
-        self.sizes, self.counts = np.array([*classes]), np.array([*classes.values()])
-        self.members, self.capacity = members, capacity
-        starts = np.cumsum([0, *map(len, patterns)])
-        columns = np.fromiter(chain.from_iterable(patterns), np.int64)
-        shape = len(patterns), len(classes)
-        self.held = csr_matrix((np.ones_like(columns), columns, starts), shape)
-        self.held.sum_duplicates()
-
-    @classmethod
-    def within(
-        cls, classes: Mapping[int, int], members: int, capacity: int, budget: SearchBudget
-    ) -> "PatternCovers | None":
-        """List the patterns within a capacity. Return None if there are too many."""
-        # Of all other members at their capacity, the rest is the least load of a pattern.
-        least = sum(map(operator.mul, classes, classes.values())) - (members - 1) * capacity
-        patterns = list_patterns(classes, max(least, 0), capacity, budget)
-        return None if patterns is None else cls(classes, members, capacity, patterns)
-
-    def are_refuted(self, budget: SearchBudget) -> bool:
-        """Return whether integer prices prove that no cover exists."""
-        if not self.held.getnnz(axis=0).all():
-            return True
-        none = np.zeros(0, dtype=np.int64)
-        cover = cover_fractionally(self.held, self.counts, none, self.members, budget)
-        return cover is not None and cover.is_refuted
-
-    def dive(self, budget: SearchBudget, rng: np.random.Generator, noise: float) -> Packing | None:
-        """Search for a cover by rounding fractional covers; return the weights per member.
-
-        ``noise`` is the greatest addition to the use of a pattern. The dive does not backtrack:
-        return None if it fails, or if the work is done.
-        """
-        held, left, members = self.held.copy(), self.counts.copy(), self.members
-        if not Arithmetic.INT64.represents(members * self.capacity):
-            return None
-        free = members * self.capacity - int(left @ self.sizes)  # capacity that may remain free
-        active = np.zeros(0, dtype=np.int64)
-        packing: Packing = []
-        while left.any():
-            # Limit patterns to the weights that are left, and empty those with too low a load.
-            held.data = np.minimum(held.data, left[held.indices])
-            is_useful = held @ self.sizes >= self.capacity - free
-            held.data *= np.repeat(is_useful, np.diff(held.indptr))
-            held.eliminate_zeros()
-            active = active[held.getnnz(axis=1)[active] > 0]
-            if not held[:, left > 0].getnnz(axis=0).all():
-                return None
-            cover = cover_fractionally(held, left, active, self.members - len(packing), budget)
-            if cover is None or cover.is_refuted:
-                return None
-            active = cover.active
-            for pattern in _most_used_patterns(cover, rng, noise):
-                row = held[pattern]
-                taken = np.minimum(row.data, left[row.indices])
-                load = int(taken @ self.sizes[row.indices])
-                if load and len(packing) < members and self.capacity - load <= free:
-                    left[row.indices] -= taken
-                    free -= self.capacity - load
-                    packing.append(np.repeat(self.sizes[row.indices], taken).tolist())
-        return packing
-
-
-def _most_used_patterns(
-    cover: FractionalCover, rng: np.random.Generator, noise: float
-) -> list[int]:
-    """Return the patterns used at least once, as often as used, or the one used most."""
-    times = np.floor(cover.uses + _ROUNDING).astype(np.int64)
-    if not times.any():
-        chance = rng.random(len(cover.uses)) * noise
-        times[(cover.uses + chance * (cover.uses > 0)).argmax()] = 1
-    return np.repeat(cover.active, times).tolist()
 
 
 @dataclass
@@ -422,14 +385,13 @@ class MakespanSearch:
     """Search for the minimum makespan; it improves a bound and a packing step by step."""
 
     packing: Packing
-    rng: np.random.Generator
+    rng: Random
 
     def __post_init__(self) -> None:
         self.weights = sorted(chain.from_iterable(self.packing), reverse=True)
         self.classes = Counter(weight for weight in self.weights if weight)
         self.members = len(self.packing)
         self.bound = makespan_lower_bound(self.weights, self.members)
-        self.covers: dict[int, PatternCovers | None] = {}  # by capacity
 
     @property
     def makespan(self) -> int:
@@ -442,7 +404,6 @@ class MakespanSearch:
             self._fill(budget.part(_FILL_SHARE))
         if self._may_continue(budget):
             self._raise_bound(budget.part(_BOUND_SHARE))
-            self._dive(budget.part(_DIVE_SHARE))
         self._refill(budget)
 
     def _may_continue(self, budget: SearchBudget) -> bool:
@@ -452,11 +413,8 @@ class MakespanSearch:
         """Keep a packing if it is better than the current packing."""
         self.packing = min(self.packing, packing, key=makespan_of)
 
-    def _filling(self, capacity: int, budget: SearchBudget) -> SubsetFilling:
-        return SubsetFilling(capacity, budget, Random(int(self.rng.integers(2**62))))  # noqa: S311
-
     def _fill(self, budget: SearchBudget) -> None:
-        filling = self._filling(self.bound, budget)
+        filling = SubsetFilling(self.bound, budget, self.rng)
         filled = filling.fill(self.weights, self.members) or self.packing
         self.offer(filled)
         self.offer(refill(filled, filling, _SHORT_REFILL))
@@ -464,29 +422,18 @@ class MakespanSearch:
     def _raise_bound(self, budget: SearchBudget) -> None:
 
         def not_refuted(capacity: int) -> int | None:
-            covers = self._covers_within(capacity, budget)
-            return None if covers and covers.are_refuted(budget) else capacity
+            cover = cover_fractionally(self.classes, self.members, capacity, budget)
+            if cover is None:
+                return capacity
+            if cover.is_refuted:
+                return None
+            packing = pack_patterns(cover.patterns, self.classes, self.members, budget)
+            if packing is not None:
+                # The weights of 0 are in no pattern.
+                self.offer([packing[0] + [0] * self.weights.count(0), *packing[1:]])
+            return capacity
 
         self.bound = self._lowest_makespan(not_refuted, budget)
-
-    def _dive(self, budget: SearchBudget) -> None:
-
-        def makespan_within(capacity: int) -> int | None:
-            covers = self._covers_within(capacity, budget)
-            if covers is None:
-                return capacity  # higher capacities have too many patterns, too
-            noises = (_MAX_NOISE * attempt / _DIVES for attempt in range(_DIVES))
-            dives = (covers.dive(budget, self.rng, noise) for noise in noises)
-            packed = next((one for one in dives if one is not None), None)
-            if packed is None:
-                return None
-            # Members without load, and the weights of 0, are in no pattern.
-            packed += [[] for _ in range(self.members - len(packed))]
-            packed[0].extend(weight for weight in self.weights if not weight)
-            self.offer(packed)
-            return makespan_of(packed)
-
-        self._lowest_makespan(makespan_within, budget)
 
     def _lowest_makespan(
         self, makespan_within: Callable[[int], int | None], budget: SearchBudget
@@ -515,17 +462,9 @@ class MakespanSearch:
                 failures *= 2
 
     def _refill_within(self, budget: SearchBudget, failures: int, capacity: int) -> int | None:
-        filling = self._filling(capacity, budget)
+        filling = SubsetFilling(capacity, budget, self.rng)
         self.offer(refill(self.packing, filling, failures))
         return self.makespan if self.makespan <= capacity else None
-
-    def _covers_within(self, capacity: int, budget: SearchBudget) -> PatternCovers | None:
-        """Return the covers within a capacity; the last ones are kept: listing takes long."""
-        if capacity not in self.covers:
-            found = PatternCovers.within(self.classes, self.members, capacity, budget)
-            kept = list(self.covers.items())[1 - _KEPT_COVERS :]
-            self.covers = dict([*kept, (capacity, found)])
-        return self.covers[capacity]
 
 
 def minimise_makespan(
@@ -537,7 +476,7 @@ def minimise_makespan(
     one need no search.
     """
     parts = [part for part in connected_components(problem) if len(part[1])]
-    rng = np.random.default_rng(budget.seed)
+    rng = Random(budget.seed)  # noqa: S311
     held = [problem.weight[at].tolist() for at in positions_by_value(start, problem.member_count)]
     searches = [MakespanSearch([held[member] for member in members], rng) for members, _ in parts]
     bound = max((search.bound for search in searches), default=0)
