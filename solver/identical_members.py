@@ -43,9 +43,7 @@ Packing = list[list[int]]
 Pattern = tuple[int, ...]
 """Indices of weight classes, ascending, with repetition."""
 
-# Of the bounds: thresholds of counting, frequent weights, and steps by which one of them raises the
-# bound.
-_MAX_THRESHOLDS, _MAX_DIVISORS, _MAX_RAISES = 2_000, 3, 100
+_MAX_THRESHOLDS = 2_000  # of counting
 _MAX_UNITS = 1_000_000  # precision of subset sums: a capacity has at most this many units
 _MAX_BITS = 500_000_000  # of the subset sums of one member
 # Work, measured: of a weight and of a bit in a subset sum, and of a refill.
@@ -80,29 +78,9 @@ def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
     sums = list(accumulate(ascending, initial=0))
     # Counting finds enough members once two of the heaviest weights fit.
     capacities = range(low, max(low, 2 * weights[0]))
-    low += bisect_left(
+    return low + bisect_left(
         capacities, True, key=lambda one: _members_needed(ascending, sums, one) <= members
     )
-    return _common_weight_bound(weights, members, low)
-
-
-def _common_weight_bound(weights: Sequence[int], members: int, low: int) -> int:
-    """Raise a bound if few weights are no multiples of a frequent weight.
-
-    A load above the greatest multiple within the capacity needs a weight with a small remainder,
-    or two weights with other remainders.
-    """
-    total = sum(weights)
-    for divisor, _ in Counter(filter(None, weights)).most_common(_MAX_DIVISORS):
-        others = sorted(filter(None, (weight % divisor for weight in weights)))
-        for _ in range(min(divisor, _MAX_RAISES)):
-            above = low % divisor
-            small = bisect_right(others, above)
-            high = min(members, small + (len(others) - small) // 2)
-            if not above or members * (low - above) + high * above >= total:
-                break
-            low += 1
-    return low
 
 
 def _shared_weights_bound(weights: Sequence[int], members: int) -> int:
