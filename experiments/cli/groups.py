@@ -46,6 +46,13 @@ from kassay.experiments.sources.capture_files import (
     with_named_data,
 )
 from kassay.experiments.sources.merge_captures import Snapshot
+from kassay.experiments.sources.weight_windows import (
+    Cycle,
+    RecordedWindows,
+    is_recording,
+    parse_window,
+    read_weight_windows,
+)
 from kassay.reference.documents.input_files import STDIN, name_of, open_text
 from kassay.reference.documents.json_codec import group_document, load_weights
 from kassay.reference.documents.kind_documents import (
@@ -82,6 +89,8 @@ class SourceOptions:
     weights: str | None = option(
         None, metavar="NAME|FILE", show_default="weights of the group document, otherwise 1"
     )
+    window: str | None = option(None, metavar="15m|1h|1d", show_default="1h")
+    cycle: Cycle | None = option(None, show_default="the past week")
     missing_lag: int | None = option(None, min=0)
     hosts: str | None = option(
         None, metavar="client-id|PATTERN|FILE", show_default="address of the client"
@@ -99,10 +108,12 @@ class SourceOptions:
         """Load the files that the options name, and return the import options."""
         names = (None, *WEIGHT_NAMES)
         file = None if self.weights in names else Path(str(self.weights))
+        recorded = self._recorded(file)
         options = ImportOptions(
             content=load_metadata(self.metadata),
             missing_lag=self.missing_lag,
-            weight_table=None if file is None else load_weights(file),
+            weight_table=None if file is None or recorded else load_weights(file),
+            weight_windows=recorded,
             hosts=None if self.hosts is None else parse_hosts(self.hosts),
             speeds=None if self.speeds in (None, RATE) else load_speeds(Path(self.speeds)),
             measures_speeds=self.speeds == RATE,
@@ -114,13 +125,21 @@ class SourceOptions:
         weights = self.weights if file is None else None
         return with_named_data(options, subscriptions=self.subscriptions, weights=weights)
 
+    def _recorded(self, file: Path | None) -> RecordedWindows | None:
+        if file is not None and is_recording(file):
+            recorded = read_weight_windows(file, seconds=parse_window(self.window or "1h"))
+            return recorded.of_cycle(self.cycle)
+        if self.window or self.cycle:
+            raise typer.BadParameter("--window and --cycle require recorded traffic in --weights")
+        return None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSource(SourceOptions):
     """Source of groups: a file, a directory or standard input, and data that it lacks."""
 
     # Options for captures, which --help-all shows; the help of import shows them.
-    rare: ClassVar = ("name", "snapshot", "account", "missing_lag")
+    rare: ClassVar = ("name", "snapshot", "account", "missing_lag", "window", "cycle")
 
     file: Path = argument(STDIN, metavar="SOURCE", show_default=False)
 

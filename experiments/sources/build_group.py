@@ -17,6 +17,7 @@ from kassay.experiments.sources.merge_captures import (
     Snapshot,
 )
 from kassay.experiments.sources.recognise_library import recognise_library
+from kassay.experiments.sources.weight_windows import RecordedWindows
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import (
     ASSUMED,
@@ -28,6 +29,7 @@ from kassay.reference.model.group import (
     Protocol,
     Topic,
     WeightSource,
+    Windows,
 )
 from kassay.reference.model.group_remarks import (
     HIDDEN_MEMBERS,
@@ -55,6 +57,7 @@ class ImportOptions:
     without_weights: bool = False  # partitions of documents with weights count 1
     missing_lag: int | None = None  # None makes partitions without a known lag an error
     weight_table: Mapping[str, Sequence[Any]] | None = None  # by topic; overrides weights
+    weight_windows: RecordedWindows | None = None  # overrides the other weights
     hosts: HostRule | None = None  # None keeps the hosts of the source
     speeds: Mapping[str, int] | None = None  # by member, instance or client id, or host
     measures_speeds: bool = False  # speeds from the consumption of a running cluster
@@ -67,7 +70,14 @@ class ImportOptions:
     @property
     def weight_source(self) -> WeightSource | None:
         """Return the source of the partition weights, or None for equal weights."""
-        return self.weights if self.weight_table is None else WeightSource.FILE
+        is_file = self.weight_table is not None or self.weight_windows is not None
+        return WeightSource.FILE if is_file else self.weights
+
+    @property
+    def windows(self) -> Windows:
+        """Return the windows of the weights."""
+        recorded = self.weight_windows
+        return Windows(names=recorded.names, seconds=recorded.seconds) if recorded else NO_WINDOWS
 
 
 _SHOWN_PARTITIONS = 5
@@ -256,6 +266,7 @@ def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
         status=observed.status,
         weight_source=options.weight_source,
         available_weights=available_weights(observed, options),
+        windows=options.windows,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -441,7 +452,7 @@ def topic_weights(
         case WeightSource.LAG:
             return tuple(_lag(observed, (topic, n), options, notes) for n in range(count))
         case WeightSource.FILE | WeightSource.SIZE:
-            return _given_weights(options, topic, count)
+            return _given_weights(options, topic, count, notes)
 
 
 def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
@@ -464,10 +475,13 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
             f"set weights when the group is imported: kassay import --weights {source}"
         )
 
+    notes = [*group.notes]
     weights = {
-        topic.name: _given_weights(options, topic.name, topic.partitions) for topic in group.topics
+        topic.name: _given_weights(options, topic.name, topic.partitions, notes)
+        for topic in group.topics
     }
-    return weighted_group(group, weights, source)
+    weighted = weighted_group(group, weights, source)
+    return replace(weighted, windows=options.windows, notes=tuple(dict.fromkeys(notes)))
 
 
 def weighted_group(
@@ -496,17 +510,24 @@ def _weight_fields(weights: Sequence[Any] | None) -> dict[str, Any]:
     return {name: weights, other: None}
 
 
-def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int, ...]:
-    table = options.weight_table
+def _given_weights(
+    options: ImportOptions, topic: str, count: int, notes: list[str]
+) -> tuple[int, ...]:
+    recorded = options.weight_windows
+    table = options.weight_table if recorded is None else recorded.weights
     if table is None:
         return _from_sizes(options.content.sizes, topic, count)
     if topic not in table:
         raise InputError(f"no weights are given for topic {topic!r}")
-    if len(table[topic]) != count:
+    rows: Sequence[Any] = table[topic]
+    if recorded is not None:
+        rows, remarks = recorded.rows(topic, count)
+        notes.extend(remarks)
+    if len(rows) != count:
         raise InputError(
-            f"topic {topic!r} has {count} partitions, weights are given for {len(table[topic])}"
+            f"topic {topic!r} has {count} partitions, weights are given for {len(rows)}"
         )
-    return tuple(table[topic])
+    return tuple(rows)
 
 
 def _from_sizes(sizes: Mapping[PartitionKey, int], topic: str, count: int) -> tuple[int, ...]:

@@ -404,7 +404,7 @@ def _with_options(group: Group, options: ImportOptions) -> Group:
             group = with_hosts_and_speeds(group, options)
         if options.without_weights:
             return weighted_group(group, {topic.name: None for topic in group.topics})
-        if options.weights is None and options.weight_table is None:
+        if options.weight_source is None:
             return group
         return with_weights(group, options)
     except InputError as error:

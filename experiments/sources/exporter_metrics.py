@@ -33,7 +33,7 @@ _METRICS = {
     for metric, content, *labels in read_data_file(__package__, "exporter_metrics.txt")
 }
 """Content and labels by metric."""
-_CLUSTERS = ("cluster_name", "cluster", "cluster_id", "kafka_cluster")
+CLUSTER_LABELS = ("cluster_name", "cluster", "cluster_id", "kafka_cluster")
 """Labels with the name of the cluster."""
 _MIN_SUFFIX = 8
 """Characters of a metric from which it is the end of another one and not its own name."""
@@ -142,7 +142,7 @@ def _metric_with(labels: Mapping[str, str]) -> str | None:
 
 
 def _content(sample: _Sample) -> DocumentRows:
-    cluster = next((sample.labels[key] for key in _CLUSTERS if sample.labels.get(key)), None)
+    cluster = next((sample.labels[key] for key in CLUSTER_LABELS if sample.labels.get(key)), None)
     content, labels = _METRICS[sample.metric]
     first = sample.label(labels[0])  # the group, or the topic
     if content == "topic":

@@ -5,22 +5,34 @@ window is known if samples cover 95 % of it. Other weights are assumed from know
 """
 
 import csv
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from enum import StrEnum
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TypeVar
 
+from kassay.experiments.sources.document_rows import JsonFields
+from kassay.experiments.sources.exporter_metrics import CLUSTER_LABELS
 from kassay.experiments.sources.merge_captures import PartitionKey
-from kassay.reference.documents.input_files import read_text
+from kassay.reference.documents.input_files import (
+    LocatedDocument,
+    as_array,
+    as_object,
+    open_text,
+    read_json_documents,
+    read_text,
+)
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import ASSUMED, MAX_WEIGHT
 
 DAY, WEEK = 86_400, 604_800
+_CYCLES = {DAY: "days", WEEK: "weeks"}
 _MONDAY = 345_600
 """Second of the first Monday since 1970 began."""
 _MAX_WINDOWS = 20_000
@@ -30,6 +42,9 @@ _MAX_UNSEEN = 10
 """Partitions without samples, in addition to as many as have samples."""
 _MAX_SECONDS = 10**11
 """Greater times are milliseconds."""
+_COUNTERS = ("offset", "offsets", "_total", "_count")
+"""Ends of the names of metrics that are counters."""
+_RECORDED_JSON = re.compile(r'{\s*"(status|data|time|cluster|end_offsets)"\s*:\s*[^\s\[]')
 _Row = tuple[str, object, str, object, object, str | None]
 """Position in the file, time, topic, partition, value, and cluster if it is shown."""
 _Period = tuple[int, int, Decimal]
@@ -46,25 +61,23 @@ def _map_rows(
     return {topic: [change(row) for row in rows] for topic, rows in table.items()}
 
 
+class Cycle(StrEnum):
+    """Period after which traffic repeats."""
+
+    DAY = "24h"
+    WEEK = "168h"
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedWindows:
     """Weights of partitions per window, in the order of time.
 
-    Parameters
-    ----------
-    start
-        Start of the first window, in seconds since 1970 (UTC).
-    seconds
-        Length of each window.
-    names
-        Start of each window as text, in UTC.
-    weights
-        By topic, one row per partition with one integer per window.
-    unknown
-        Whether each of the weights is assumed: the mean of the partition at the same time of other
-        days or, before its first sample, the mean of the topic in the window.
-    notes
-        By topic, resets and the conditions under which assumed weights are correct.
+    The first window starts at ``start``, in seconds since 1970, and each has ``seconds``; ``names``
+    are their starts in UTC. ``weights`` has, by topic, one row per partition with one integer per
+    window. ``unknown`` shows which of them are assumed: the mean of the partition at the same time
+    of other days or, before its first sample, the mean of the topic in the window. ``notes`` has,
+    by topic, a reset and the conditions under which the assumed weights are correct; ``remarks``
+    are notes on all topics.
     """
 
     start: int
@@ -72,16 +85,26 @@ class RecordedWindows:
     names: tuple[str, ...]
     weights: Mapping[str, Sequence[Sequence[int]]]
     unknown: Mapping[str, Sequence[Sequence[bool]]]
-    notes: Mapping[str, tuple[str, ...]]
+    notes: Mapping[str, Sequence[str]]
+    remarks: Sequence[str] = ()
 
     def part(self, first: int, last: int) -> "RecordedWindows":
         """Return the windows from index ``first`` to before ``last``."""
+        names = self.names[first:last]
+        unknown = _map_rows(self.unknown, lambda row: row[first:last])
         return replace(
             self,
             start=self.start + first * self.seconds,
-            names=self.names[first:last],
+            names=names,
             weights=_map_rows(self.weights, lambda row: row[first:last]),
-            unknown=_map_rows(self.unknown, lambda row: row[first:last]),
+            unknown=unknown,
+            notes={
+                topic: [
+                    *(note for note in self.notes.get(topic, ()) if not note.startswith(ASSUMED)),
+                    *_conditions(topic, rows, names),
+                ]
+                for topic, rows in unknown.items()
+            },
         )
 
     def cycle(self, seconds: int) -> "RecordedWindows":
@@ -103,7 +126,40 @@ class RecordedWindows:
             names=tuple(_text(start + n * self.seconds, form) for n in range(count)),
             weights=_map_rows(used.weights, lambda row: [sum(row[at::count]) for at in places]),
             unknown=_map_rows(used.unknown, lambda row: [all(row[at::count]) for at in places]),
+            remarks=(f"weights are sums of {recorded // count} {_CYCLES[seconds]}",),
         )
+
+    def of_cycle(self, cycle: Cycle | None) -> "RecordedWindows":
+        """Return the sums of a cycle or, by default, the windows of the past week."""
+        if cycle is not None:
+            return self.cycle(DAY if cycle is Cycle.DAY else WEEK)
+        count = len(self.names)
+        return self.part(max(0, count - WEEK // self.seconds), count)
+
+    def rows(self, topic: str, count: int) -> tuple[list[tuple[int, ...]], list[str]]:
+        """Return the weights of ``count`` partitions, some of them unseen, and notes."""
+        rows, notes = [*map(tuple, self.weights[topic])], [*self.notes[topic], *self.remarks]
+        if len(rows) < count:
+            notes.append(_mean_condition(topic, len(rows), count - len(rows)))
+            mean = tuple(_mean(column) or 0 for column in zip(*rows, strict=True))
+            rows += [mean] * (count - len(rows))
+        return rows, notes
+
+
+def is_recording(path: Path) -> bool:
+    """Return whether a file of weights has recorded traffic, else a JSON table by topic."""
+    with open_text(path) as stream:
+        start = stream.read(500).lstrip()
+    return not start.startswith(("{", "[")) or bool(_RECORDED_JSON.match(start))
+
+
+def parse_window(text: str) -> int:
+    """Parse the length of windows, such as ``15m``, ``1h`` or ``1d``, which divide a day."""
+    match = re.fullmatch("([1-9][0-9]{0,3})([mhd])", text)
+    seconds = int(match[1]) * {"m": 60, "h": 3_600, "d": DAY}[match[2]] if match else 0
+    if not seconds or DAY % seconds:
+        raise InputError(f"--window must divide a day, such as 15m, 1h or 1d, got {text!r}")
+    return seconds
 
 
 def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
@@ -117,13 +173,21 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     InputError
         If the file is damaged or contradicts itself, or no window is known.
     """
-    samples = _samples(path, _csv_rows(path, read_text(path)))
+    recording = _recording(path, read_text(path))
+    samples = _samples(path, recording)
+    notes: dict[str, list[str]] = defaultdict(list)
     known: dict[str, dict[int, dict[int, int]]] = defaultdict(dict)
     steps = Counter(b - a for values in samples.values() for a, b in pairwise(sorted(values)))
-    step = max(steps, key=lambda gap: (steps[gap], gap), default=0)
+    step = max(steps, key=lambda gap: (steps[gap], -gap), default=0)
+    shift = recording.shift * step
     for (topic, number), values in sorted(samples.items()):
-        periods = _periods(f"{topic}-{number}", values, step)
-        known[topic][number] = _known_weights(periods, seconds)
+        name = f"{topic}-{number}"
+        periods = (
+            _growth(name, values, notes[topic])
+            if recording.are_counters
+            else ((time + shift, time + shift + step, value) for time, value in values.items())
+        )
+        known[topic][number] = _known_weights(f"{path}: {name}", periods, seconds)
     windows = sorted(chain.from_iterable(chain.from_iterable(t.values()) for t in known.values()))
     count = windows[-1] - windows[0] + 1 if windows else 0
     if not 1 <= count <= _MAX_WINDOWS:
@@ -133,7 +197,7 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
         )
     span = range(windows[0], windows[-1] + 1)
     names = tuple(_text(window * seconds, "%Y-%m-%d %H:%M") for window in span)
-    weights, unknown, notes = {}, {}, {}
+    weights, unknown = {}, {}
     for topic, table in known.items():
         if max(table) >= 2 * len(table) + _MAX_UNSEEN:
             raise InputError(
@@ -143,8 +207,41 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
         if any(table.values()):  # else as a topic without samples
             weights[topic] = _filled(rows, DAY // seconds)
             unknown[topic] = [[value is None for value in row] for row in rows]
-            notes[topic] = tuple(_conditions(topic, rows, names))
-    return RecordedWindows(span[0] * seconds, seconds, names, weights, unknown, notes)
+            del notes[topic][1:]  # one reset
+    recorded = RecordedWindows(span[0] * seconds, seconds, names, weights, unknown, notes)
+    return recorded.part(0, count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """Samples of a file. ``shift`` is -1 if their times are the ends of periods, else 0."""
+
+    rows: Iterable[_Row]
+    are_counters: bool = False
+    shift: int = 0
+
+
+def _recording(path: Path, text: str) -> _Recording:
+    if not text.lstrip().startswith("{"):
+        return _Recording(_csv_rows(path, text))
+    documents = [*read_json_documents(text.splitlines(keepends=True), name=str(path))]
+    first = documents[0].value
+    if isinstance(first, Mapping) and "end_offsets" in first:
+        return _Recording(_offset_rows(path, documents), are_counters=True)
+    if documents[0].error is not None:
+        raise documents[0].error
+    answer = JsonFields(as_object(first, str(path)), str(path))
+    if answer.text("status") != "success":
+        raise InputError(f"{path}: Prometheus reports: {answer.table.get('error')!r}")
+    data = answer.inner("data")
+    if data.text("resultType") != "matrix":
+        raise InputError(
+            f"{path}: data.resultType: must be matrix; use the path api/v1/query_range"
+        )
+    series = data.each("result")
+    metrics = {str(one.inner("metric").table.get("__name__", "")) for one in series}
+    are_counters = any(metric.endswith(_COUNTERS) for metric in metrics)
+    return _Recording(_series_rows(path, series), are_counters, shift=-1)
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
@@ -163,79 +260,108 @@ def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
         yield place, row["time"], row["topic"], row["partition"], row["value"], row.get("cluster")
 
 
-def _samples(path: Path, rows: Iterable[_Row]) -> dict[PartitionKey, dict[int, Decimal]]:
+def _series_rows(path: Path, series: Iterable[JsonFields]) -> Iterator[_Row]:
+    for index, one in enumerate(series):
+        place = f": data.result[{index}]"
+        labels = one.inner("metric").table
+        topic, partition, cluster = (
+            next((str(labels[name]) for name in names if name in labels), None)
+            for names in (("topic", "topic_name"), ("partition", "partition_id"), CLUSTER_LABELS)
+        )
+        if topic is None or partition is None:
+            raise InputError(
+                f"{path}{place}.metric: the labels topic and partition are missing; query "
+                "sum by (topic, partition) (...)"
+            )
+        for at, sample in enumerate(as_array(one.table.get("values"), f"{path}{place}.values")):
+            time, value, *_ = (*as_array(sample, f"{path}{place}.values[{at}]"), None, None)
+            yield f"{place}.values[{at}]", time, topic, partition, value, cluster
+
+
+def _offset_rows(path: Path, documents: Iterable[LocatedDocument]) -> Iterator[_Row]:
+    for document in documents:
+        if document.error is not None:
+            raise document.error
+        fields = JsonFields(as_object(document.value, document.where), document.where)
+        place = document.where.removeprefix(str(path))
+        time, cluster = fields.text("time"), fields.optional_text("cluster")
+        offsets = fields.inner("end_offsets")
+        for topic in offsets.table:
+            for number, value in enumerate(as_array(offsets.table[topic], offsets.where)):
+                yield place, time, topic, number, value, cluster
+
+
+def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, Decimal]]:
     """Return the value by partition and time. Equal samples are counted once."""
     found: dict[PartitionKey, dict[int, Decimal]] = defaultdict(dict)
     clusters = set[str | None]()
-    for place, time, topic, partition, value, cluster in rows:
+    for place, time, topic, number, text, cluster in recording.rows:
         try:
-            _add_sample(found, time, topic, partition, value)
+            moment = _time(time)
+            value = _number("nan" if text in (None, "") else text, MAX_WEIGHT)
+            partition = topic, int(_number(number, _MAX_PARTITIONS, is_whole=True))
         except InputError as error:
             raise InputError(f"{path}{place}: {error}") from None
         clusters.add(cluster)
         if len(clusters) > 1:
-            names = " and ".join(sorted(map(str, clusters)))
-            raise InputError(f"{path}{place}: samples of two clusters, {names}; select one of them")
+            first, second = sorted(map(repr, clusters))
+            raise InputError(
+                f"{path}{place}: samples of two clusters, {first} and {second}; keep those of one, "
+                "such as by its label in the query"
+            )
+        known = value if value.is_nan() else found[partition].setdefault(moment, value)
+        if known != value and not value.is_nan():
+            raise InputError(
+                f"{path}{place}: {topic}-{number} has two values at {_text(moment)} UTC, {known:f} "
+                f"and {value:f}; keep one, such as by max by (topic, partition); times without a "
+                "zone are UTC"
+            )
     return found
-
-
-def _add_sample(
-    found: dict[PartitionKey, dict[int, Decimal]],
-    time: object,
-    topic: str,
-    partition: object,
-    text: object,
-) -> None:
-    moment, value = _time(time), _number(text or "nan", MAX_WEIGHT)
-    number = int(_number(partition, _MAX_PARTITIONS))
-    known = value if value.is_nan() else found[topic, number].setdefault(moment, value)
-    if known != value and not value.is_nan():
-        raise InputError(
-            f"{topic}-{number} has two values at {_text(moment)} UTC, {known:f} and {value:f}; "
-            "remove one of them (times without a zone are UTC)"
-        )
 
 
 @cache
 def _time(value: object) -> int:
     """Parse a time as ISO 8601, or as seconds or milliseconds since 1970."""
     try:
-        if not isinstance(value, str) or value.replace(".", "").isdigit():
-            number = _number(value, 1_000 * _MAX_SECONDS)
-            return int(number if number < _MAX_SECONDS else number / 1_000)
-        time = datetime.fromisoformat(value)
+        number = _number(value, 1_000 * _MAX_SECONDS)
+        return int(number if number < _MAX_SECONDS else number / 1_000)
+    except InputError:
+        pass
+    try:
+        time = datetime.fromisoformat(str(value))
         return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
-    except (InputError, ValueError):
+    except ValueError:
         raise InputError(
             f"the time must be ISO 8601, seconds or milliseconds since 1970, got {value!r}"
         ) from None
 
 
-def _number(value: object, maximum: int) -> Decimal:
-    """Parse a number or NaN. Decimals keep all digits of counts."""
+def _number(value: object, maximum: int, *, is_whole: bool = False) -> Decimal:
+    """Parse a number, or NaN unless ``is_whole``. Decimals keep all digits of counts."""
     try:
         number = Decimal(str(value))
-        if number.is_nan() or 0 <= number <= maximum:
+        is_missing = number.is_nan() and not is_whole
+        if is_missing or (0 <= number <= maximum and not (is_whole and number % 1)):
             return number
     except InvalidOperation:
         pass
-    raise InputError(f"expected a number from 0 to {maximum}, got {value!r}")
+    kind = "an integer" if is_whole else "a number"
+    raise InputError(f"expected {kind} from 0 to {maximum}, got {value!r}")
 
 
-def _periods(name: str, values: Mapping[int, Decimal], step: int) -> Iterator[_Period]:
-    """Yield the periods of a partition in which a number of records came."""
-    times = sorted(values)
-    for begin, end in pairwise(times):
-        if end - begin < step:
-            raise InputError(
-                f"{name}: the samples at {_text(begin)} and {_text(end)} UTC overlap, because "
-                f"samples are {step} s apart"
+def _growth(name: str, values: Mapping[int, Decimal], resets: list[str]) -> Iterator[_Period]:
+    """Yield the growth of a counter between samples, except at resets."""
+    for begin, end in pairwise(sorted(values)):
+        if values[begin] <= values[end]:
+            yield begin, end, values[end] - values[begin]
+        else:
+            resets.append(
+                f"the offset of {name} was reset from {values[begin]:f} to {values[end]:f} at "
+                f"{_text(end)} UTC: the growth is unknown"
             )
-    for time in times:
-        yield time, time + step, values[time]
 
 
-def _known_weights(periods: Iterable[_Period], seconds: int) -> dict[int, int]:
+def _known_weights(where: str, periods: Iterable[_Period], seconds: int) -> dict[int, int]:
     """Return the weights of known windows, by the number of the window since 1970."""
     totals: dict[int, Decimal] = defaultdict(Decimal)
     covered = Counter[int]()
@@ -247,6 +373,8 @@ def _known_weights(periods: Iterable[_Period], seconds: int) -> dict[int, int]:
             shared = min(end, (window + 1) * seconds) - max(begin, window * seconds)
             totals[window] += amount if first == last else amount * shared / (end - begin)
             covered[window] += shared
+            if covered[window] > seconds:
+                raise InputError(f"{where}: the samples at {_text(begin)} UTC overlap")
     return {
         window: round(total * seconds / covered[window])
         for window, total in totals.items()
@@ -255,21 +383,19 @@ def _known_weights(periods: Iterable[_Period], seconds: int) -> dict[int, int]:
 
 
 def _filled(rows: Sequence[Sequence[int | None]], period: int) -> list[list[int]]:
-    """Replace unknown weights by means: of the topic before the first sample, else of the row."""
+    """Replace unknown weights: before the first sample by the mean of the topic."""
     of_topic = [_mean(column) for column in zip(*rows, strict=True)]
     mean = _mean(of_topic) or 0
     filled = []
     for row in rows:
-        usual, first, own = (
-            [_mean(row[at::period]) for at in range(period)],
-            _first(row),
-            _mean(row),
-        )
+        usual = [_mean(row[at::period]) for at in range(period)]
+        own = _mean(row)
+        first = next((at for at, value in enumerate(row) if value is not None), len(row))
         choices = (
-            (value, of_topic[at] if at < first else None, usual[at % period], own, of_topic[at])
+            (value, of_topic[at] if at < first else None, usual[at % period], own, mean)
             for at, value in enumerate(row)
         )
-        filled.append([next((one for one in each if one is not None), mean) for each in choices])
+        filled.append([next(one for one in each if one is not None) for each in choices])
     return filled
 
 
@@ -278,29 +404,28 @@ def _mean(values: Iterable[int | None]) -> int | None:
     return round(Decimal(sum(known)) / len(known)) if known else None
 
 
-def _first(row: Sequence[int | None]) -> int:
-    """Return the index of the first known window."""
-    return next((at for at, value in enumerate(row) if value is not None), len(row))
-
-
 def _conditions(
-    topic: str, rows: Sequence[Sequence[int | None]], names: Sequence[str]
+    topic: str, unknown: Sequence[Sequence[bool]], names: Sequence[str]
 ) -> Iterator[str]:
-    new = [number for number, row in enumerate(rows) if _first(row)]
+    first = [row.index(False) if False in row else len(row) for row in unknown]
+    new = [number for number, at in enumerate(first) if at]
     if new:
-        more = f" and {len(new) - 1} more" if new[1:] else ""
-        mean = f"had the mean weight of {topic} before the first sample"
-        yield f"{ASSUMED}{topic}-{new[0]}{more} {mean}"
+        yield _mean_condition(topic, new[0], len(new))
     gaps = [
         name
         for at, name in enumerate(names)
-        if any(row[at] is None and at > _first(row) for row in rows)
+        if any(row[at] and at > first[number] for number, row in enumerate(unknown))
     ]
     if gaps:
         yield (
             f"{ASSUMED}the weights of {topic}, unknown in {len(gaps)} of {len(names)} windows "
-            f"({gaps[0]} UTC{', …' if gaps[1:] else ''}), are as at the same time of other days"
+            f"({gaps[0]} UTC{', …' if gaps[1:] else ''}), are means of known ones"
         )
+
+
+def _mean_condition(topic: str, first: int, count: int) -> str:
+    more = f" and {count - 1} more" if count > 1 else ""
+    return f"{ASSUMED}{topic}-{first}{more} had the mean weight of {topic} before the first sample"
 
 
 def _text(time: int, form: str = "%Y-%m-%d %H:%M:%S") -> str:
