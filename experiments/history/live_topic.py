@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveTopic
@@ -36,22 +36,19 @@ class OffsetsReader:
 
     def partitions(self) -> list[int]:
         """Return the partition numbers of ``__consumer_offsets``."""
-        topic = _list_topics(self._settings, self._timeout, TOPIC)[TOPIC]
-        if topic.error is not None or not topic.partitions:
-            reason = (
-                "the cluster creates it for its first consumer group"
-                if topic.error is None
-                else topic.error.str()
-            )
-            raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
-        return sorted(topic.partitions)
+        topic = _cluster(self._settings, self._timeout).topics([TOPIC]).get(TOPIC)
+        if isinstance(topic, LiveTopic):
+            return list(range(topic.partitions))
+        reason = topic or "the cluster creates it for its first consumer group"
+        raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
 
     def read(self, partitions: Sequence[int]) -> Iterator[dict[str, Any]]:
         """Yield the raw records in partitions of ``__consumer_offsets`` as table rows."""
         if not partitions:
             return
         unfinished = set(partitions)
-        consumer = _consumer(self._settings)
+        known = connection_properties(self._settings, self._servers)
+        consumer = Consumer({**known, **_CONSUMER_SETTINGS})
         try:
             consumer.assign(
                 [TopicPartition(TOPIC, number, OFFSET_BEGINNING) for number in sorted(unfinished)]
@@ -81,9 +78,8 @@ def list_cluster_topics(
     settings: Mapping[str, str], *, timeout: float = 30.0
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Return the partition counts of a cluster's topics by name, and the topic names by id."""
-    listed = _list_topics(settings, timeout)
-    names = sorted(name for name in listed if not name.startswith("__"))
-    cluster = LiveCluster(settings["bootstrap.servers"], settings, timeout=timeout)
+    cluster = _cluster(settings, timeout)
+    names = [name for name in cluster.topic_names() if not name.startswith("__")]
     described = cluster.topics(names) if names else {}
     # A topic may be deleted between the two requests.
     topics = {name: topic for name, topic in described.items() if isinstance(topic, LiveTopic)}
@@ -93,22 +89,8 @@ def list_cluster_topics(
     )
 
 
-def _consumer(settings: Mapping[str, str]) -> Consumer:
-    known = connection_properties(settings, settings["bootstrap.servers"])
-    return Consumer({**known, **_CONSUMER_SETTINGS})
-
-
-def _list_topics(
-    settings: Mapping[str, str], timeout: float, topic: str | None = None
-) -> dict[str, Any]:
-    consumer = _consumer(settings)
-    try:
-        topics: dict[str, Any] = consumer.list_topics(topic, timeout=timeout).topics
-    except KafkaException as error:
-        raise InputError(f"{settings['bootstrap.servers']}: {error.args[0].str()}") from None
-    finally:
-        consumer.close()
-    return topics
+def _cluster(settings: Mapping[str, str], timeout: float) -> LiveCluster:
+    return LiveCluster(settings["bootstrap.servers"], settings, timeout=timeout)
 
 
 def _row(message: Any) -> dict[str, Any]:
