@@ -22,7 +22,7 @@ from kassay.experiments.planning.identify_assignor import (
     lists_default_assignors,
     runs_in_client,
 )
-from kassay.experiments.planning.plan_verdict import count_of
+from kassay.experiments.planning.plan_verdict import count_of, has_lost_rebalance
 from kassay.experiments.planning.recommendation import decide
 from kassay.experiments.prediction.sample import consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Restart, rolling_restarts
@@ -180,7 +180,7 @@ _FEWEST_SAMPLES = 3
 """Changes of groups with fewer samples are not simulated, because a plan would take minutes."""
 _EXCESS = 20
 """An action is effective if its maximum load exceeds the planned maximum by at most 1/20."""
-_FACTORS = {"makespan": LOAD_FACTORS["maximum_load"], "sum_of_squares": LOAD_FACTORS["squares"]}
+FACTORS = {"makespan": LOAD_FACTORS["maximum_load"], "sum_of_squares": LOAD_FACTORS["squares"]}
 """Factors of `decide` above which a load is lower."""
 _UNEVEN = 6
 """More partitions are recommended if the maximum load exceeds the mean by more than 1/6."""
@@ -222,6 +222,9 @@ def effective_actions(
 ) -> tuple[RecommendedAction, ...]:
     """Find manual actions that balance a group: first that of `decide`, then by loads.
 
+    If partitions have no owner without a rebalance in progress, each rebalance or restart that
+    gives them one is effective, and the values of the first one replace the current ones.
+
     Of actions with equal loads, those come first that keep the configuration, then those with the
     fewest moves.
 
@@ -240,6 +243,7 @@ def effective_actions(
     """
     compared = compared_measures(current, planned, levels)
     values = compared.values()
+    before = current
 
     def is_effective(reached: AssignmentMetrics | None, *, almost: bool = True) -> bool:
         """Return whether an action lowers a value, and almost reaches those of the plan."""
@@ -251,7 +255,7 @@ def effective_actions(
             v(reached) <= v(planned) + v(planned) // _EXCESS for v in values
         )
         return is_near and any(
-            _FACTORS.get(name, 1) * value(reached) < value(current)
+            FACTORS.get(name, 1) * value(reached) < value(before)
             for name, value in compared.items()
         )
 
@@ -287,10 +291,12 @@ def effective_actions(
         for one in outcomes
         if one.metrics is not None and one.is_permitted and not is_library_assignor(one.assignor)
     )
+    owners = [one for one in kept if has_lost_rebalance(group) and not one.changes_assignor]
+    before = next((one.metrics for one in owners if one.metrics), current)
     effective = [
         one
         for one in found
-        if is_effective(one.metrics)
+        if one in owners or is_effective(one.metrics)
         if not (stays and one.configuration is not None and runs_in_client(one.configuration))
     ]
     if not effective and first in kept and first and is_effective(first.metrics, almost=False):
@@ -333,7 +339,7 @@ def _predicted_action(
         text += "it leaves and returns"
         parts[0] += f", {cost.rebalances.count('rebalance')}"
     elif change.action is not None:
-        text = f"trigger a rebalance: {final.assignor} then balances the group"
+        text = f"{_trigger(group)}: {final.assignor} then divides the partitions again"
     else:
         is_static = final.is_static and not change.start.is_static
         text = "make all members static" if is_static else _switch(group, final.assignor)
@@ -391,7 +397,7 @@ def _assignor_changes(
         of_library = f" of {library}" if library else ""
         text = f"{_switch(group, name)}{of_library}"
         if is_own:
-            text = f"trigger a rebalance: {name}{of_library} then balances the group"
+            text = f"{_trigger(group)}: {name}{of_library} then divides the partitions again"
         is_java = not library and own.implementation is Implementation.OTHER
         origin = f"computed with the {name} of Java, " if is_java and runs_in_client(name) else ""
         restarts = "" if library or is_own else _restarts_of_change(own, name)
@@ -431,6 +437,15 @@ def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
     if count > 1 and lists_default_assignors(own, own.name or DEFAULT_LIST[0]):
         return f"; {count} rolling restarts, or 1 from the default list of the Java client"
     return f"; {count_of(count, 'rolling restart')}"
+
+
+def _trigger(group: Group) -> str:
+    """Describe how to trigger a rebalance of a group of the classic protocol."""
+    how = "with enforceRebalance() of the leader, or a changed subscription"
+    if any(one.instance_id is not None for one in group.members):
+        how += ", or remove a static member with removeMembersFromConsumerGroup() of the admin "
+        how += "client, as its restart causes no rebalance"
+    return f"trigger a rebalance {how}"
 
 
 def _switch(group: Group, name: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.planning.actions import AssignorOutcome
+from kassay.experiments.planning.actions import FACTORS, AssignorOutcome
 from kassay.experiments.planning.identify_assignor import (
     IdentifiedAssignor,
     Implementation,
@@ -21,7 +21,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Protocol
 from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import Level, default_measure
+from kassay.solver.objective import Imbalance, Level, Movement, default_measure
 from kassay.solver.sizing import LimitingPartition
 from kassay.solver.solve import solve
 
@@ -59,15 +59,23 @@ _REMEDIES = dict(read_data_file(__package__, "remedies.txt"))
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Cause of the imbalance of a group: its kind, and one sentence about the group."""
+    """Cause of the imbalance of a group: its kind, and one sentence about the group.
+
+    ``is_slight`` states that the planned loads are lower by at most the tolerance of `decide`.
+    """
 
     kind: CauseKind
     text: str
+    is_slight: bool = False
 
     @property
     def remedy(self) -> str:
         """Return the advice if no action is better."""
-        return _REMEDIES[self.kind]
+        text = _REMEDIES[self.kind]
+        if not self.is_slight:
+            return text
+        check, is_doubtful, _ = text.partition("; if they are equal")
+        return check if is_doubtful else _REMEDIES["slight"]
 
     def __str__(self) -> str:
         return self.text
@@ -135,6 +143,16 @@ class Evidence:
     def is_weighted(self) -> bool:
         """Return whether the plan uses weights or speeds that assignors ignore."""
         return self.group.is_weighted or not self.group.has_equal_speeds
+
+    @cached_property
+    def is_slight(self) -> bool:
+        """Return whether the plan lowers only loads, by at most 2 % as the factors of `decide`."""
+        if self.unowned or not all(isinstance(one, Imbalance | Movement) for one in self.levels):
+            return False
+        now, then = (measures(self.group, one) for one in (self.current, self.planned))
+        return all(
+            now[Measure(name)] <= factor * then[Measure(name)] for name, factor in FACTORS.items()
+        )
 
     def squares(self, assignment: Assignment) -> int:
         """Return the sum of the squared numbers of partitions of the members."""

@@ -100,7 +100,8 @@ def _cause(given: Evidence) -> Cause | None:
             # A name, such as that of a member, keeps its first letter.
             first = first.lower() if first in ("A", "The", "Partition") else first
             text = f"If {condition}: {first}{space}{rest}"
-        return Cause(kind, text)
+        is_slight = given.is_slight and any(kind is one for one, _ in _BY_ASSIGNOR)
+        return Cause(kind, text, is_slight)
     return None
 
 

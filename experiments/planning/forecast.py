@@ -15,7 +15,11 @@ from kassay.experiments.planning.identify_assignor import (
     identify_assignor,
     lists_default_assignors,
 )
-from kassay.experiments.planning.plan_verdict import makespan_of, unowned_partitions
+from kassay.experiments.planning.plan_verdict import (
+    has_lost_rebalance,
+    makespan_of,
+    unowned_partitions,
+)
 from kassay.experiments.prediction.predict import (
     Distribution,
     EventPrediction,
@@ -136,6 +140,8 @@ def parse_sizes(
     if members is None:
         return [given] if names else []
     found, current = [], len(group.members)
+    if not current:
+        raise InputError(f"{group.label} has no members")
     for part in members.split(","):
         sign, numbers = _numbers_of_members(part)
         for number in numbers:
@@ -372,7 +378,8 @@ def forecast_changes(
 
     forecasts = [one for size in batch_sizes for one in found(changes, size)]
     if assignors is None and not sizes:
-        actions = _actions(group, current, is_uneven=forecasts[0].is_uneven_now)
+        is_open = forecasts[0].is_uneven_now or has_lost_rebalance(group)
+        actions = _actions(group, current, is_uneven=is_open)
         named = (
             Change(name=f"{current.assignor}, {one}", start=current, action=one) for one in actions
         )
@@ -390,8 +397,8 @@ def change_samples(
 def _actions(group: Group, current: Configuration, *, is_uneven: bool) -> Iterator[Event]:
     """Yield events without another configuration that can balance a group.
 
-    These are a rebalance, and, if a rolling restart lowers the current loads, the restarts of the
-    two members with the highest loads and of that with the lowest.
+    These are a rebalance, and, if a rolling restart lowers the current loads or gives partitions
+    an owner, the restarts of the two members with the highest loads and of that with the lowest.
     """
     static = any(one.instance_id is not None for one in group.members)
     if not current.is_consumer_protocol and (is_uneven or static):

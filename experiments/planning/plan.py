@@ -29,6 +29,7 @@ from kassay.experiments.planning.moves import (
 )
 from kassay.experiments.planning.plan_verdict import (
     Verdict,
+    has_lost_rebalance,
     makespan_of,
     other_verdict,
     unowned_partitions,
@@ -399,7 +400,9 @@ def plan(
             outcomes=outcomes,
             limits=search.part("cause of the imbalance", 0.1),
         )
-        is_uneven = planned.measures != current.measures
+        is_uneven = planned.measures != current.measures or has_lost_rebalance(group)
+        if progress is not None:
+            progress("simulated actions")
         actions = effective_actions(
             group,
             current=current,

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning.actions import compared_measures
-from kassay.experiments.planning.cause_evidence import CauseKind, TopicShare, worst_share
+from kassay.experiments.planning.cause_evidence import Cause, CauseKind, TopicShare, worst_share
 from kassay.experiments.planning.identify_assignor import identify_assignor, runs_in_client
 from kassay.experiments.planning.plan import (
     ALMOST_BALANCED,
@@ -292,16 +292,29 @@ _MAX_LISTED_STEPS = 40
 """Maximum number of moves in the text of a plan without files."""
 
 
+_BY_ACTIONS = (
+    *(CauseKind.RANGE_REMAINDERS, CauseKind.MIXED_SUBSCRIPTIONS, CauseKind.STATIC_MEMBERS),
+    *(CauseKind.PENDING_REBALANCE, CauseKind.TOPICS_IGNORED),
+)
+"""Causes with another assignor or a rebalance as remedy."""
+
+
 def _to_do(plan: Plan) -> str:
     """Return the best action, or the general remedy of the cause, as a sentence."""
     cause, first = plan.cause, next(iter(plan.actions), None)
     if cause is None:
         return ""
+    lost = (CauseKind.PENDING_REBALANCE, CauseKind.CONTRADICTION, CauseKind.STATIC_MEMBERS)
+    is_lost = cause.kind in lost
+    if is_lost:
+        first = next((one for one in plan.actions if not one.changes_assignor), first)
     is_cheap = first is not None and not first.changes_assignor
-    is_lost = cause.kind in (CauseKind.PENDING_REBALANCE, CauseKind.CONTRADICTION)
     # A change of the assignor is no answer to a rebalance that did not happen.
     is_general = cause.kind is CauseKind.INCOMPLETE_REBALANCE or (is_lost and not is_cheap)
     text = cause.remedy
+    if first is None and plan.assignor_outcomes and cause.kind in _BY_ACTIONS:
+        # No action helps: see the note on actions.
+        text = text if cause.is_slight else Cause(CauseKind.LOCAL_OPTIMUM, "").remedy
     if first is not None and first.metrics is not None and not is_general:
         text = first.text if plan.condition is None else f"if {plan.condition}: {first.text}"
     return f"{text[:1].upper()}{text[1:]}."

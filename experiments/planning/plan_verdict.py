@@ -234,6 +234,11 @@ def unowned_partitions(group: Group) -> dict[str, list[int]]:
     }
 
 
+def has_lost_rebalance(group: Group) -> bool:
+    """Return whether partitions have no owner, and no rebalance is in progress."""
+    return bool(any(unowned_partitions(group).values()) and not is_rebalancing(group))
+
+
 def unowned_text(count: int) -> str:
     """Describe a number of partitions without an owner."""
     have = "has" if count == 1 else "have"

@@ -63,7 +63,7 @@ def recommend(
     if best is current:
         cost = (
             f"{period}, it has {new} {unit}, and no configuration with as low loads "
-            "has fewer in three of four samples"
+            "has an interval below that"
         )
     else:
         change = "" if best.cost is None else " and for the change"
@@ -103,11 +103,12 @@ def decide(
 
     Configurations remain if no other one has lower maximum loads in three of four samples, then
     if no other one has a lower sum of squared loads. The loads are the higher ones before and
-    after a later rolling restart. Of these, those remain for which no other one has a lower cost,
-    of the kind that the user minimises: the cost of the change and of all rolling restarts in
-    four weeks together. If the current configuration remains, it is the result, otherwise the one
-    in which the whole group stands still for the shortest time, then the one with the fewest
-    restarts and moves. A group of the consumer protocol stays in it if the loads are equal. If
+    after a later rolling restart. The cost is of the kind that the user minimises: that of the
+    change and of all rolling restarts in four weeks together. If the current configuration
+    remains, and no interval of a cost is below its own, it is the result. Otherwise those remain
+    for which no other one has a lower cost in three of four samples, then the one in which the
+    whole group stands still for the shortest time, then the one with the fewest restarts and
+    moves. A group of the consumer protocol stays in it if the loads are equal. If
     the current loads are higher, and a rebalance or the restart of a member gives the lowest ones,
     the configuration also stays: it is not the cause. The action with the lowest mean cost wins.
     """
@@ -122,15 +123,16 @@ def decide(
     if current.change.start.is_consumer_protocol:
         best = [one for one in best if one.change.final.is_consumer_protocol] or best
     actions = [one for one in best if one.change.action is not None]
-    if current in best:  # There is nothing to balance.
+    if current in best and not (actions and current.now.unowned):  # There is nothing to balance.
         best = [one for one in best if one.change.action is None]
     elif actions:
         # The configuration stays: later restarts do not depend on the action. Restarts of members
         # differ little, and the mean depends less on the seed than the order of single samples.
         return min(actions, key=lambda one: criterion.of(one.over(0)).mean)
-    best = _best(best, lambda one: criterion.of(one.over(times)))
-    if current in best:
+    costs = [criterion.of(one.over(times)) for one in best]
+    if current in best and costs[best.index(current)].low <= min(one.high for one in costs):
         return current
+    best = _best(best, lambda one: criterion.of(one.over(times)))
     best = _best(best, lambda one: one.over(times).stopped_seconds)
     return min(best, key=lambda one: (len(one.change.steps), one.over(0).moves.mean))
 

@@ -170,8 +170,12 @@ class SurveyedGroup:
 
     @property
     def cause_text(self) -> str:
-        """Return the cause with short names of members; empty without a cause."""
-        return shorten(str(self.cause or ""), short_names(self.group.members))
+        """Return the cause and its remedy, with short names; empty without a cause."""
+        if self.cause is None:
+            return ""
+        remedy = self.cause.remedy
+        text = f"{self.cause} To do: {remedy[:1].upper()}{remedy[1:]}."
+        return shorten(text, short_names(self.group.members))
 
     @property
     def caveat(self) -> str | None:

@@ -46,6 +46,7 @@ from kassay.experiments.planning.render_plan import (
     steps_record,
     write_plan,
 )
+from kassay.experiments.prediction.scenario import Configuration
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
@@ -69,6 +70,7 @@ class PlanOptions:
     assignor: str | None = assignor_option(
         text="Plan from the result of this assignor instead of the current assignment"
     )
+    current: str | None = option(None)
     even_topics: bool = option(False)
     output_format: SummaryFormat | None = option(
         None, "--format", show_default="text on a terminal or without --output, else jsonl"
@@ -134,6 +136,7 @@ def _plan_groups(
                     str(source.file),
                     *given_options(source, without=["--file", "--group", "--account"]),
                     *(["--assignor", options.assignor] if options.assignor else []),
+                    *(["--current", options.current] if options.current else []),
                 ),
                 selected=() if is_alone else source.selection(one.id),
                 objective=(
@@ -165,6 +168,9 @@ def _plan(
     if options.even_topics:
         objective = replace(objective, level=[TopicSpread.name, "imbalance", Movement.name])
     check_planning_start(group)
+    if options.current and group.status.assignor is None:
+        name = Configuration.of(group, options.current).assignor
+        group = replace(group, status=replace(group.status, assignor=name))
     client = options.client or installed_client(group)
     search = partial(
         plan_group,
