@@ -222,8 +222,8 @@ def effective_actions(
 ) -> tuple[RecommendedAction, ...]:
     """Find manual actions that balance a group: first that of `decide`, then by loads.
 
-    If partitions have no owner without a rebalance in progress, each rebalance or restart that
-    gives them one is effective, and the values of the first one replace the current ones.
+    If partitions without an owner wait for no rebalance, a rebalance and a restart are effective,
+    and the values of the first one replace the current ones.
 
     Of actions with equal loads, those come first that keep the configuration, then those with the
     fewest moves.

@@ -8,7 +8,7 @@ import numpy as np
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.planning.actions import FACTORS, AssignorOutcome
+from kassay.experiments.planning.actions import FACTORS, AssignorOutcome, assignment_metrics
 from kassay.experiments.planning.identify_assignor import (
     IdentifiedAssignor,
     Implementation,
@@ -149,10 +149,9 @@ class Evidence:
         """Return whether the plan lowers only loads, by at most 2 % as the factors of `decide`."""
         if self.unowned or not all(isinstance(one, Imbalance | Movement) for one in self.levels):
             return False
-        now, then = (measures(self.group, one) for one in (self.current, self.planned))
-        return all(
-            now[Measure(name)] <= factor * then[Measure(name)] for name, factor in FACTORS.items()
-        )
+        both = (assignment_metrics(self.group, one) for one in (self.current, self.planned))
+        now, then = (one.measures for one in both)
+        return all(now[name] <= factor * then[name] for name, factor in FACTORS.items())
 
     def squares(self, assignment: Assignment) -> int:
         """Return the sum of the squared numbers of partitions of the members."""

@@ -213,18 +213,15 @@ class KindPlan:
 
     @property
     def summary(self) -> str:
-        """Return the first cause and what to do, if there are any, and the verdict."""
-        to_do = [f"To do: {self.to_do}."] if self.to_do else []
-        return " ".join([*self.cause_texts()[:1], *to_do, self.verdict])
+        """Return the first cause and what to do, if there is one, and the verdict."""
+        causes = [f"{one} To do: {self.to_do}." for one in self.cause_texts()[:1]]
+        return " ".join([*causes, self.verdict])
 
     @property
     def to_do(self) -> str:
         """Return the best action, or the remedy of the first cause; empty without both."""
-        actions, remedies = (
-            (one.action.text for one in self.actions),
-            (one.remedy for one in self.causes),
-        )
-        return next(chain(actions, remedies), "")
+        actions = [one.action.text for one in self.actions]
+        return next(iter([*actions, *(one.remedy for one in self.causes)]), "")
 
     def record(self) -> dict[str, object]:
         """Return the plan as a JSON object."""

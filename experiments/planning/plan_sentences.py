@@ -292,29 +292,23 @@ _MAX_LISTED_STEPS = 40
 """Maximum number of moves in the text of a plan without files."""
 
 
-_BY_ACTIONS = (
-    *(CauseKind.RANGE_REMAINDERS, CauseKind.MIXED_SUBSCRIPTIONS, CauseKind.STATIC_MEMBERS),
-    *(CauseKind.PENDING_REBALANCE, CauseKind.TOPICS_IGNORED),
-)
-"""Causes with another assignor or a rebalance as remedy."""
-
-
 def _to_do(plan: Plan) -> str:
     """Return the best action, or the general remedy of the cause, as a sentence."""
     cause, first = plan.cause, next(iter(plan.actions), None)
     if cause is None:
         return ""
-    lost = (CauseKind.PENDING_REBALANCE, CauseKind.CONTRADICTION, CauseKind.STATIC_MEMBERS)
-    is_lost = cause.kind in lost
+    lost = (CauseKind.PENDING_REBALANCE, CauseKind.STATIC_MEMBERS)
+    by_assignor = (CauseKind.RANGE_REMAINDERS, CauseKind.MIXED_SUBSCRIPTIONS)
+    is_lost = cause.kind in (*lost, CauseKind.CONTRADICTION)
     if is_lost:
         first = next((one for one in plan.actions if not one.changes_assignor), first)
     is_cheap = first is not None and not first.changes_assignor
     # A change of the assignor is no answer to a rebalance that did not happen.
     is_general = cause.kind is CauseKind.INCOMPLETE_REBALANCE or (is_lost and not is_cheap)
     text = cause.remedy
-    if first is None and plan.assignor_outcomes and cause.kind in _BY_ACTIONS:
-        # No action helps: see the note on actions.
-        text = text if cause.is_slight else Cause(CauseKind.LOCAL_OPTIMUM, "").remedy
+    is_open = plan.actions or plan.unowned or plan.interrupted or cause.is_slight
+    if cause.kind in (*lost, *by_assignor) and not is_open:
+        text = Cause(CauseKind.LOCAL_OPTIMUM, "").remedy  # The note on actions has the reason.
     if first is not None and first.metrics is not None and not is_general:
         text = first.text if plan.condition is None else f"if {plan.condition}: {first.text}"
     return f"{text[:1].upper()}{text[1:]}."

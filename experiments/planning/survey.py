@@ -171,10 +171,8 @@ class SurveyedGroup:
     @property
     def cause_text(self) -> str:
         """Return the cause and its remedy, with short names; empty without a cause."""
-        if self.cause is None:
-            return ""
-        remedy = self.cause.remedy
-        text = f"{self.cause} To do: {remedy[:1].upper()}{remedy[1:]}."
+        remedy = "" if self.cause is None else self.cause.remedy
+        text = f"{self.cause} To do: {remedy[:1].upper()}{remedy[1:]}." if remedy else ""
         return shorten(text, short_names(self.group.members))
 
     @property

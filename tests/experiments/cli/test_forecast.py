@@ -57,6 +57,8 @@ def test_a_group_without_assignor_requires_the_current_one(run):
     assert done.code == 2
     assert "--current" in done.record["error"]
     assert run("--current", "sticky", group=group).code == 0
+    done = run("--members", "+0", group=GROUP | {"members": []})
+    assert "has no members" in done.record["error"]
 
 
 def test_the_plan_of_a_group_without_an_id_is_that_of_the_whole_file(kassay, write_groups):

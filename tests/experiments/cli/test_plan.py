@@ -193,6 +193,14 @@ def test_the_printed_command_for_uneven_topics_works(kassay, write_groups):
     )
 
 
+def test_a_plan_uses_the_given_assignor_if_the_source_shows_none(kassay, write_groups):
+    source = write_groups({key: value for key, value in UNEVEN.items() if key != "assignor"})
+    text = kassay("plan", source, "--current", "roundrobin", "--format", "text").out
+    assert "The group runs roundrobin" in text
+    assert "--current roundrobin --members" in text
+    assert kassay("plan", source, "--current", "none").code == 2
+
+
 def test_all_printed_commands_work(kassay, write_groups, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     members = [

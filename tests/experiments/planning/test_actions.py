@@ -8,6 +8,7 @@ from kassay import Imbalance, Movement
 from kassay.experiments.planning.actions import RecommendedAction
 from kassay.experiments.planning.forecast import forecast_changes
 from kassay.experiments.planning.plan import plan
+from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
 from kassay.experiments.planning.recommendation import recommend
 from kassay.experiments.planning.render_plan import render_summary
 from kassay.experiments.prediction.scenario import Configuration
@@ -89,8 +90,30 @@ def test_the_lowest_loads_come_first_then_actions_without_a_new_configuration():
 
 def test_a_restart_is_no_action_for_static_members():
     group = sticky_group()
-    members = (replace(one, instance_id=one.id) for one in group.members)
-    assert not any(text.startswith("restart") for text in texts(replace(group, members=members)))
+    members = tuple(replace(one, instance_id=one.id) for one in group.members)
+    found = texts(replace(group, members=members))
+    assert not any(text.startswith("restart") for text in found)
+    for shown, is_static in ((found, True), (texts(group), False)):
+        [text] = [one for one in shown if one.startswith("trigger a rebalance")]
+        assert "enforceRebalance()" in text
+        assert ("removeMembersFromConsumerGroup()" in text) == is_static
+
+
+@pytest.mark.parametrize("assignor", ["sticky", "range", "uniform"])
+def test_partitions_without_an_owner_get_one_by_an_action_that_keeps_the_assignor(assignor):
+    group = small_group("t:7 u:7", a="t u", b="t u", c="t u", d="t u")
+    group = rejoin(group, assign(group, assignor))
+    protocol = "consumer" if assignor == "uniform" else "classic"
+    status = GroupStatus(assignor=assignor, protocol=protocol, state="Stable")
+    group, parts = replace(group, members=group.members[:3], status=status), list[str]()
+    result = plan(group, progress=parts.append)
+    assert parts[-1] == "simulated actions"
+    to_do = plan_summary(result, None, PlanArguments())["to_do"]
+    assert to_do.startswith(("Restart ", "Trigger a rebalance with "))
+    first = next(one for one in result.actions if not one.changes_assignor)
+    assert (sum(first.metrics.loads.values()), first.configuration) == (14, assignor)
+    rebalancing = replace(group, status=replace(status, state="PreparingRebalance"))
+    assert all(one.changes_assignor for one in plan(rebalancing).actions)
 
 
 def test_the_restart_of_a_member_balances_groups_of_the_consumer_protocol():

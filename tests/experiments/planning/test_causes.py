@@ -328,6 +328,31 @@ def test_a_cause_without_an_effective_action_has_a_general_remedy(kind, text):
     assert plan_summary(result, None, PlanArguments())["to_do"].startswith(text)
 
 
+@pytest.mark.parametrize(
+    ("group", "text"),
+    [
+        (
+            named(
+                "sticky",
+                {"t": 18},
+                equal(4, "t"),
+                {f"m{n}": {"t": range(5 * n, min(5 * n + 5, 18))} for n in range(4)},
+            ),
+            "Check the subscriptions (pattern, ACL).",
+        ),
+        (
+            named("range", {"t": 7, "u": 7}, equal(4, ("t", "u"))),
+            "Nothing: the planned loads are lower by at most 2 %.",
+        ),
+    ],
+)
+def test_a_cause_of_slightly_higher_loads_has_no_remedy_that_changes_them(group, text):
+    result = plan(group)
+    assert not result.actions
+    assert plan_summary(result, None, PlanArguments())["to_do"] == text
+    assert survey_group(group).cause_text == f"{result.cause} To do: {text}"
+
+
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range")
 RUNNING = st.sampled_from(ASSIGNORS)
 

@@ -64,7 +64,7 @@ def actions(planned: Group) -> list[str]:
 
 def test_a_plan_recommends_only_assignors_of_the_library():
     java = actions(group("java", "java", assignor="sticky"))
-    assert any(text.startswith("trigger a rebalance: sticky then balances") for text in java)
+    assert any(text.startswith("trigger a rebalance ") and ": sticky then" in text for text in java)
     librdkafka = actions(group("librdkafka", "librdkafka", assignor="range"))
     assert any("switch the assignor to roundrobin (computed with" in x for x in librdkafka)
     # Members of librdkafka end if they list an eager and a cooperative assignor.
@@ -83,7 +83,7 @@ def test_a_plan_with_the_client_shows_the_results_of_its_own_assignors(monkeypat
     names = [outcome.assignor for outcome in result.assignor_outcomes]
     assert names[:3] == [f"sarama@1.43.3:{name}" for name in ("range", "roundrobin", "sticky")]
     texts = [one.text for one in result.actions]
-    assert any(text.startswith("trigger a rebalance: sticky of sarama@1.43.3") for text in texts)
+    assert any(": sticky of sarama@1.43.3 then" in text for text in texts)
     assert not any("of Java" in text for text in texts)
     summary = render_summary(result, directory="out")
     assert "those of sarama@1.43.3; all other results are those of the Java client" in summary

@@ -40,7 +40,8 @@ def counts(places):
 def test_the_cause_of_a_made_group_is_named_and_no_other(cause, document):
     plan = planned(document)
     assert [one.kind for one in plan.causes] == ([] if cause is None else [cause])
-    assert plan.summary == " ".join([*(one.text for one in plan.causes), plan.verdict])
+    causes = (f"{one.text} To do: {plan.to_do}." for one in plan.causes)
+    assert plan.summary == " ".join([*causes, plan.verdict])
 
 
 def test_each_cause_is_made_at_least_twice():
