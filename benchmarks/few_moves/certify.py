@@ -20,11 +20,10 @@ from benchmarks.few_moves.instances import Instance, instance, published_names
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.documents.output_files import write_text
 from kassay.solver.incumbent_pool import keep_owned
-from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.search.few_moves import NeighbourhoodSearch
 from kassay.solver.search.knapsack_subproblems import SCALE
-from kassay.solver.search.movement_bound import PricedMoves, price_and_branch
+from kassay.solver.search.movement_bound import PricedMoves, price_moves
 
 FOLDER = Path(__file__).with_name("certificates")
 BEST_KNOWN = Path(__file__).with_name("best_known.json")
@@ -68,15 +67,14 @@ def improve(one: Instance, seconds: float, known: Mapping[str, Any] | None) -> d
     if start is None:
         raise SystemExit(f"{one.name}: found no assignment with a maximum load of {one.max_load}")
     best = search.improve(start, 0, lambda: left(_SHARES[0]) > 0)
-    priced = price_and_branch(
+    priced = price_moves(
         problem,
         [one.max_load] * problem.member_count,
         costs,
         start=best,
         may_continue=lambda: left(_SHARES[1]) > 0,
-        budget=SearchBudget.start(SearchLimits(work=seconds)),
     )
-    best = search.improve(priced.placement, priced.bound, lambda: left() > 0)
+    best = search.improve(best, priced.bound, lambda: left() > 0)
     found = {"received": _received(problem, best), **_prices(one, problem, priced)}
     if known is not None and known_values(one, known)["bound"] >= priced.bound:
         return {**known, "received": found["received"]}

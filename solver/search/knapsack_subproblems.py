@@ -170,13 +170,6 @@ class MemberExchange:
         given, received = np.flatnonzero(owned & ~here), np.flatnonzero(here & ~owned)
         return ExchangePattern(member, tuple(given.tolist()), tuple(received.tolist()))
 
-    def is_feasible(self, pattern: ExchangePattern) -> bool:
-        """Return whether a member's exact load after an exchange is at most its maximum load."""
-        weight, owner = self.problem.weight, self.problem.owner
-        load = int(weight[owner == pattern.member].sum())
-        load += int(weight[list(pattern.received)].sum()) - int(weight[list(pattern.given)].sum())
-        return load <= self.max_loads[pattern.member]
-
     def choices(self, patterns: Sequence[ExchangePattern], width: int) -> sparse.csr_matrix:
         """Return the matrix of members and columns: 1 if the column is a pattern of the member."""
         members = [pattern.member for pattern in patterns]

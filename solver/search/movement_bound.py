@@ -1,9 +1,7 @@
-"""Compute a lower bound on moves within maximum loads by column generation; derive placements.
+"""Compute a lower bound on moves within maximum loads by column generation.
 
 Column generation finds prices by weight, then prices of single partitions. The integer knapsacks
-of `kassay.solver.search.knapsack_subproblems` prove the bound. An integer program over the
-patterns that column generation found gives placements (restricted master heuristic: Joncour et
-al., "Column generation based primal heuristics", 2010).
+of `kassay.solver.search.knapsack_subproblems` prove the bound.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,12 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import linprog
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.counting_bounds import owned_partitions
 from kassay.solver.evaluation import moves_cost
-from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.search.knapsack_subproblems import (
     INFEASIBLE,
@@ -59,7 +56,6 @@ class ColumnGeneration:
     box: float = _FIRST_BOX
     prices: Ints = field(init=False)  # best ones of the partitions, times `SCALE`
     bound: int = 0  # on movement, times `SCALE`, proven by the prices
-    collected: dict[ExchangePattern, None] = field(init=False, default_factory=dict)
     active: dict[ExchangePattern, None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -128,20 +124,7 @@ class ColumnGeneration:
 
     def add(self, patterns: Iterable[ExchangePattern]) -> None:
         """Add exchange patterns of members to the linear program."""
-        found = dict.fromkeys(patterns)
-        self.collected |= found
-        self.active |= found
-
-    def patterns_below(self, cost: int) -> list[ExchangePattern]:
-        """Return the patterns that may occur in placements with a cost of at most ``cost``."""
-        patterns = list(self.collected)
-        prices = self.prices / SCALE
-        paid = self.exchange.fees(patterns) - self.exchange.matrix(patterns) @ prices
-        least = np.full(self.exchange.problem.member_count, np.inf)
-        members = [pattern.member for pattern in patterns]
-        np.minimum.at(least, members, paid)
-        most = cost - self.bound / SCALE + _TOLERANCE
-        return [patterns[at] for at in np.flatnonzero(paid - least[members] <= most).tolist()]
+        self.active |= dict.fromkeys(patterns)
 
     def _shrink_box(self, failures: int) -> None:
         # A box that shrinks with each failure excludes better prices.
@@ -218,16 +201,13 @@ _MIN_GRID = 400
 _MAX_GIVEN_CELLS = 50_000_000  # entries of the knapsacks of given partitions
 _MAX_PRICED = 4_000  # partitions with single prices; the linear program cannot be interrupted
 _WORK_PER_STEP, _WORK_PER_CELL = 5e-3, 6e-9  # of the linear program and of the knapsacks
-_ROUNDS = 60  # of column generation between two integer programs
-_NODES, _WORK_PER_PATTERN = 200, 5e-4  # of an integer program
 
 
 @dataclass(frozen=True, slots=True)
 class PricedMoves:
-    """Lower bound on the cost of moves, the prices that prove it, and the best placement."""
+    """Lower bound on the cost of moves, and the prices that prove it."""
 
     bound: int
-    placement: Placement
     prices: Ints  # per partition, times `SCALE`
     grid: int  # units in the greatest maximum load
 
@@ -266,37 +246,28 @@ def price_by_weight(
     return PricedExchanges(search.exchange, search.prices, -(-search.bound // SCALE))
 
 
-def price_and_branch(
+def price_moves(
     problem: Problem,
     max_loads: Sequence[int],
     costs: Ints,
     *,
     start: Placement,
     may_continue: Callable[[], bool],
-    budget: SearchBudget,
 ) -> PricedMoves:
-    """Find a lower bound on the cost of moves, and a better placement, by column generation.
+    """Find prices per weight and then per partition, which prove a lower bound on moves.
 
-    Exchange patterns are combined to better placements. Stop when the cost of the placement is
-    the bound. The budget counts the integer programs.
+    Stop when the bound is the cost of the placement ``start``.
     """
     search = _column_generation(problem, max_loads, costs)
     if search is None:
-        return PricedMoves(0, start, np.zeros(problem.partition_count, dtype=np.int64), 1)
-    exchange = search.exchange
-    best, cost = start, moves_cost(problem, costs, start)
-    search.add(exchange.pattern_of(best, member) for member in range(problem.member_count))
-    search.raise_bound((cost - 1) * SCALE, may_continue)
-    has_converged = problem.partition_count > _MAX_PRICED
-    search.price_partitions()
-    while not has_converged and search.bound <= (cost - 1) * SCALE and may_continue():
-        has_converged = search.raise_bound((cost - 1) * SCALE, limited_steps(_ROUNDS, may_continue))
-        found = select_patterns(exchange, search.patterns_below(cost - 1), best, budget)
-        if found is not None:
-            best, cost = found, moves_cost(problem, costs, found)
-            search.add(exchange.pattern_of(best, member) for member in range(problem.member_count))
-    bound = -(-search.bound // SCALE)
-    return PricedMoves(bound, best, search.prices, exchange.grid)
+        return PricedMoves(0, np.zeros(problem.partition_count, dtype=np.int64), 1)
+    exchange, enough = search.exchange, (moves_cost(problem, costs, start) - 1) * SCALE
+    search.add(exchange.pattern_of(start, member) for member in range(problem.member_count))
+    search.raise_bound(enough, may_continue)
+    if problem.partition_count <= _MAX_PRICED:
+        search.price_partitions()
+        search.raise_bound(enough, may_continue)
+    return PricedMoves(-(-search.bound // SCALE), search.prices, exchange.grid)
 
 
 def price_step(problem: Problem) -> float:
@@ -321,53 +292,3 @@ def _column_generation(
     if not most or grid < min(_MIN_GRID, most):
         return None
     return ColumnGeneration(MemberExchange(problem, max_loads, costs, grid))
-
-
-def select_patterns(
-    exchange: MemberExchange,
-    patterns: Sequence[ExchangePattern],
-    incumbent: Placement,
-    budget: SearchBudget,
-) -> Placement | None:
-    """Combine patterns to a placement that is cheaper than the incumbent, or return None."""
-    problem, costs = exchange.problem, exchange.costs
-    patterns = [pattern for pattern in patterns if exchange.is_feasible(pattern)]
-    if {pattern.member for pattern in patterns} != set(range(problem.member_count)):
-        return None
-    count = len(patterns)
-    unowned = problem.owner == NO_OWNER
-    fees = exchange.fees(patterns)
-    once = exchange.choices(patterns, count)
-    most = moves_cost(problem, costs, incumbent) - 1
-    result = milp(
-        fees,
-        integrality=np.ones(count),
-        bounds=Bounds(0, 1),
-        constraints=[
-            LinearConstraint(exchange.matrix(patterns).T, unowned.astype(np.float64), np.inf),
-            LinearConstraint(once, 1, 1),
-            LinearConstraint(fees[None, :], 0, most),
-        ],
-        options={"node_limit": _NODES, "time_limit": budget.seconds},
-    )
-    budget.spend(_WORK_PER_PATTERN * count)
-    if result.x is None:
-        return None
-    return _placement(exchange, [patterns[at] for at in np.flatnonzero(result.x > 0.5).tolist()])
-
-
-def _placement(exchange: MemberExchange, chosen: Sequence[ExchangePattern]) -> Placement | None:
-    """Build the placement of the chosen patterns; return None if a partition gets no member.
-
-    A partition moves if its owner gives it away, to one of the members that receive it.
-    """
-    owner = exchange.problem.owner
-    placement = owner.copy()
-    leaves = owner == NO_OWNER
-    for pattern in chosen:
-        leaves[list(pattern.given)] = True
-    for pattern in chosen:
-        received = np.array(pattern.received, dtype=np.int64)
-        placement[received[leaves[received]]] = pattern.member
-    lost = leaves & (placement == owner)
-    return None if lost.any() else placement

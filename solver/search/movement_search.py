@@ -431,18 +431,16 @@ class MovementSearch:
         search.found.clear()
 
     def _bound_moves(self, permitted: list[int], within: SearchBudget) -> int:
-        from kassay.solver.search.movement_bound import price_and_branch, price_step  # noqa: PLC0415
+        from kassay.solver.search.movement_bound import price_moves, price_step  # noqa: PLC0415
 
-        priced = price_and_branch(
-            self.pool.problem,
+        problem = self.pool.problem
+        return price_moves(
+            problem,
             permitted,
-            movement_costs(self.pool.problem, self.level),
+            movement_costs(problem, self.level),
             start=self.pool.incumbent(self.level),
-            may_continue=within.counted(price_step(self.pool.problem)),
-            budget=within,
-        )
-        self.pool.add(priced.placement)
-        return priced.bound
+            may_continue=within.counted(price_step(problem)),
+        ).bound
 
     @property
     def _has_many_choices(self) -> bool:
