@@ -23,7 +23,7 @@ from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.search.few_moves import NeighbourhoodSearch
 from kassay.solver.search.knapsack_subproblems import SCALE
-from kassay.solver.search.movement_bound import PricedMoves, price_moves
+from kassay.solver.search.movement_bound import PricedExchanges, price_by_partition
 
 FOLDER = Path(__file__).with_name("certificates")
 BEST_KNOWN = Path(__file__).with_name("best_known.json")
@@ -67,13 +67,15 @@ def improve(one: Instance, seconds: float, known: Mapping[str, Any] | None) -> d
     if start is None:
         raise SystemExit(f"{one.name}: found no assignment with a maximum load of {one.max_load}")
     best = search.improve(start, 0, lambda: left(_SHARES[0]) > 0)
-    priced = price_moves(
+    priced = price_by_partition(
         problem,
         [one.max_load] * problem.member_count,
         costs,
         start=best,
         may_continue=lambda: left(_SHARES[1]) > 0,
     )
+    if priced is None:
+        raise SystemExit(f"{one.name} is too large for the column generation")
     best = search.improve(best, priced.bound, lambda: left() > 0)
     found = {"received": _received(problem, best), **_prices(one, problem, priced)}
     if known is not None and known_values(one, known)["bound"] >= priced.bound:
@@ -90,11 +92,11 @@ def _received(problem: Problem, placement: Placement) -> dict[str, list[tuple[st
     return received
 
 
-def _prices(one: Instance, problem: Problem, priced: PricedMoves) -> dict[str, Any]:
+def _prices(one: Instance, problem: Problem, priced: PricedExchanges) -> dict[str, Any]:
     prices = {topic.name: [0] * topic.partitions for topic in one.group.topics}
     for (topic, number), at in problem.partition_index.items():
         prices[topic][number] = int(priced.prices[at])
-    return {"grain": max(1, one.max_load // priced.grid), "scale": SCALE, "prices": prices}
+    return {"grain": max(1, one.max_load // priced.exchange.grid), "scale": SCALE, "prices": prices}
 
 
 def with_assignment(

@@ -126,6 +126,10 @@ class ColumnGeneration:
         """Add exchange patterns of members to the linear program."""
         self.active |= dict.fromkeys(patterns)
 
+    def priced(self) -> "PricedExchanges":
+        """Return the best prices with the bound that they prove."""
+        return PricedExchanges(self.exchange, self.prices, -(-self.bound // SCALE))
+
     def _shrink_box(self, failures: int) -> None:
         # A box that shrinks with each failure excludes better prices.
         if self.knots and failures % 3 == 0:
@@ -204,15 +208,6 @@ _WORK_PER_STEP, _WORK_PER_CELL = 5e-3, 6e-9  # of the linear program and of the 
 
 
 @dataclass(frozen=True, slots=True)
-class PricedMoves:
-    """Lower bound on the cost of moves, and the prices that prove it."""
-
-    bound: int
-    prices: Ints  # per partition, times `SCALE`
-    grid: int  # units in the greatest maximum load
-
-
-@dataclass(frozen=True, slots=True)
 class PricedExchanges:
     """Prices of partitions, and the lower bound on the cost of moves that they prove."""
 
@@ -243,31 +238,31 @@ def price_by_weight(
     if search is None:
         return None
     search.raise_bound((incumbent - 1) * SCALE, may_continue)
-    return PricedExchanges(search.exchange, search.prices, -(-search.bound // SCALE))
+    return search.priced()
 
 
-def price_moves(
+def price_by_partition(
     problem: Problem,
     max_loads: Sequence[int],
     costs: Ints,
     *,
     start: Placement,
     may_continue: Callable[[], bool],
-) -> PricedMoves:
-    """Find prices per weight and then per partition, which prove a lower bound on moves.
+) -> PricedExchanges | None:
+    """Find prices per weight and then per partition, as `price_by_weight` does.
 
     Stop when the bound is the cost of the placement ``start``.
     """
     search = _column_generation(problem, max_loads, costs)
     if search is None:
-        return PricedMoves(0, np.zeros(problem.partition_count, dtype=np.int64), 1)
-    exchange, enough = search.exchange, (moves_cost(problem, costs, start) - 1) * SCALE
-    search.add(exchange.pattern_of(start, member) for member in range(problem.member_count))
+        return None
+    enough = (moves_cost(problem, costs, start) - 1) * SCALE
+    search.add(search.exchange.pattern_of(start, member) for member in range(problem.member_count))
     search.raise_bound(enough, may_continue)
     if problem.partition_count <= _MAX_PRICED:
         search.price_partitions()
         search.raise_bound(enough, may_continue)
-    return PricedMoves(-(-search.bound // SCALE), search.prices, exchange.grid)
+    return search.priced()
 
 
 def price_step(problem: Problem) -> float:

@@ -431,16 +431,17 @@ class MovementSearch:
         search.found.clear()
 
     def _bound_moves(self, permitted: list[int], within: SearchBudget) -> int:
-        from kassay.solver.search.movement_bound import price_moves, price_step  # noqa: PLC0415
+        from kassay.solver.search.movement_bound import price_by_partition, price_step  # noqa: PLC0415
 
         problem = self.pool.problem
-        return price_moves(
+        priced = price_by_partition(
             problem,
             permitted,
             movement_costs(problem, self.level),
             start=self.pool.incumbent(self.level),
             may_continue=within.counted(price_step(problem)),
-        ).bound
+        )
+        return 0 if priced is None else priced.bound
 
     @property
     def _has_many_choices(self) -> bool:

@@ -14,7 +14,7 @@ from kassay.solver.incumbent_pool import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.search.few_moves import ExchangeBeam, NeighbourhoodSearch
-from kassay.solver.search.movement_bound import price_by_weight, price_moves
+from kassay.solver.search.movement_bound import price_by_partition, price_by_weight
 from tests import brute_force
 from tests.solver.random_cases import limited_problems, weighted_problems
 from tests.tiers import short_and_long
@@ -61,7 +61,7 @@ def test_patterns_prove_the_fewest_moves_of_small_groups(number):
             if max(problem.loads(placement), default=0) <= max_load
         )
         turns = iter(range(60))
-        priced = price_moves(
+        priced = price_by_partition(
             problem,
             [max_load] * problem.member_count,
             np.ones(problem.partition_count, dtype=np.int64),
