@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks.timeline_figure import RecordedPartitions, draw_timeline
-from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import Simulation, simulate
@@ -79,8 +78,7 @@ def main() -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, policy in FIGURES:
         recorded = RecordedPartitions()
-        options = SimulationOptions(new_ownership=lambda recorded=recorded: recorded)
-        result = Simulation(load_script(name), POLICIES[policy], options).run()
+        result = Simulation(load_script(name), POLICIES[policy], ownership=recorded).run()
         draw_timeline(result, recorded.intervals, directory / f"simulate-{name}-{policy}.svg")
 
 

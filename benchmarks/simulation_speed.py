@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 
 from benchmarks.timing import Timing
-from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES, Policy
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
 from kassay.experiments.simulation.simulation import Simulation
@@ -34,18 +33,10 @@ def simulated_rebalances(
     for name in policies:
         policy = POLICIES[name]
         assignor = _TimedAssignor(policy)
-        generations: list[int] = []
-        simulation = Simulation(
-            _script(rebalances),
-            Policy(name, policy.protocol, assignor),
-            SimulationOptions(
-                record=lambda rebalance, found=generations: found.append(rebalance.generation)
-            ),
-        )
+        simulation = Simulation(_script(rebalances), Policy(name, policy.protocol, assignor))
         start = time.process_time()
-        simulation.run()
+        count = len(simulation.run().rebalances)
         seconds = time.process_time() - start - assignor.seconds
-        count = len(generations)
         yield Timing(
             benchmark="simulation",
             case=f"{count:,} rebalances, {name}",

@@ -23,7 +23,6 @@ from kassay.experiments.prediction.scenario import (
     Scripted,
     Subscribe,
 )
-from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.script import (
     Action,
     MemberPlan,
@@ -206,19 +205,17 @@ class _Course:
                 assignment_interval=configuration.batching_ms,
             ),
         )
-        options = SimulationOptions(new_id=self._classic_id, new_consumer_id=self._consumer_id)
-        return Simulation(script, configuration.policy, options, initial_group=self.initial)
+        return Simulation(
+            script, configuration.policy, initial_group=self.initial, new_id=self._new_id
+        )
 
-    def _classic_id(self, name: str) -> str:
-        """Create an id of the classic protocol: the client id or instance id, and a UUID."""
-        uuid = UUID(int=self.draw_of_ids.getrandbits(128), version=4)
-        return f"{self.client_ids.get(name, name)}-{uuid}"
-
-    def _consumer_id(self, _name: str) -> str:
-        """Create an id of the consumer protocol: a UUID in Kafka's base64 form."""
+    def _new_id(self, name: str, is_classic: bool) -> str:
+        """Create an id: the client or instance id and a UUID, or a UUID in Kafka's base64 form."""
         while True:
-            value = UUID(int=self.draw_of_ids.getrandbits(128), version=4).bytes
-            text = base64.urlsafe_b64encode(value).decode().rstrip("=")
+            uuid = UUID(int=self.draw_of_ids.getrandbits(128), version=4)
+            if is_classic:
+                return f"{self.client_ids.get(name, name)}-{uuid}"
+            text = base64.urlsafe_b64encode(uuid.bytes).decode().rstrip("=")
             if not text.startswith("-"):
                 return text
 

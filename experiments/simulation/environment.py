@@ -5,7 +5,7 @@ The simulated broker runs the group coordinator, and can crash and restart.
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from kassay.experiments.implementations.runner import count_withheld_partitions
@@ -18,7 +18,7 @@ from kassay.experiments.simulation.simulation_result import (
     TimelineNote,
 )
 from kassay.reference.assignors import RebalanceProtocol
-from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator, numbered_member_ids
+from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator
 from kassay.reference.coordinator.classic_group import GroupState
 from kassay.reference.coordinator.consumer_coordinator import (
     ClassicMembers,
@@ -188,11 +188,6 @@ class Broker:
         coordinator = self._coordinator
         return "no coordinator" if coordinator is None else str(coordinator.group.state)
 
-    @property
-    def member_ids(self) -> tuple[str, ...]:
-        """Return the ids of the members that the coordinator knows."""
-        return () if self._coordinator is None else tuple(self._coordinator.group.members)
-
     def committed(self, partition: TopicPartition) -> int:
         """Return the committed offset of a partition, or 0 if no offset is committed."""
         return 0 if self._coordinator is None else self._coordinator.offsets.get(partition, 0)
@@ -310,33 +305,26 @@ class PartitionOffsets:
         return lag
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationOptions:
-    """Options of a simulation that its script does not contain."""
-
-    new_ownership: Callable[[], ConsumedPartitions] = ConsumedPartitions
-    new_id: Callable[[str], str] | None = None  # creates a member id from a client id
-    # Creates the ids of members of the consumer protocol; None for the function of other members.
-    new_consumer_id: Callable[[str], str] | None = None
-    # Receives the rebalances instead of the result, for long runs.
-    record: Callable[[SimulatedRebalance], None] | None = None
+NewId = Callable[[str, bool], str]
+"""Function that creates a member id from a client id. The second argument is whether the member
+uses the classic protocol."""
 
 
 class Environment:
     """Clock, topics, broker, offsets and result of a simulation, and runs of its assignors."""
 
-    def __init__(self, script: Script, policy: Policy, options: SimulationOptions) -> None:
+    def __init__(
+        self, script: Script, policy: Policy, new_id: NewId, ownership: ConsumedPartitions
+    ) -> None:
         self.policy = policy
         self.settings = script.settings
         self.broker_config = script.broker
         self.clock = Clock()
-        self.ownership = options.new_ownership()
+        self.ownership = ownership
         self.topics: dict[str, Topic] = {}
         self.result = SimulationResult(script=script.name, policy=policy.name, until=script.until)
         self._random = random.Random(script.seed).random  # noqa: S311 - not for security
-        self._new_id = options.new_id or numbered_member_ids()
-        self._new_consumer_id = options.new_consumer_id or self._new_id
-        self._record = options.record or self.result.rebalances.append
+        self._new_id = new_id
         self._last: SimulatedRebalance | None = None
         self.client_ids: dict[str, str] = {}  # by member id
         self.user_data: dict[str, StickyUserData] = {}
@@ -355,7 +343,7 @@ class Environment:
 
     def new_member_id(self, client: str, *, is_classic: bool = True) -> str:
         """Create a member id that is unique in the simulation."""
-        member_id = self._new_id(client) if is_classic else self._new_consumer_id(client)
+        member_id = self._new_id(client, is_classic)
         self.client_ids[member_id] = client
         return member_id
 
@@ -423,7 +411,7 @@ class Environment:
             client_ids=clients,
             complete=not withheld,
         )
-        self._record(self._last)
+        self.result.rebalances.append(self._last)
         return result
 
     def group_of(self, joined: tuple[JoinedMember, ...], policy: Policy) -> Group:

@@ -4,15 +4,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kassay.experiments.simulation.consumer import Consumer
-from kassay.experiments.simulation.environment import Environment, SimulationOptions
+from kassay.experiments.simulation.environment import Environment, NewId
 from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.protocol_clients import (
     ClassicProtocolClient,
     ConsumerProtocolClient,
 )
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
-from kassay.experiments.simulation.simulation_result import SimulationResult
+from kassay.experiments.simulation.simulation_result import ConsumedPartitions, SimulationResult
 from kassay.reference.assignors import RebalanceProtocol
+from kassay.reference.coordinator.classic_coordinator import numbered_member_ids
 from kassay.reference.model.topic_partitions import Partitions
 
 
@@ -55,12 +56,19 @@ class Simulation:
         self,
         script: Script,
         policy: Policy,
-        options: SimulationOptions | None = None,
         *,
         initial_group: InitialGroup | None = None,
+        new_id: NewId | None = None,
+        ownership: ConsumedPartitions | None = None,
     ) -> None:
         self.script = script
-        self.environment = Environment(script, policy, options or SimulationOptions())
+        numbered = numbered_member_ids()
+        self.environment = Environment(
+            script,
+            policy,
+            new_id or (lambda client, _: numbered(client)),
+            ownership or ConsumedPartitions(),
+        )
         self.broker = self.environment.broker
         self.clock = self.environment.clock
         self._failover_timer = self.clock.timer(self._end_failover)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kassay.experiments.simulation import script as scripts
-from kassay.experiments.simulation.environment import SimulationOptions
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.simulation import Simulation
 from kassay.reference.coordinator.runtime import CoordinatorConfig
@@ -203,11 +202,12 @@ def _play_in_simulation(
 ) -> ObservedRun:
     run = ObservedRun()
     simulation = Simulation(
-        script, POLICIES[assignor], SimulationOptions(new_id=lambda client: ids[client].popleft())
+        script, POLICIES[assignor], new_id=lambda client, _: ids[client].popleft()
     )
     for number in range(len(script.events)):
         simulation.clock.run((number + 1) * STEP_INTERVAL - 1)
-        members = set(simulation.broker.member_ids)
+        coordinator = simulation.broker.classic or simulation.broker.consumer
+        members = set() if coordinator is None else set(coordinator.group.members)
         consumers = sorted(simulation.consumers.items())
         run.states.append(
             (
