@@ -7,7 +7,7 @@ assignment of it is an assignment of the original group with equal loads.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain
 
 import numpy as np
 
@@ -26,12 +26,12 @@ from kassay.solver.constraints import (
     Separated,
 )
 from kassay.solver.evaluation import (
-    colocated_partitions,
+    colocated_sets,
     movement_costs,
     separated_partitions,
     topic_partitions,
 )
-from kassay.solver.problem import Ints, Placement, Problem, build_problem, positions_by_value
+from kassay.solver.problem import Ints, Placement, Problem, build_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProb
     """
     if not any(isinstance(rule, Colocated) for rule in rules):
         return None
-    by_topics: dict[tuple[int, ...], list[Ints]] = {}
-    for partitions in _colocated_sets(problem, rules):
+    by_topics: dict[tuple[int, ...], list[list[int]]] = {}
+    for partitions in map(list, colocated_sets(problem, rules)):
         by_topics.setdefault(tuple(problem.topic[partitions].tolist()), []).append(partitions)
     consumers = [_common_consumers(problem, topics) for topics in by_topics]
     if not all(consumers) or len(set(chain.from_iterable(consumers))) < problem.member_count:
@@ -150,19 +150,6 @@ def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProb
     )
 
 
-def _colocated_sets(problem: Problem, rules: Sequence[Constraint]) -> list[Ints]:
-    """Return the sets of partitions that get one member; most partitions may be alone in a set."""
-    from scipy.sparse import coo_array  # noqa: PLC0415 - slow to load
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
-
-    colocated = (colocated_partitions(problem, one) for one in rules if isinstance(one, Colocated))
-    pairs = [*chain.from_iterable(map(pairwise, chain.from_iterable(colocated)))]
-    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(pairs)), (rows, columns)), [problem.partition_count] * 2)
-    count, set_of = connected_components(graph, directed=False)
-    return positions_by_value(set_of, count)
-
-
 def _common_consumers(problem: Problem, topics: Sequence[int]) -> list[int]:
     table = problem.may_consume[problem.consumer_set_of_topic[[*topics]]]
     consumers: list[int] = np.flatnonzero(table.all(axis=0)).tolist()
@@ -170,7 +157,7 @@ def _common_consumers(problem: Problem, topics: Sequence[int]) -> list[int]:
 
 
 def _merged_group(
-    problem: Problem, topics: Sequence[Sequence[Ints]], consumers: Sequence[Sequence[int]]
+    problem: Problem, topics: Sequence[Sequence[list[int]]], consumers: Sequence[Sequence[int]]
 ) -> Group:
     """Return the group with a topic per list of sets; the owner of a set owns most of it."""
     subscriptions: list[list[str]] = [[] for _ in range(problem.member_count)]
@@ -203,7 +190,7 @@ def _merged_group(
     )
 
 
-def _merged_topic(problem: Problem, name: str, sets: Sequence[Ints]) -> Topic:
+def _merged_topic(problem: Problem, name: str, sets: Sequence[list[int]]) -> Topic:
     if problem.profiles is None:
         weights = tuple(sum(problem.weight[partitions].tolist()) for partitions in sets)
         return Topic(name, len(sets), weights=weights)

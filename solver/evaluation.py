@@ -286,6 +286,26 @@ def colocated_partitions(
     return [partitions for partitions in sets if len(partitions) > 1]
 
 
+def colocated_sets(
+    problem: Problem, rules: Iterable[constraints.Constraint]
+) -> list[tuple[int, ...]]:
+    """Return the sets of partitions that all constraints together assign to one member each."""
+    set_of = list(range(problem.partition_count))
+    inside = {at: [at] for at in set_of}
+    named = (
+        colocated_partitions(problem, one)
+        for one in rules
+        if isinstance(one, constraints.Colocated)
+    )
+    for first, *others in chain.from_iterable(named):
+        into = set_of[first]
+        for other in {set_of[at] for at in others} - {into}:
+            for at in inside[other]:
+                set_of[at] = into
+            inside[into] += inside.pop(other)
+    return sorted(tuple(sorted(partitions)) for partitions in inside.values())
+
+
 def colocation_blocks(problem: Problem, level: objective.Colocation) -> list[tuple[int, ...]]:
     """Return the sets of partitions that a colocation level assigns to few members."""
     rules = map(constraints.Colocated, level.topics)

@@ -11,7 +11,7 @@ Two kinds of evidence exist, and neither needs a solver to check.
 - **All cases.** If there are few assignments, all of them are tried.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from kassay.solver.counting_bounds import level_bound, max_loads_within
 from kassay.solver.evaluation import (
     RackTable,
     Room,
-    colocated_partitions,
+    colocated_sets,
     has_impossible_pin,
     level_value,
     movement_costs,
@@ -76,7 +76,8 @@ def build_relaxation(
 
     ``rules`` include the capacities of the group.
     """
-    blocks, block_of = _blocks(problem, rules)
+    blocks = tuple(colocated_sets(problem, rules))
+    block_of = {at: number for number, block in enumerate(blocks) for at in block}
     single = np.zeros((problem.partition_count, problem.member_count), dtype=np.bool_)
     for at, members in enumerate(permitted_members(problem, rules)):
         single[at, members] = True
@@ -126,26 +127,6 @@ def build_relaxation(
         ),
         is_empty=is_empty or not allowed.any(axis=1).all(),
     )
-
-
-def _blocks(
-    problem: Problem, rules: Iterable[constraints.Constraint]
-) -> tuple[tuple[tuple[int, ...], ...], list[int]]:
-    """Return the blocks of colocated partitions, and the block of each partition."""
-    block_of = list(range(problem.partition_count))
-    members = {at: [at] for at in block_of}
-    for rule in rules:
-        if not isinstance(rule, constraints.Colocated):
-            continue
-        for partitions in colocated_partitions(problem, rule):
-            first = block_of[partitions[0]]
-            for other in {block_of[at] for at in partitions} - {first}:
-                for at in members[other]:
-                    block_of[at] = first
-                members[first] += members.pop(other)
-    blocks = tuple(tuple(sorted(block)) for block in members.values())
-    index = {at: number for number, block in enumerate(blocks) for at in block}
-    return blocks, [index[at] for at in range(problem.partition_count)]
 
 
 def _row(
