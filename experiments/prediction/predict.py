@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kassay.experiments.prediction.sample import SETTLE_MS, Sample, consumer_names, simulate_sample
+from kassay.experiments.prediction.sample import SETTLE_MS, Course, Sample, consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Event, RollingRestart, ScaleTo
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
@@ -290,9 +290,8 @@ def _samples(
     order = list(range(count))
     random.Random(seed).shuffle(order)  # noqa: S311 - not for security
     for number, rank in enumerate(order):
-        found = simulate_sample(
-            group, configuration, events, busy=(rank + 0.5) / count, seed=seed * 1_000_003 + number
-        )
+        course = Course(group, configuration, events, seed * 1_000_003 + number)
+        found = course.run((rank + 0.5) / count)
         # The rebalances of one sample are enough, and those of all need much memory.
         yield replace(found, rebalances=()) if number else found
 

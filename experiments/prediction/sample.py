@@ -99,28 +99,14 @@ def planned_members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
     return plans, InitialGroup(generation=generation, members=members)
 
 
-def simulate_sample(
-    group: Group,
-    configuration: Configuration,
-    events: Sequence[Event],
-    *,
-    busy: float = 0.5,
-    seed: int = 0,
-) -> Sample:
-    """Simulate one course of events. ``busy`` is 0 for idle and 1 for busy consumers."""
-    draw = random.Random(seed)  # noqa: S311 - not for security
-    return _Course(group, configuration, events, draw).run(busy)
+class Course:
+    """One course of events of a group, as a script of its simulation."""
 
-
-class _Course:
     def __init__(
-        self,
-        group: Group,
-        configuration: Configuration,
-        events: Sequence[Event],
-        draw: random.Random,
+        self, group: Group, configuration: Configuration, events: Sequence[Event], seed: int
     ) -> None:
-        self.group, self.configuration, self.draw = group, configuration, draw
+        self.group, self.configuration = group, configuration
+        self.draw = draw = random.Random(seed)  # noqa: S311 - not for security
         plans, self.initial = planned_members(group)
         self.plans = {
             plan.id: self._configured(plan, configuration, keep_static=True) for plan in plans
@@ -413,7 +399,7 @@ class _Course:
         return last + self.settle
 
     def run(self, busy: float) -> Sample:
-        """Run the simulation, and return the sample."""
+        """Run the simulation. ``busy`` is 0 for idle and 1 for busy consumers."""
         simulation = self._simulation(busy)
         ownership = simulation.environment.ownership
         simulation.clock.run(self.starts[0] - 1)
