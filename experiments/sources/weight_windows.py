@@ -5,6 +5,7 @@ window is known if samples cover 95 % of it. Other weights are assumed from know
 """
 
 import csv
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -426,6 +427,19 @@ def _conditions(
 def _mean_condition(topic: str, first: int, count: int) -> str:
     more = f" and {count - 1} more" if count > 1 else ""
     return f"{ASSUMED}{topic}-{first}{more} had the mean weight of {topic} before the first sample"
+
+
+def append_sample(
+    path: Path, end_offsets: Mapping[PartitionKey, int], *, cluster: str | None
+) -> None:
+    """Append end offsets and the current time to a file, as a line for `read_weight_windows`."""
+    offsets: dict[str, list[int | None]] = defaultdict(list)
+    for (topic, number), offset in sorted(end_offsets.items()):
+        offsets[topic] += [None] * (number - len(offsets[topic])) + [offset]
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    sample = {"time": time, "cluster": cluster, "end_offsets": offsets}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(sample, ensure_ascii=False) + "\n")
 
 
 def _text(time: int, form: str = "%Y-%m-%d %H:%M:%S") -> str:

@@ -10,8 +10,10 @@ import typer
 
 from kassay.experiments.cli.application import BAD_INPUT, argument, option, print_error, print_note
 from kassay.experiments.cli.cluster_options import (
+    ClusterOptions,
     SampledClusterOptions,
     check_cluster_usage,
+    open_cluster,
     read_cluster,
 )
 from kassay.experiments.cli.groups import SourceOptions
@@ -24,6 +26,7 @@ from kassay.experiments.sources.capture_files import (
     join_imported,
 )
 from kassay.experiments.sources.kind_texts import read_connect_cluster
+from kassay.experiments.sources.weight_windows import append_sample
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.documents.output_files import write_text
 
@@ -38,6 +41,7 @@ class ImportCommandOptions:
     skip_empty: bool = option(False)
     anonymize: bool = option(False)
     names: Path | None = option(None, metavar="FILE")
+    append: Path | None = option(None, metavar="FILE")
     output: Path | None = option(
         None, "--output", "-o", metavar="FILE", show_default="standard output"
     )
@@ -66,7 +70,24 @@ def import_(
             imported = join_imported(imported)
     else:
         imported = read_cluster(cluster, groups, known, empty=empty)
-    _write(imported, options)
+    if options.append is None:
+        _write(imported, options)
+    else:
+        _append(options.append, imported, cluster)
+
+
+def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptions) -> None:
+    """Append the end offsets of the topics of all valid groups to a file."""
+    found = list(imported)
+    topics = {topic.name: topic for one in found if one.group for topic in one.group.topics}
+    live = open_cluster(cluster)
+    partitions = [(t.name, number) for t in topics.values() for number in range(t.partitions)]
+    append_sample(file, live.end_offsets(partitions), cluster=live.cluster_id())
+    errors = [one.error for one in found if one.error is not None]
+    for error in errors:
+        print_error(error)
+    if errors:
+        raise typer.Exit(BAD_INPUT)
 
 
 def _selected(imported: Iterable[ImportedGroup], ids: Sequence[str]) -> Iterator[ImportedGroup]:
@@ -87,6 +108,8 @@ def _check_usage(
 ) -> None:
     if options.names is not None and not options.anonymize:
         raise typer.BadParameter("--names requires --anonymize")
+    if options.append is not None and cluster.bootstrap_server is None:
+        raise typer.BadParameter("--append requires --bootstrap-server")
     if options.connect_url is not None:
         if options.paths or cluster.bootstrap_server is not None:
             raise typer.BadParameter(

@@ -284,6 +284,12 @@ class LiveCluster:
         with self._request("list topics"):
             return sorted(self._admin.list_topics(timeout=self._timeout).topics)
 
+    def cluster_id(self) -> str | None:
+        """Return the id of the cluster, or None if the broker does not send it."""
+        with self._request("read the cluster id"):
+            id: str | None = self._admin.list_topics(timeout=self._timeout).cluster_id
+            return id
+
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
         """Return a description of each existing topic, or an error if access is denied."""
         topics: dict[str, LiveTopic | InputError] = {}

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from kassay.experiments.sources.live_cluster import admin_client
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from tests.experiments.cli.test_scale import GROUP
+from tests.experiments.sources.test_live_groups import Tables, member
 from tests.experiments.sources.test_tool_documents import TABLE, log_dirs_output, replica
 
 SIZES = log_dirs_output([replica("my-t-0", 30), replica("my-t-1", 12)])
@@ -87,3 +90,22 @@ def test_a_plan_by_lag_names_no_command_for_numbers_of_members(run, tmp_path):
     code, _, _ = run("plan", *BY_LAG, "-o", "out")
     assert code == 0
     assert "--members" not in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_samples_of_end_offsets_become_windows(kassay, tmp_path, monkeypatch):
+    owners = LiveGroup("g", "Stable", (member("x", ("t", 0), ("t", 1)),))
+    ends = [{("t", 0): 10, ("t", 1): 20}, {("t", 0): 15, ("t", 1): 20}]
+    live = Tables({"g": [owners] * 3}, growth=ends)
+    monkeypatch.setattr(admin_client, "LiveCluster", lambda *_, **__: live)
+    file, cluster = tmp_path / "samples.jsonl", ("--bootstrap-server", "h:1")
+    for _ in ends[:]:
+        done = kassay("import", *cluster, "--append", file)
+        assert (done.code, done.out) == (0, "")
+    samples = [json.loads(line) for line in file.read_text().splitlines()]
+    assert all(one["time"].endswith("+00:00") and one["cluster"] == "cluster" for one in samples)
+    times = ("2025-12-01T08:00Z", "2025-12-01T09:00Z")
+    lines = (json.dumps({**one, "time": time}) for one, time in zip(samples, times, strict=True))
+    file.write_text("\n".join(lines))
+    [group] = kassay("import", *cluster, "--weights", file).records
+    assert group["topics"]["t"]["weights"] == [5, 0]
+    assert kassay("import", file, "--append", file).code == 2

@@ -90,6 +90,9 @@ class Tables:
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
         return {name: self.metadata[name] for name in names if name in self.metadata}
 
+    def cluster_id(self) -> str:
+        return "cluster"
+
     def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
         self.requests.append("end_offsets")
         found = self.growth.pop(0)
