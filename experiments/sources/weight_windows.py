@@ -38,7 +38,8 @@ _MONDAY = 345_600
 """Second of the first Monday since 1970 began."""
 _MAX_WINDOWS = 20_000
 """Two years of hours. More windows are mostly due to a damaged time."""
-_MAX_PARTITIONS = 1_000_000
+_MIN_RISES = 20
+"""Rises per fall from which values can be those of a counter."""
 _MAX_UNSEEN = 10
 """Partitions without samples, in addition to as many as have samples."""
 _MAX_SECONDS = 10**11
@@ -50,8 +51,6 @@ _Row = tuple[str, object, str, object, object, str | None]
 """Position in the file, time, topic, partition, value, and cluster if it is shown."""
 _Period = tuple[int, int, Decimal]
 """Begin and end in seconds since 1970, and number of records."""
-
-
 _Value = TypeVar("_Value")
 
 
@@ -127,7 +126,7 @@ class RecordedWindows:
             names=tuple(_text(start + n * self.seconds, form) for n in range(count)),
             weights=_map_rows(used.weights, lambda row: [sum(row[at::count]) for at in places]),
             unknown=_map_rows(used.unknown, lambda row: [all(row[at::count]) for at in places]),
-            remarks=(f"weights are sums of {recorded // count} {_CYCLES[seconds]}",),
+            remarks=[*self.remarks, f"weights are sums of {recorded // count} {_CYCLES[seconds]}"],
         )
 
     def of_cycle(self, cycle: Cycle | None) -> "RecordedWindows":
@@ -181,6 +180,7 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     steps = Counter(b - a for values in samples.values() for a, b in pairwise(sorted(values)))
     step = max(steps, key=lambda gap: (steps[gap], -gap), default=0)
     shift = recording.shift * step
+    remarks = [] if recording.are_counters else [*_counter_remarks(samples)]
     for (topic, number), values in sorted(samples.items()):
         name = f"{topic}-{number}"
         periods = (
@@ -209,7 +209,7 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
             weights[topic] = _filled(rows, DAY // seconds)
             unknown[topic] = [[value is None for value in row] for row in rows]
             del notes[topic][1:]  # one reset
-    recorded = RecordedWindows(span[0] * seconds, seconds, names, weights, unknown, notes)
+    recorded = RecordedWindows(span[0] * seconds, seconds, names, weights, unknown, notes, remarks)
     return recorded.part(0, count)
 
 
@@ -298,9 +298,12 @@ def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, 
     clusters = set[str | None]()
     for place, time, topic, number, text, cluster in recording.rows:
         try:
-            moment = _time(time)
-            value = _number("nan" if text in (None, "") else text, MAX_WEIGHT)
-            partition = topic, int(_number(number, _MAX_PARTITIONS, is_whole=True))
+            moment, partition = (
+                _time(time),
+                (topic, int(_number(number, MAX_WEIGHT, is_whole=True))),
+            )
+            is_known = str(text).lower() not in ("none", "nan", "")
+            value = _number(text, MAX_WEIGHT) if is_known else None
         except InputError as error:
             raise InputError(f"{path}{place}: {error}") from None
         clusters.add(cluster)
@@ -310,11 +313,11 @@ def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, 
                 f"{path}{place}: samples of two clusters, {first} and {second}; keep those of one, "
                 "such as by its label in the query"
             )
-        known = value if value.is_nan() else found[partition].setdefault(moment, value)
-        if known != value and not value.is_nan():
+        known = None if value is None else found[partition].setdefault(moment, value)
+        if known != value:
             raise InputError(
-                f"{path}{place}: {topic}-{number} has two values at {_text(moment)} UTC, {known:f} "
-                f"and {value:f}; keep one, such as by max by (topic, partition); times without a "
+                f"{path}{place}: {topic}-{number} has two values at {_text(moment)} UTC, {known} "
+                f"and {value}; keep one, such as by max by (topic, partition); times without a "
                 "zone are UTC"
             )
     return found
@@ -338,11 +341,10 @@ def _time(value: object) -> int:
 
 
 def _number(value: object, maximum: int, *, is_whole: bool = False) -> Decimal:
-    """Parse a number, or NaN unless ``is_whole``. Decimals keep all digits of counts."""
+    """Parse a number. Decimals keep all digits of counts."""
     try:
         number = Decimal(str(value))
-        is_missing = number.is_nan() and not is_whole
-        if is_missing or (0 <= number <= maximum and not (is_whole and number % 1)):
+        if 0 <= number <= maximum and not (is_whole and number % 1):
             return number
     except InvalidOperation:
         pass
@@ -362,6 +364,15 @@ def _growth(name: str, values: Mapping[int, Decimal], resets: list[str]) -> Iter
             )
 
 
+def _counter_remarks(samples: Mapping[PartitionKey, Mapping[int, Decimal]]) -> Iterator[str]:
+    steps = Counter[int]()
+    for values in samples.values():
+        ordered = (values[time] for time in sorted(values))
+        steps.update((b > a) - (b < a) for a, b in pairwise(ordered))
+    if steps[1] > _MIN_RISES * max(1, steps[-1]):
+        yield f"{ASSUMED}the values, which almost never fall, are increases and not a counter"
+
+
 def _known_weights(where: str, periods: Iterable[_Period], seconds: int) -> dict[int, int]:
     """Return the weights of known windows, by the number of the window since 1970."""
     totals: dict[int, Decimal] = defaultdict(Decimal)
@@ -374,7 +385,7 @@ def _known_weights(where: str, periods: Iterable[_Period], seconds: int) -> dict
             shared = min(end, (window + 1) * seconds) - max(begin, window * seconds)
             totals[window] += amount if first == last else amount * shared / (end - begin)
             covered[window] += shared
-            if covered[window] > seconds:
+            if 20 * covered[window] > 21 * seconds:
                 raise InputError(f"{where}: the samples at {_text(begin)} UTC overlap")
     return {
         window: round(total * seconds / covered[window])

@@ -75,7 +75,8 @@ def test_missing_hours_are_assumed_from_other_days_and_named(read):
     assert "unknown in 2 of 168 windows (2025-12-04 05:00 UTC, …)" in found.notes["t"][0]
     assert found.cycle(DAY).weights["t"][0][5] == sum(range(5, 12))
     assert found.cycle(DAY).names[:2] == ("00:00", "01:00")
-    assert found.cycle(DAY).remarks == ("weights are sums of 7 days",)
+    assert found.cycle(DAY).remarks[-1] == "weights are sums of 7 days"
+    assert "almost never fall, are increases and not a counter" in found.remarks[0]
 
 
 def test_cycles_of_a_week_start_on_monday(read):
@@ -143,6 +144,8 @@ def test_groups_get_windows_and_conditions(read):
         (rows([1, -2]), "traffic:3: expected a number from 0 to 9223372036854775807, got '-2'"),
         (rows([1, 10**20]), "traffic:3: expected a number .* got '1000000"),
         (HEADER + "noon,t,0,1", "traffic:2: the time must be .*, got 'noon'"),
+        (HEADER + "nan,t,0,1", "traffic:2: the time must be .*, got 'nan'"),
+        (HEADER + "0,t,1.5,1", "traffic:2: expected an integer .*, got '1.5'"),
         (HEADER + "0,t,0", "traffic:2: expected 4 values, got 3"),
         (rows([1, 2]) + "\n9000000000,t,0,3", "traffic: .* windows of 3600 s, .* check the times"),
         (rows([1, 2], step=7_200), "traffic: 0 windows of 3600 s, with samples 7200 s apart"),
