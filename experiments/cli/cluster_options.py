@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -16,9 +16,6 @@ from kassay.experiments.sources.capture_files import RATE, EmptyGroups, Imported
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import WeightSource
-
-if TYPE_CHECKING:
-    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +63,6 @@ def check_cluster_usage(
         raise typer.BadParameter("--speeds rate requires --bootstrap-server")
 
 
-def open_cluster(options: ClusterOptions) -> "LiveCluster":
-    """Connect to the cluster of the options."""
-    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
-
-    settings, server = options.settings(), options.bootstrap_server or ""
-    try:
-        return LiveCluster(server, settings, timeout=options.timeout)
-    except InputError as error:
-        where = "" if options.command_config is None else f"{options.command_config}: "
-        raise InputError(f"{where}{error}") from None
-
-
 def read_cluster(
     options: SampledClusterOptions,
     groups: Sequence[str],
@@ -86,9 +71,15 @@ def read_cluster(
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
     """Read the named groups of a running cluster, or all groups if no name is given."""
+    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
     from kassay.experiments.sources.live_cluster.live_groups import import_live
 
-    cluster = open_cluster(options)
+    settings, server = options.settings(), options.bootstrap_server or ""
+    try:
+        cluster = LiveCluster(server, settings, timeout=options.timeout)
+    except InputError as error:
+        where = "" if options.command_config is None else f"{options.command_config}: "
+        raise InputError(f"{where}{error}") from None
     if import_options.weights is WeightSource.RATE or import_options.measures_speeds:
         print_note(f"taking two samples of the rate, {options.sample:g} s apart")
     imported = import_live(

@@ -4,7 +4,7 @@ The exporters are kminion, kafka_exporter and kafka-lag-exporter.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -105,16 +105,22 @@ def hides_metric(text: str) -> bool:
     return text.startswith(tuple(f"{name}{{" for name in _METRICS))
 
 
-def read_series(document: JsonFields, line: int, *, name: str) -> list[DocumentRows]:
-    """Read an answer of the HTTP API of Prometheus: the newest value of each series."""
+def series_of(document: JsonFields, *types: str) -> Iterator[tuple[JsonFields, dict[str, str]]]:
+    """Yield the series and their labels of an answer of the HTTP API of Prometheus."""
     if document.text("status") != "success":
         raise InputError(f"{document.where}: Prometheus reports: {document.table.get('error')!r}")
-    data, found = document.inner("data"), []
-    if data.text("resultType") not in ("vector", "matrix"):
-        raise InputError(f"{data.where}.resultType: must be vector or matrix; query a metric")
+    data = document.inner("data")
+    if data.text("resultType") not in types:
+        raise InputError(f"{data.where}.resultType: must be {' or '.join(types)}; query a metric")
     for series in data.each("result"):
-        metric = series.inner("metric")
-        labels = {key: as_text(value, metric.where) for key, value in metric.table.items()}
+        labels = series.inner("metric")
+        yield series, {key: as_text(value, labels.where) for key, value in labels.table.items()}
+
+
+def read_series(document: JsonFields, line: int, *, name: str) -> list[DocumentRows]:
+    """Read an answer of the HTTP API of Prometheus: the newest value of each series."""
+    found = []
+    for series, labels in series_of(document, "vector", "matrix"):
         points = [series.table["value"]] if "value" in series.table else series.table.get("values")
         newest = as_array(as_array(points, f"{series.where}.values")[-1:] or [()], series.where)[0]
         point = as_array(newest, series.where)

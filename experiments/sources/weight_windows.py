@@ -8,7 +8,7 @@ import csv
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -16,10 +16,9 @@ from enum import StrEnum
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TypeVar
 
 from kassay.experiments.sources.document_rows import JsonFields
-from kassay.experiments.sources.exporter_metrics import CLUSTER_LABELS
+from kassay.experiments.sources.exporter_metrics import CLUSTER_LABELS, series_of
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.reference.documents.input_files import (
     LocatedDocument,
@@ -33,7 +32,6 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import ASSUMED, MAX_WEIGHT
 
 DAY, WEEK = 86_400, 604_800
-_CYCLES = {DAY: "days", WEEK: "weeks"}
 _MONDAY = 345_600
 """Second of the first Monday since 1970 began."""
 _MAX_WINDOWS = 20_000
@@ -41,7 +39,7 @@ _MAX_WINDOWS = 20_000
 _MIN_RISES = 20
 """Rises per fall from which values can be those of a counter."""
 _MAX_UNSEEN = 10
-"""Partitions without samples, in addition to as many as have samples."""
+"""Partitions without samples per partition with samples."""
 _MAX_SECONDS = 10**11
 """Greater times are milliseconds."""
 _COUNTERS = ("offset", "offsets", "_total", "_count")
@@ -51,14 +49,6 @@ _Row = tuple[str, object, str, object, object, str | None]
 """Position in the file, time, topic, partition, value, and cluster if it is shown."""
 _Period = tuple[int, int, Decimal]
 """Begin and end in seconds since 1970, and number of records."""
-_Value = TypeVar("_Value")
-
-
-def _map_rows(
-    table: Mapping[str, Sequence[Sequence[_Value]]],
-    change: Callable[[Sequence[_Value]], Sequence[_Value]],
-) -> dict[str, list[Sequence[_Value]]]:
-    return {topic: [change(row) for row in rows] for topic, rows in table.items()}
 
 
 class Cycle(StrEnum):
@@ -91,12 +81,12 @@ class RecordedWindows:
     def part(self, first: int, last: int) -> "RecordedWindows":
         """Return the windows from index ``first`` to before ``last``."""
         names = self.names[first:last]
-        unknown = _map_rows(self.unknown, lambda row: row[first:last])
+        unknown = {k: [row[first:last] for row in rows] for k, rows in self.unknown.items()}
         return replace(
             self,
             start=self.start + first * self.seconds,
             names=names,
-            weights=_map_rows(self.weights, lambda row: row[first:last]),
+            weights={k: [row[first:last] for row in rows] for k, rows in self.weights.items()},
             unknown=unknown,
             notes={
                 topic: [
@@ -124,9 +114,15 @@ class RecordedWindows:
             used,
             start=start,
             names=tuple(_text(start + n * self.seconds, form) for n in range(count)),
-            weights=_map_rows(used.weights, lambda row: [sum(row[at::count]) for at in places]),
-            unknown=_map_rows(used.unknown, lambda row: [all(row[at::count]) for at in places]),
-            remarks=[*self.remarks, f"weights are sums of {recorded // count} {_CYCLES[seconds]}"],
+            weights={
+                topic: [[sum(row[at::count]) for at in places] for row in rows]
+                for topic, rows in used.weights.items()
+            },
+            unknown={
+                topic: [[all(row[at::count]) for at in places] for row in rows]
+                for topic, rows in used.unknown.items()
+            },
+            remarks=[*self.remarks, f"weights are sums of {recorded // count} cycles"],
         )
 
     def of_cycle(self, cycle: Cycle | None) -> "RecordedWindows":
@@ -166,12 +162,7 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     """Read recorded traffic as weights per window of ``seconds``, which divide a day.
 
     Records between two samples are spread evenly over this time. Weights are rounded to integers,
-    half to even.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged or contradicts itself, or no window is known.
+    half to even. Raise InputError if the file is damaged or contradicts itself.
     """
     recording = _recording(path, read_text(path))
     samples = _samples(path, recording)
@@ -200,10 +191,8 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     names = tuple(_text(window * seconds, "%Y-%m-%d %H:%M") for window in span)
     weights, unknown = {}, {}
     for topic, table in known.items():
-        if max(table) >= 2 * len(table) + _MAX_UNSEEN:
-            raise InputError(
-                f"{path}: {topic}-{max(table)}: only {len(table)} partitions are shown"
-            )
+        if max(table) > _MAX_UNSEEN * len(table):
+            raise InputError(f"{path}: {topic}-{max(table)}: only {len(table)} partitions are seen")
         rows = [[table.get(n, {}).get(window) for window in span] for n in range(max(table) + 1)]
         if any(table.values()):  # else as a topic without samples
             weights[topic] = _filled(rows, DAY // seconds)
@@ -231,17 +220,8 @@ def _recording(path: Path, text: str) -> _Recording:
         return _Recording(_offset_rows(path, documents), are_counters=True)
     if documents[0].error is not None:
         raise documents[0].error
-    answer = JsonFields(as_object(first, str(path)), str(path))
-    if answer.text("status") != "success":
-        raise InputError(f"{path}: Prometheus reports: {answer.table.get('error')!r}")
-    data = answer.inner("data")
-    if data.text("resultType") != "matrix":
-        raise InputError(
-            f"{path}: data.resultType: must be matrix; use the path api/v1/query_range"
-        )
-    series = data.each("result")
-    metrics = {str(one.inner("metric").table.get("__name__", "")) for one in series}
-    are_counters = any(metric.endswith(_COUNTERS) for metric in metrics)
+    series = [*series_of(JsonFields(as_object(first, str(path)), str(path)), "matrix")]
+    are_counters = any(labels.get("__name__", "").endswith(_COUNTERS) for _, labels in series)
     return _Recording(_series_rows(path, series), are_counters, shift=-1)
 
 
@@ -261,21 +241,21 @@ def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
         yield place, row["time"], row["topic"], row["partition"], row["value"], row.get("cluster")
 
 
-def _series_rows(path: Path, series: Iterable[JsonFields]) -> Iterator[_Row]:
-    for index, one in enumerate(series):
-        place = f": data.result[{index}]"
-        labels = one.inner("metric").table
+def _series_rows(
+    path: Path, series: Iterable[tuple[JsonFields, Mapping[str, str]]]
+) -> Iterator[_Row]:
+    for one, labels in series:
+        place = one.where.removeprefix(str(path))
         topic, partition, cluster = (
-            next((str(labels[name]) for name in names if name in labels), None)
+            next((labels[name] for name in names if name in labels), None)
             for names in (("topic", "topic_name"), ("partition", "partition_id"), CLUSTER_LABELS)
         )
         if topic is None or partition is None:
             raise InputError(
-                f"{path}{place}.metric: the labels topic and partition are missing; query "
-                "sum by (topic, partition) (...)"
+                f"{one.where}: a label is missing; query sum by (topic, partition) (...)"
             )
-        for at, sample in enumerate(as_array(one.table.get("values"), f"{path}{place}.values")):
-            time, value, *_ = (*as_array(sample, f"{path}{place}.values[{at}]"), None, None)
+        for at, sample in enumerate(as_array(one.table.get("values"), f"{one.where}.values")):
+            time, value, *_ = (*as_array(sample, f"{one.where}.values[{at}]"), None, None)
             yield f"{place}.values[{at}]", time, topic, partition, value, cluster
 
 
@@ -365,10 +345,8 @@ def _growth(name: str, values: Mapping[int, Decimal], resets: list[str]) -> Iter
 
 
 def _counter_remarks(samples: Mapping[PartitionKey, Mapping[int, Decimal]]) -> Iterator[str]:
-    steps = Counter[int]()
-    for values in samples.values():
-        ordered = (values[time] for time in sorted(values))
-        steps.update((b > a) - (b < a) for a, b in pairwise(ordered))
+    ordered = ([values[time] for time in sorted(values)] for values in samples.values())
+    steps = Counter((b > a) - (b < a) for values in ordered for a, b in pairwise(values))
     if steps[1] > _MIN_RISES * max(1, steps[-1]):
         yield f"{ASSUMED}the values, which almost never fall, are increases and not a counter"
 
@@ -400,8 +378,7 @@ def _filled(rows: Sequence[Sequence[int | None]], period: int) -> list[list[int]
     mean = _mean(of_topic) or 0
     filled = []
     for row in rows:
-        usual = [_mean(row[at::period]) for at in range(period)]
-        own = _mean(row)
+        own, usual = _mean(row), [_mean(row[at::period]) for at in range(period)]
         first = next((at for at, value in enumerate(row) if value is not None), len(row))
         choices = (
             (value, of_topic[at] if at < first else None, usual[at % period], own, mean)
@@ -416,23 +393,19 @@ def _mean(values: Iterable[int | None]) -> int | None:
     return round(Decimal(sum(known)) / len(known)) if known else None
 
 
-def _conditions(
-    topic: str, unknown: Sequence[Sequence[bool]], names: Sequence[str]
-) -> Iterator[str]:
+def _conditions(topic: str, unknown: Sequence[Sequence[bool]], names: Sequence[str]) -> list[str]:
     first = [row.index(False) if False in row else len(row) for row in unknown]
     new = [number for number, at in enumerate(first) if at]
-    if new:
-        yield _mean_condition(topic, new[0], len(new))
-    gaps = [
-        name
-        for at, name in enumerate(names)
-        if any(row[at] and at > first[number] for number, row in enumerate(unknown))
+    conditions = [_mean_condition(topic, new[0], len(new))] if new else []
+    is_gap = [
+        any(row[at] and at > first[n] for n, row in enumerate(unknown)) for at in range(len(names))
     ]
-    if gaps:
-        yield (
-            f"{ASSUMED}the weights of {topic}, unknown in {len(gaps)} of {len(names)} windows "
-            f"({gaps[0]} UTC{', …' if gaps[1:] else ''}), are means of known ones"
+    if any(is_gap):
+        conditions.append(
+            f"{ASSUMED}the weights of {topic}, unknown in {sum(is_gap)} of {len(names)} windows "
+            f"({names[is_gap.index(True)]} UTC{', …' * (sum(is_gap) > 1)}), are means of known ones"
         )
+    return conditions
 
 
 def _mean_condition(topic: str, first: int, count: int) -> str:
@@ -440,12 +413,10 @@ def _mean_condition(topic: str, first: int, count: int) -> str:
     return f"{ASSUMED}{topic}-{first}{more} had the mean weight of {topic} before the first sample"
 
 
-def append_sample(
-    path: Path, end_offsets: Mapping[PartitionKey, int], *, cluster: str | None
-) -> None:
+def append_sample(path: Path, ends: Mapping[PartitionKey, int], *, cluster: str | None) -> None:
     """Append end offsets and the current time to a file, as a line for `read_weight_windows`."""
     offsets: dict[str, list[int | None]] = defaultdict(list)
-    for (topic, number), offset in sorted(end_offsets.items()):
+    for (topic, number), offset in sorted(ends.items()):
         offsets[topic] += [None] * (number - len(offsets[topic])) + [offset]
     time = datetime.now(UTC).isoformat(timespec="seconds")
     sample = {"time": time, "cluster": cluster, "end_offsets": offsets}

@@ -13,7 +13,6 @@ from kassay.experiments.cli.cluster_options import (
     ClusterOptions,
     SampledClusterOptions,
     check_cluster_usage,
-    open_cluster,
     read_cluster,
 )
 from kassay.experiments.cli.groups import SourceOptions
@@ -29,6 +28,7 @@ from kassay.experiments.sources.kind_texts import read_connect_cluster
 from kassay.experiments.sources.weight_windows import append_sample
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.documents.output_files import write_text
+from kassay.reference.model.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +78,17 @@ def import_(
 
 def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptions) -> None:
     """Append the end offsets of the topics of all valid groups to a file."""
+    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+
     found = list(imported)
-    topics = {topic.name: topic for one in found if one.group for topic in one.group.topics}
-    live = open_cluster(cluster)
-    partitions = [(t.name, number) for t in topics.values() for number in range(t.partitions)]
-    append_sample(file, live.end_offsets(partitions), cluster=live.cluster_id())
-    errors = [one.error for one in found if one.error is not None]
-    for error in errors:
-        print_error(error)
-    if errors:
-        raise typer.Exit(BAD_INPUT)
+    topics = {
+        topic.name: topic.partitions for one in found if one.group for topic in one.group.topics
+    }
+    live = LiveCluster(cluster.bootstrap_server or "", cluster.settings(), timeout=cluster.timeout)
+    ends = live.end_offsets([(name, n) for name, count in topics.items() for n in range(count)])
+    append_sample(file, ends, cluster=live.cluster_id())
+    if errors := [one.error for one in found if one.error is not None]:
+        raise InputError("; ".join(errors))
 
 
 def _selected(imported: Iterable[ImportedGroup], ids: Sequence[str]) -> Iterator[ImportedGroup]:

@@ -75,7 +75,7 @@ def test_missing_hours_are_assumed_from_other_days_and_named(read):
     assert "unknown in 2 of 168 windows (2025-12-04 05:00 UTC, …)" in found.notes["t"][0]
     assert found.cycle(DAY).weights["t"][0][5] == sum(range(5, 12))
     assert found.cycle(DAY).names[:2] == ("00:00", "01:00")
-    assert found.cycle(DAY).remarks[-1] == "weights are sums of 7 days"
+    assert found.cycle(DAY).remarks[-1] == "weights are sums of 7 cycles"
     assert "almost never fall, are increases and not a counter" in found.remarks[0]
 
 
@@ -149,7 +149,7 @@ def test_groups_get_windows_and_conditions(read):
         (HEADER + "0,t,0", "traffic:2: expected 4 values, got 3"),
         (rows([1, 2]) + "\n9000000000,t,0,3", "traffic: .* windows of 3600 s, .* check the times"),
         (rows([1, 2], step=7_200), "traffic: 0 windows of 3600 s, with samples 7200 s apart"),
-        (rows([1, 2]) + f"\n{MONDAY},t,99999,3", "t-99999: only 2 partitions are shown"),
+        (rows([1, 2]) + f"\n{MONDAY},t,99999,3", "t-99999: only 2 partitions are seen"),
         (answer([], status="error"), "Prometheus reports: 'timeout'"),
         (answer([], kind="vector"), "resultType: must be matrix"),
         (answer(matrix([1, "x"])), r"data.result\[0\].values\[1\]: expected a number .* got 'x'"),
