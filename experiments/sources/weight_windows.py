@@ -47,8 +47,7 @@ _COUNTERS = ("offset", "offsets", "_total", "_count")
 _RECORDED_JSON = re.compile(r'{\s*"(status|data|time|cluster|end_offsets)"\s*:\s*[^\s\[]')
 _Row = tuple[str, object, str, object, object, str | None]
 """Position in the file, time, topic, partition, value, and cluster if it is shown."""
-_Period = tuple[int, int, Decimal]
-"""Begin and end in seconds since 1970, and number of records."""
+_Period = tuple[int, int, Decimal]  # begin, end, number of records
 
 
 class Cycle(StrEnum):
@@ -215,11 +214,11 @@ def _recording(path: Path, text: str) -> _Recording:
     if not text.lstrip().startswith("{"):
         return _Recording(_csv_rows(path, text))
     documents = [*read_json_documents(text.splitlines(keepends=True), name=str(path))]
+    if (error := next((one.error for one in documents if one.error), None)) is not None:
+        raise error
     first = documents[0].value
     if isinstance(first, Mapping) and "end_offsets" in first:
         return _Recording(_offset_rows(path, documents), are_counters=True)
-    if documents[0].error is not None:
-        raise documents[0].error
     series = [*series_of(JsonFields(as_object(first, str(path)), str(path)), "matrix")]
     are_counters = any(labels.get("__name__", "").endswith(_COUNTERS) for _, labels in series)
     return _Recording(_series_rows(path, series), are_counters, shift=-1)
@@ -261,8 +260,6 @@ def _series_rows(
 
 def _offset_rows(path: Path, documents: Iterable[LocatedDocument]) -> Iterator[_Row]:
     for document in documents:
-        if document.error is not None:
-            raise document.error
         fields = JsonFields(as_object(document.value, document.where), document.where)
         place = document.where.removeprefix(str(path))
         time, cluster = fields.text("time"), fields.optional_text("cluster")
@@ -278,12 +275,9 @@ def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, 
     clusters = set[str | None]()
     for place, time, topic, number, text, cluster in recording.rows:
         try:
-            moment, partition = (
-                _time(time),
-                (topic, int(_number(number, MAX_WEIGHT, is_whole=True))),
-            )
+            moment, partition = (_time(time), (topic, int(_number(number, is_whole=True))))
             is_known = str(text).lower() not in ("none", "nan", "")
-            value = _number(text, MAX_WEIGHT) if is_known else None
+            value = _number(text) if is_known else None
         except InputError as error:
             raise InputError(f"{path}{place}: {error}") from None
         clusters.add(cluster)
@@ -306,30 +300,30 @@ def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, 
 @cache
 def _time(value: object) -> int:
     """Parse a time as ISO 8601, or as seconds or milliseconds since 1970."""
+    text = str(value)
     try:
-        number = _number(value, 1_000 * _MAX_SECONDS)
-        return int(number if number < _MAX_SECONDS else number / 1_000)
-    except InputError:
-        pass
-    try:
-        time = datetime.fromisoformat(str(value))
+        if text.replace(".", "", 1).isdecimal():
+            number = Decimal(text)
+            seconds = int(number if number < _MAX_SECONDS else number / 1_000)
+            return int(datetime.fromtimestamp(seconds, UTC).timestamp())
+        time = datetime.fromisoformat(text)
         return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InputError(
             f"the time must be ISO 8601, seconds or milliseconds since 1970, got {value!r}"
         ) from None
 
 
-def _number(value: object, maximum: int, *, is_whole: bool = False) -> Decimal:
+def _number(value: object, *, is_whole: bool = False) -> Decimal:
     """Parse a number. Decimals keep all digits of counts."""
     try:
         number = Decimal(str(value))
-        if 0 <= number <= maximum and not (is_whole and number % 1):
+        if 0 <= number <= MAX_WEIGHT and not (is_whole and number % 1):
             return number
     except InvalidOperation:
         pass
     kind = "an integer" if is_whole else "a number"
-    raise InputError(f"expected {kind} from 0 to {maximum}, got {value!r}")
+    raise InputError(f"expected {kind} from 0 to {MAX_WEIGHT}, got {value!r}")
 
 
 def _growth(name: str, values: Mapping[int, Decimal], resets: list[str]) -> Iterator[_Period]:
