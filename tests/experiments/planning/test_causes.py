@@ -18,12 +18,13 @@ from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
 from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
 from kassay.experiments.planning.survey import survey_group
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.assignors import assign
+from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.group import Assumed, Client, GroupStatus
 from kassay.solver.objective import Imbalance, Movement, TopicSpread
 from kassay.solver.solve import solve
+from tests.stored_cases import stored_cases
 from tests.strategies import groups
 
 BROKER = {"uniform": "uniform", "server-range": "range"}
@@ -37,20 +38,10 @@ def status(assignor, **changes):
     return replace(STABLE(protocol=protocol, assignor=name), **changes)
 
 
-def named(assignor, topics, subscriptions, owned=None, *, weights=None, racks=None, **members):
+def named(assignor, topics, subscriptions, owned=None):
     """Return a group of an assignor: after its rebalance, or with the given owners."""
-    weights, racks, topics = weights or {}, racks or {}, dict(topics)
-    group = Group(
-        id="g",
-        topics=tuple(
-            Topic(name, count, weights=weights.get(name), racks=racks.get(name))
-            for name, count in topics.items()
-        ),
-        members=tuple(
-            Member(id=id, subscription=tuple(names), client=JAVA, **members.get(id, {}))
-            for id, names in subscriptions.items()
-        ),
-    )
+    members = (Member(id, tuple(names), client=JAVA) for id, names in subscriptions.items())
+    group = Group(tuple(map(Topic, topics, topics.values())), tuple(members), id="g")
     if owned is None:
         return replace(rejoin(group, assign(group, assignor)), status=status(assignor))
     placed = {
@@ -72,24 +63,9 @@ def each_member(group, **changes):
     return replace(group, members=tuple(replace(one, **changes) for one in group.members))
 
 
-def static(group):
-    members = (replace(one, instance_id=f"i-{one.id}") for one in group.members)
-    return replace(group, members=tuple(members))
-
-
-TWO = ("t", "u")
 THREE = {"alerts": 3, "orders": 12, "refunds": 3}
-JAVADOC = (
-    {"t0": 1, "t1": 2, "t2": 3},
-    {"c0": ("t0",), "c1": ("t0", "t1"), "c2": ("t0", "t1", "t2")},
-)
 PILE = ({"t": 8}, equal(2, "t"), {"m0": {"t": range(8)}})
-DIFFERENT = (
-    {"t": 6, "u": 2},
-    {"a": TWO, "b": ("t",), "c": ("u",)},
-    {"a": {"t": range(6)}, "b": {}, "c": {"u": range(2)}},
-)
-PER_TOPIC = ({"t": 4, "u": 4}, equal(2, TWO), {"m0": {"t": range(4)}, "m1": {"u": range(4)}})
+PER_TOPIC = ({"t": 4, "u": 4}, equal(2, ("t", "u")), {"m0": {"t": range(4)}, "m1": {"u": range(4)}})
 
 
 def libraries(group, *names):
@@ -98,94 +74,8 @@ def libraries(group, *names):
     return replace(group, members=tuple(members))
 
 
-def after_livelock(assignor):
-    group = each_member(NAMED_GROUPS["D"].group, client=JAVA)
-    return replace(group, status=status(assignor))
-
-
-def mixed_local_optimum(seed, assignor):
-    """Return a group whose sticky assignor stops above the optimum; the seeds were searched."""
-    draw = random.Random(seed)
-    count, members = draw.randint(2, 5), draw.randint(2, 6)
-    topics = {f"t{number}": draw.randint(1, 6) for number in range(count)}
-    names = {
-        f"m{number}": tuple(sorted(draw.sample(sorted(topics), draw.randint(1, count))))
-        for number in range(members)
-    }
-    return named(assignor, topics, names)
-
-
-THREE_OWNERS = {"m0": {"t": [0]}, "m1": {"t": range(1, 5)}, "m2": {"t": range(5, 9)}}
-
-
-def racked(replicas, places, owned):
-    """Return a group of a topic with replicas in racks, and of members in the racks ``places``."""
-    racks = {"t": tuple((one,) for one in replicas)}
-    members = {f"m{at}": {"rack": place} for at, place in enumerate(places)}
-    names = equal(len(places), "t")
-    return unknown(named("range", {"t": len(replicas)}, names, owned, racks=racks, **members))
-
-
-MADE = [
-    ("range-remainders", named("range", THREE, equal(5, THREE))),
-    ("range-remainders", named("server-range", {"foo": 7, "bar": 7}, equal(3, ("foo", "bar")))),
-    ("range-remainders", named("range", dict.fromkeys("stuv", 2), equal(5, "stuv"))),
-    ("range-remainders", unknown(named("range", THREE, equal(5, THREE)))),
-    ("range-remainders", static(named("range", THREE, equal(5, THREE)))),
-    ("mixed-subscriptions", named("roundrobin", *JAVADOC)),
-    ("mixed-subscriptions", named("range", {"t": 3, "u": 3}, {"a": TWO, "b": TWO, "c": ("t",)})),
-    (
-        "mixed-subscriptions",
-        named("server-range", dict.fromkeys(TWO, 5), {"a": TWO, "b": TWO, "c": ("u",)}),
-    ),
-    ("weights-ignored", named("sticky", {"t": 4}, equal(2, "t"), weights={"t": (9, 1, 8, 1)})),
-    ("weights-ignored", named("roundrobin", {"t": 4}, equal(2, "t"), weights={"t": (9, 1, 8, 1)})),
-    (
-        "weights-ignored",
-        named("uniform", {"t": 6}, equal(3, "t"), weights={"t": (7, 7, 1, 1, 1, 1)}),
-    ),
-    ("weights-ignored", named("sticky", {"t": 6}, equal(2, "t"), m0={"speed": 3}, m1={"speed": 1})),
-    ("heavy-partition", named("sticky", {"t": 4}, equal(4, "t"), weights={"t": (50, 9, 8, 7)})),
-    ("heavy-partition", named("range", {"t": 3}, equal(2, "t"), weights={"t": (1, 1, 90)})),
-    ("heavy-partition", named("uniform", {"t": 5}, equal(3, "t"), weights={"t": (60, 9, 9, 9, 9)})),
-    ("surplus-members", named("range", {"t": 3}, equal(5, "t"))),
-    ("surplus-members", named("uniform", {"t": 2, "u": 2}, equal(7, TWO))),
-    ("surplus-members", named("sticky", {"t": 7}, equal(8, "t"))),
-    ("limited-members", named("sticky", {"t": 9, "u": 1}, {"a": TWO, "b": TWO, "c": ("u",)})),
-    ("limited-members", named("uniform", {"t": 12}, {"a": ("t",), "b": ("t",), "c": ()})),
-    ("limited-members", named("range", {"t": 8, "u": 2}, {"a": ("t",), "b": ("u",)})),
-    ("pending-rebalance", named("sticky", *DIFFERENT)),
-    ("pending-rebalance", unknown(named("sticky", *PILE))),
-    ("pending-rebalance", named("range", *PILE[:2], {"m0": {"t": range(4)}})),
-    (
-        "incomplete-rebalance",
-        replace(named("range", *PILE), status=status("range", state="PreparingRebalance")),
-    ),
-    (
-        "incomplete-rebalance",
-        replace(named("uniform", *PILE), status=status("uniform", state="Reconciling")),
-    ),
-    ("pending-rebalance", replace(named("sticky", *PILE), status=status("sticky", state=None))),
-    ("static-members", static(named("sticky", *PILE))),
-    (
-        "static-members",
-        replace(static(named("server-range", THREE, equal(5, THREE))), status=status("uniform")),
-    ),
-    ("contradiction", named("uniform", *PILE)),
-    ("contradiction", named("range", *PILE)),
-    ("contradiction", named("roundrobin", *PILE)),
-    ("contradiction", named("cooperative-sticky", *PILE)),
-    ("contradiction", libraries(named("RoundRobinAssigner", *PILE), "kafkajs", "kafkajs")),
-    ("local-optimum", mixed_local_optimum(191, "sticky")),
-    ("local-optimum", mixed_local_optimum(375, "cooperative-sticky")),
-    ("local-optimum", mixed_local_optimum(44, "uniform")),
-    ("racks", racked("xxyyyy", "xy", {"m0": {"t": range(2)}, "m1": {"t": range(2, 6)}})),
-    ("racks", racked("xyyyyyyyy", "xyy", THREE_OWNERS)),
-    ("library-claims", libraries(named("sticky", *PILE), "java", "franz-go")),
-    ("library-claims", libraries(named("cooperative-sticky", *PILE), "librdkafka", "java")),
-    ("failed-assignor", after_livelock("sticky")),
-    ("failed-assignor", after_livelock("cooperative-sticky")),
-]
+MADE = [(kind, parse_group(document)) for kind, document in stored_cases("causes")]
+"""Groups that are made for a cause: after a rebalance of an assignor, or with other owners."""
 
 
 def cause_of(group, **arguments):

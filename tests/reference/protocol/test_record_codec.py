@@ -1,8 +1,8 @@
 """Encoding and decoding of records: every version, damaged bytes, recorded vectors."""
 
 import json
+import re
 import uuid
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -37,6 +37,7 @@ from kassay.reference.protocol.record_schemas import (
     Field,
     Schema,
 )
+from tests.stored_cases import stored_cases
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 
@@ -117,35 +118,6 @@ def test_decoding_any_bytes_returns_a_record_or_raises_corrupt_record_error(key,
     assert record.kind == int.from_bytes(key[:2], "big")
 
 
-@pytest.mark.parametrize(
-    "changed", ["version", "null array", "null text", "bad text", "huge array", "null bytes"]
-)
-def test_decoding_errors_name_the_damaged_field(changed: str) -> None:
-    group = integer(2, "h") + text("g")
-    head = integer(3, "h") + text("consumer") + integer(1, "i")
-    rest = text("range") + text("m") + integer(5, "q")
-    member = b"".join(map(text, ("m", None, "c", "/h"))) + integer(1, "i") * 2
-    value, message = {
-        "version": (
-            b"\0\5" + head[2:] + rest,
-            "group metadata: version must be from 0 to 4, got 5",
-        ),
-        "null array": (head + rest + b"\xff" * 4, "members: the array length must be .*, got -1"),
-        "null text": (integer(3, "h") + b"\xff\xff", "protocol_type: string must not be null"),
-        "bad text": (integer(3, "h") + b"\0\1\xff", "protocol_type: 'utf-8'"),
-        "huge array": (
-            head + rest + b"\x7f\xff\xff\xff",
-            "the array length must be .*, got 2147483647",
-        ),
-        "null bytes": (
-            head + rest + integer(1, "i") + member + b"\xff" * 8,
-            "members: subscription: bytes must not be null",
-        ),
-    }[changed]
-    with pytest.raises(CorruptRecordError, match=message):
-        decode(group, value)
-
-
 def test_a_subscription_of_a_newer_version_is_decoded_as_the_newest_known() -> None:
     subscription = ConsumerSubscription(
         ("t",), owned=Partitions.of([("t", 1)]), generation=4, rack="r", user_data=None
@@ -214,69 +186,13 @@ def test_record_types_of_other_groups_are_not_errors() -> None:
         decode(integer(-1, "h"), None)
 
 
-@pytest.fixture
-def vectors(shared_fixtures: Path) -> dict:
-    path = shared_fixtures / "offsets" / "burrow-binary-vectors.json"
-    if not path.is_file():
-        pytest.skip(f"needs ../shared/fixtures/offsets/{path.name}")
-    return json.loads(path.read_text())
-
-
-def _pair(vector: dict) -> tuple[bytes, bytes]:
-    """Return key and value; the keys of the vectors lack the record type."""
-    key = bytes.fromhex(vector.get("key_hex", "000167"))
-    offsets = "Offset" in vector.get("kind", "") or vector["hex"].find("74657374646174") >= 0
-    if "Offset" in vector.get("kind", "") and "key_hex" not in vector:
-        key = text("g") + text("t") + integer(0, "i")
-    prefix = b"" if key.startswith(b"\0\3\0\t") else b"\0\1" if offsets else b"\0\2"
-    return prefix + key, bytes.fromhex(vector["hex"])
-
-
-def _flat(record) -> dict:
-    found = {**record.key, **record.value}
-    names = {
-        "protocolType": "protocol_type",
-        "currentStateTimestamp": "timestamp",
-        "leaderEpoch": "leader_epoch",
-        "commitTimestamp": "commit_timestamp",
-    }
-    flat = {name: found[ours] for name, ours in names.items() if ours in found} | found
-    for member in found.get("members", ()):
-        flat |= {
-            "members": len(found["members"]),
-            "memberId": member["member_id"],
-            "groupInstanceId": member["instance_id"],
-            "clientId": member["client_id"],
-            "clientHost": member["client_host"],
-            "rebalanceTimeout": member["rebalance_timeout"],
-            "sessionTimeout": member["session_timeout"],
-            "assignment": {
-                each["topic"]: each["partitions"] for each in member["assignment"]["assigned"]
-            },
-        }
-    return flat
-
-
-def test_recorded_vectors_decode_to_their_stated_fields(vectors: dict) -> None:
-    for vector in vectors["good"]:
-        key, value = _pair(vector)
-        if "Burrow" in vector["kind"].title():
-            with pytest.raises(CorruptRecordError, match="tagged fields"):
-                decode(key, value)
-            value += b"\0"
-        flat = _flat(decode(key, value))
-        if flat.get("leaderEpoch") == -1:
-            flat.pop("leaderEpoch")
-        stated = {name: value for name, value in vector["expect"].items() if name != "note"}
-        assert {name: flat[name] for name in stated} == stated, vector["name"]
-
-
-def test_decoding_damaged_recorded_vectors_raises_errors(vectors: dict) -> None:
-    for vector in vectors["bad_truncated_or_bad_version"]:
-        key, value = _pair(vector)
-        if value.startswith(b"\0\2") and b"testdata" in value:
-            # Burrow rejects version 2; it is in the published schema.
-            assert decode(key, value).value["offset"] == 8372
-            continue
-        with pytest.raises(CorruptRecordError):
-            decode(key, value)
+# The first vectors are those of the tests of Burrow, which reads these records too.
+@pytest.mark.parametrize(("name", "key", "value", "expected"), stored_cases("record_vectors"))
+def test_vectors_have_their_fields_or_errors(name, key, value, expected) -> None:
+    if isinstance(expected, str):
+        with pytest.raises(CorruptRecordError, match=re.escape(expected)):
+            decode(bytes.fromhex(key), bytes.fromhex(value))
+        return
+    record = decode(bytes.fromhex(key), bytes.fromhex(value))
+    found = json.dumps({**record.key, **record.value}, default=bytes.hex)
+    assert json.loads(found) == expected, name
