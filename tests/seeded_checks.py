@@ -3,7 +3,8 @@
 import argparse
 import multiprocessing
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from rich.progress import track
 
@@ -18,14 +19,21 @@ def seed_parser(description: str | None, *, groups: int) -> argparse.ArgumentPar
 
 
 def print_errors(
-    check: Callable[[int], Sequence[str]], options: argparse.Namespace, *, chunksize: int
+    check: Callable[[Any], Sequence[str]],
+    options: argparse.Namespace,
+    *,
+    chunksize: int,
+    cases: Iterable[Any] | None = None,
 ) -> int:
-    """Print the errors of all seeds as soon as they are found, and return their number."""
+    """Print the errors of all cases as soon as they are found, and return their number.
+
+    The cases are the seeds of the options if no others are given.
+    """
     seeds = range(options.seed, options.seed + options.groups)
     count = 0
     with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
-        results = pool.imap_unordered(check, seeds, chunksize=chunksize)
-        for found in track(results, description="groups", total=options.groups):
+        results = pool.imap_unordered(check, cases or seeds, chunksize=chunksize)
+        for found in track(results, description="groups", total=None if cases else len(seeds)):
             count += len(found)
             sys.stdout.writelines(f"{error}\n" for error in found)
             sys.stdout.flush()

@@ -65,50 +65,6 @@ ANYWHERE = {
     "bracketed paste": lambda lines, _: ["\x1b[?2004h" + lines[0], *lines[1:], "\x1b[?2004l"],
 }
 """Harmless additions to all formats."""
-for _title in (
-    "##[group]Run kafka-consumer-groups.sh --describe",
-    "::group::describe",
-    "[Pipeline] sh",
-    "section_start:1772359210:step",
-    "#+BEGIN_SRC text",
-    "{panel:title=Describe}",
-    "<details><summary>Describe</summary>",
-    "[code]",
-    "PLAY [kafka] ****************\n\nTASK [describe] **********\nchanged: [b1]",
-    "PLAY RECAP *****\nb1      : ok=2    changed=1    unreachable=0    failed=0",
-    "+ kafka-0 \u203a kafka",
-    "1772359210",
-    "Linux b1 5.15.0-91-generic #101-Ubuntu SMP x86_64 GNU/Linux",
-    " * Documentation:  https://help.ubuntu.com",
-    "E0301 10:00:00.123456   12345 memcache.go:265] couldn't get current server API group list",
-    "(venv) bob@laptop:~$ kafka-consumer-groups --describe --all-groups",
-    "bob@laptop MINGW64 ~ (main)\n$ kafka-consumer-groups --describe",
-    "-----Original Message-----",
-    "1. Output of describe:",
-    "########################### 100.0%",
-    "--2026-03-01 10:00:00--  http://b1:8080/x\nResolving b1... 10.0.0.1",
-    "date: Sun, 01 Mar 2026 10:00:00 GMT\ncontent-type: application/json",
-    "Production",
-    "[prod] $ kafka-consumer-groups.sh --describe",
-    " 10:00:00 up 12 days,  3:04,  2 users,  load average: 0.10, 0.20, 0.30",
-    "NAME: kafka\nLAST DEPLOYED: Sun Mar  1 10:00:00 2026\nSTATUS: deployed",
-    "commit 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567\nAuthor: Bob <bob@example.com>",
-    "Bob Smith wrote on 2026-03-01 10:00:",
-    "The lag of our consumers grows since 10:00 every day, see below.",
-    "\u51fa\u529b\u306f\u6b21\u306e\u3068\u304a\u308a\u3067\u3059\u3002",
-    "\tbootstrap.servers = [localhost:9092]\n (org.apache.kafka.clients.admin.AdminClientConfig)",
-    "export KAFKA_OPTS=-Djava.security.auth.login.config=/etc/jaas.conf",
-    "10:00:00 bob@b1:~$ kafka-consumer-groups.sh --describe",
-    "$ kafka-consumer-groups.sh --list\nzzz\nyyy\n",
-):
-    ANYWHERE[_title] = _above(_title)
-for _title in (
-    "~\n~\n(END)",
-    "Finished: SUCCESS",
-    "real    0m1,234s",
-    "Mit freundlichen Gr\u00fc\u00dfen",
-):
-    ANYWHERE[_title] = _below(_title)
 
 TABLES = {
     "quotes": _each(lambda line, _: f"> {line}"),
@@ -152,19 +108,7 @@ TABLES = {
     "record separator": lambda lines, _: ["\x1e" + lines[0], *lines[1:]],
     **{
         prefix: _each(lambda line, seeded, form=prefix: form.format(seeded.randrange(10)) + line)
-        for prefix in (
-            "kafka-0 kafka ",
-            "Mar 01 10:00:00.12345{} b1 kafka[12]: ",
-            "<14>1 2026-03-01T10:00:0{}Z b1 kafka 12 - - ",
-            "I0301 10:00:00.12345{}       1 exec.go:12] ",
-            "10:00:00.12{} [main] INFO  c.e.Lag - ",
-            "INFO:lag:",
-            ": ",
-            "10:00 <bob> ",
-            "[b1] out: ",
-            "null_resource.x (local-exec): ",
-            "2026-03-01T10:00:00.123456+00:00 app[worker.{}]: ",
-        )
+        for prefix in _AROUND["prefixes"]
     },
     "wrapped at 80": _wrap(80),
     "wrapped at 100": _wrap(100),
