@@ -10,11 +10,13 @@ import argparse
 import time
 from dataclasses import dataclass
 
+from ortools.sat.python import cp_model
+
 from kassay import Group
 from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
-from kassay.solver.problem import build_problem
-from tests.solver.move_judges import PlainModel, beam, by_maximum, by_squares, seeded_groups
+from kassay.solver.problem import Problem, build_problem
+from tests.solver.move_judges import beam, by_maximum, by_squares, seeded_groups
 
 _SIZES = ((0, 15_000), (15_000, 60_000), (60_000, 10**9))
 """Ranges of members times partitions."""
@@ -33,6 +35,42 @@ class _Cell:
     @property
     def gap(self) -> float:
         return self.value / max(1, self.bound) - 1
+
+
+class _PlainModel:
+    """CP-SAT model of the moved partitions, solved for one number of moves after the other."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.model, members = cp_model.CpModel(), range(problem.member_count)
+        owned = problem.loads(problem.owner)
+        change: list[list[object]] = [[] for _ in members]
+        moved = []
+        for at, (owner, weight) in enumerate(
+            zip(problem.owner.tolist(), problem.weight.tolist(), strict=True)
+        ):
+            consumers = problem.consumer_sets[problem.consumer_set[at]].tolist()
+            to = {member: self.model.new_bool_var("") for member in consumers if member != owner}
+            self.model.add_at_most_one(to.values())
+            moved += to.values()
+            for member, variable in to.items():
+                change[member].append(weight * variable)
+                change[owner].append(-weight * variable)
+        self.highest = max(owned)
+        maximum = self.model.new_int_var(0, self.highest, "")
+        for member in members:
+            self.model.add(owned[member] + cp_model.LinearExpr.sum(change[member]) <= maximum)
+        self.most_moves = self.model.add(cp_model.LinearExpr.sum(moved) <= len(moved))
+        self.model.minimize(maximum)
+
+    def lowest(self, moves: int, seconds: float) -> tuple[int, int]:
+        """Return the maximum load and the bound within a number of moves."""
+        self.most_moves.proto.linear.domain[1] = moves
+        solver = cp_model.CpSolver()
+        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.num_workers = 1
+        if solver.solve(self.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return self.highest, 0
+        return round(solver.objective_value), round(solver.best_objective_bound)
 
 
 def main() -> None:
@@ -84,7 +122,7 @@ def _cells(group: Group, most: int, seconds: float) -> list[_Cell]:
     used = time.monotonic() - begin
     judges = [judge(problem, most) for judge in (by_maximum, by_squares, beam)]
     deadline, cells = time.monotonic() + used, []
-    plain = PlainModel(problem)
+    plain = _PlainModel(problem)
     for moves in range(most + 1):
         value = [one for one in points if one.movement.value <= moves][-1].imbalance.value
         # The bound of a point holds for its number of moves; a later bound is not higher.

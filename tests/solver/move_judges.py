@@ -5,9 +5,9 @@ The searches share no code with the solver.
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from kassay import Group, Member, Topic
 from kassay.reference.model.topic_partitions import TopicPartition
@@ -22,21 +22,8 @@ def by_maximum(problem: Problem, most: int) -> list[int]:
 
 def by_squares(problem: Problem, most: int) -> list[int]:
     """Return the maximum loads after moves that each lower the sum of squares most."""
-    owner, weight = problem.owner.copy(), problem.weight
-    loads = np.array(problem.loads(owner))
-    found = [int(loads.max())]
-    for _ in range(most):
-        change = loads[None, :] + weight[:, None] - loads[owner][:, None]
-        drop = -weight[:, None] * change
-        allowed = problem.may_consume[problem.consumer_set] & (owner == problem.owner)[:, None]
-        drop = np.where(allowed, drop, -1)
-        partition, target = np.unravel_index(int(drop.argmax()), drop.shape)
-        if drop[partition, target] > 0:
-            loads[owner[partition]] -= weight[partition]
-            loads[target] += weight[partition]
-            owner[partition] = target
-        found.append(min(found[-1], int(loads.max())))
-    return found
+    found = (greedy_within(problem, (), moves) for moves in range(most + 1))
+    return list(accumulate((max(problem.loads(one)) for one in found), min))
 
 
 def beam(problem: Problem, most: int, width: int = 50) -> list[int]:
@@ -101,6 +88,7 @@ def greedy_within(problem: Problem, rules: Sequence[Constraint], most: int) -> n
         taker = ((loads[None, :] + weight[:, None]) ** 2 - loads[None, :] ** 2) / speed[None, :]
         drop = giver[:, None] - taker
         drop[~free | (placement != problem.owner)] = 0
+        drop[~problem.may_consume[problem.consumer_set]] = 0
         drop[np.arange(len(placement)), placement] = 0
         at, target = divmod(int(drop.argmax()), problem.member_count)
         if drop[at, target] <= 0:
@@ -139,42 +127,6 @@ def _moves(problem: Problem, placement: np.ndarray, source: int) -> np.ndarray:
     allowed[:, source] = False
     rows, targets = np.nonzero(allowed)
     return np.stack((at[rows], targets), axis=1)
-
-
-class PlainModel:
-    """CP-SAT model of the moved partitions, solved for one number of moves after the other."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.model, members = cp_model.CpModel(), range(problem.member_count)
-        owned = problem.loads(problem.owner)
-        change: list[list[object]] = [[] for _ in members]
-        moved = []
-        for at, (owner, weight) in enumerate(
-            zip(problem.owner.tolist(), problem.weight.tolist(), strict=True)
-        ):
-            consumers = problem.consumer_sets[problem.consumer_set[at]].tolist()
-            to = {member: self.model.new_bool_var("") for member in consumers if member != owner}
-            self.model.add_at_most_one(to.values())
-            moved += to.values()
-            for member, variable in to.items():
-                change[member].append(weight * variable)
-                change[owner].append(-weight * variable)
-        self.highest = max(owned)
-        maximum = self.model.new_int_var(0, self.highest, "")
-        for member in members:
-            self.model.add(owned[member] + cp_model.LinearExpr.sum(change[member]) <= maximum)
-        self.most_moves = self.model.add(cp_model.LinearExpr.sum(moved) <= len(moved))
-        self.model.minimize(maximum)
-
-    def lowest(self, moves: int, seconds: float) -> tuple[int, int]:
-        """Return the maximum load and the bound within a number of moves."""
-        self.most_moves.proto.linear.domain[1] = moves
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.num_workers = 1
-        if solver.solve(self.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return self.highest, 0
-        return round(solver.objective_value), round(solver.best_objective_bound)
 
 
 def seeded_groups(

@@ -27,7 +27,6 @@ from kassay.solver.search.overload_searches import repair_overloads
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.solver.move_judges import (
-    PlainModel,
     badly_received,
     beam,
     by_maximum,
@@ -75,12 +74,6 @@ def test_each_point_of_a_group_with_a_heavy_partition_is_proven(heavy_frontier):
     for point in heavy_frontier.points:
         assert max(loads(HEAVY, point.assignment).values()) == point.imbalance.value
         assert movement(HEAVY, point.assignment) == point.movement.value
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("moves", OPTIMA)
-def test_the_points_are_those_of_the_cpsat_model(moves):
-    assert PlainModel(build_problem(HEAVY)).lowest(moves, 60) == (OPTIMA[moves], OPTIMA[moves])
 
 
 def test_a_limit_on_moves_and_the_frontier_have_equal_values():
@@ -177,40 +170,6 @@ def test_different_speeds_without_common_divisors_have_a_bound():
     group = replace(group, members=tuple(members))
     solution = solve(group, limits=SearchLimits(time=0))
     assert 0 <= solution.imbalance.gap <= solution.imbalance.bound / 50
-
-
-GROUP = log_normal_group()
-
-
-@pytest.fixture(scope="module")
-def found():
-    return frontier(GROUP, max_points=14, limits=SearchLimits(time=20))
-
-
-@pytest.mark.long
-def test_the_frontier_of_300_weighted_partitions_has_a_point_at_each_bend(found):
-    moves = [point.movement.value for point in found.points]
-    assert moves[:3] == [0, 1, 2]
-    assert len(moves) >= 8
-    first = found.points[0].imbalance.value
-    lowest = found.points[-1].imbalance.bound
-    useful = [p for p in found.points if p.imbalance.value < first - (first - lowest) // 100]
-    assert len(useful) >= 7
-    assert all(point.imbalance.bound <= point.imbalance.value for point in found.points)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("moves", [3, 10])
-def test_max_moves_and_the_frontier_agree(found, moves):
-    solution = solve(GROUP, constraints=[MaxMoves(moves)], limits=SearchLimits(time=8))
-    point = max(
-        (p for p in found.points if p.movement.value <= moves), key=lambda p: p.movement.value
-    )
-    assert solution.movement.value <= moves
-    assert solution.imbalance.bound <= point.imbalance.value
-    assert point.imbalance.bound <= solution.imbalance.value
-    if moves == 3:
-        assert solution.imbalance.value == point.imbalance.value
 
 
 def violating_call(seed):
