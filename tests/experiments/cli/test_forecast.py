@@ -1,6 +1,7 @@
 import pytest
 
 from tests.experiments.cli.conftest import LOPSIDED_GROUP, fixture_to_run
+from tests.stored_cases import stored_cases
 
 GROUP = {
     "id": "g",
@@ -128,14 +129,7 @@ def test_wrong_events_are_errors_of_the_group(run, tmp_path, events, message):
     assert message in done.out + done.err
 
 
-WEIGHTED = {
-    "id": "w",
-    "topics": {"t": {"partitions": 4, "weights": [6, 4, 1, 1]}},
-    "members": [
-        {"id": "a-0001", "topics": ["t"], "owned": {"t": [0, 1]}, "client_id": "app-1"},
-        {"id": "b-0002", "topics": ["t"], "owned": {"t": [2, 3]}, "host": "/10.0.0.2"},
-    ],
-}
+WEIGHTED = stored_cases("groups")["weights and clients"]
 
 
 def entries(kassay, path, *options):

@@ -4,23 +4,10 @@ import json
 
 import pytest
 
-ORDERS = {
-    "id": "orders",
-    "topics": {"t": 6},
-    "members": [
-        {"id": "o1", "topics": ["t"], "owned": {"t": [0, 1, 2]}, "client_id": "pod-a-1"},
-        {"id": "o2", "topics": ["t"], "owned": {"t": [3, 4]}, "client_id": "pod-a-2"},
-        {"id": "o3", "topics": ["t"], "owned": {"t": [5]}, "client_id": "pod-b-1"},
-    ],
-}
-MAIL = {
-    "id": "mail",
-    "topics": {"t": 3},
-    "members": [
-        {"id": "m1", "topics": ["t"], "owned": {"t": [0, 1]}, "client_id": "pod-a-9"},
-        {"id": "m2", "topics": ["t"], "owned": {"t": [2]}, "client_id": "pod-b-9"},
-    ],
-}
+from tests.stored_cases import stored_cases
+
+ORDERS = stored_cases("groups")["orders"]
+MAIL = stored_cases("groups")["mail"]
 PODS = ("--hosts", "(pod-[a-z])")
 BY_HOST = ("--level", "hosts", "--level", "imbalance")
 

@@ -1,13 +1,8 @@
 import pytest
 
-AMBIGUOUS = {
-    "id": "g",
-    "topics": {"orders": 3, "orders-1": 2},
-    "members": [
-        {"id": "a", "topics": ["orders", "orders-1"]},
-        {"id": "b", "topics": ["orders", "orders-1"]},
-    ],
-}
+from tests.stored_cases import stored_cases
+
+AMBIGUOUS = stored_cases("groups")["ambiguous names"]
 
 
 def test_a_pin_of_a_name_that_is_also_a_topic_means_the_partition(kassay, write_groups):
@@ -20,13 +15,7 @@ def test_a_partition_of_a_topic_with_a_dash_can_be_forbidden(kassay, write_group
     assert ["orders-1", 0] in done.record["assignment"]["a"]
 
 
-WEIGHTED = {
-    "topics": {"t": {"partitions": 4, "weights": [26, 25, 25, 24]}},
-    "members": [
-        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1]}},
-        {"id": "b", "topics": ["t"], "owned": {"t": [2, 3]}},
-    ],
-}
+WEIGHTED = stored_cases("groups")["weights and owners"]
 
 
 @pytest.mark.parametrize("share", ["0.02", "2%", "1/50"])

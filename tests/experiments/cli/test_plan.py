@@ -5,6 +5,7 @@ import shlex
 import pytest
 
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
+from tests.stored_cases import stored_cases
 
 GROUP = {
     "id": "g",
@@ -157,20 +158,7 @@ def test_a_plan_can_start_from_the_result_of_an_assignor(kassay, write_groups):
     assert line["explanation"][0]["step"].startswith("a gives ")
 
 
-UNEVEN = {
-    "id": "uneven",
-    "protocol": "classic",
-    "assignor": "cooperative-sticky",
-    "state": "Stable",
-    "topics": {"t": 8, "u": 4, "v": 4},
-    "members": [
-        {"id": id, "topics": ["t", "u", "v"], "generation": 3, "owned": owned}
-        for id, owned in {
-            "a": {"t": [0, 1, 2, 3, 4, 5, 6, 7]},
-            "b": {"u": [0, 1, 2, 3], "v": [0, 1, 2, 3]},
-        }.items()
-    ],
-}
+UNEVEN = stored_cases("groups")["uneven topics"]
 
 
 def test_the_printed_command_for_uneven_topics_works(kassay, write_groups):

@@ -15,45 +15,14 @@ from kassay.reference.documents.json_codec import group_document
 from tests.experiments.cli.conftest import Completed
 from tests.installed_library import require_library
 from tests.notation import group
+from tests.stored_cases import java_source
 
 UNEVEN = group("t:3 u:2", a="t u | t-0 t-1 t-2 @1", b="t u", c="t")
 """``uniform`` moves one partition, ``server-range`` two."""
 
-JUPITER = """
-package org.junit.jupiter.api;
-public class Assertions {
-    public static void assertTrue(boolean condition, String message) {
-        if (!condition) { throw new AssertionError(message); }
-    }
-    public static void assertEquals(int expected, int actual, String message) {
-        assertTrue(expected == actual, message);
-    }
-}
-"""
-"""The parts of JUnit that a test uses, so that it compiles without JUnit."""
-TEST = """
-package org.junit.jupiter.api;
-@java.lang.annotation.Retention(java.lang.annotation.RetentionPolicy.RUNTIME)
-public @interface Test { }
-"""
-RUN = """
-public class Run {
-    public static void main(String[] arguments) throws Exception {
-        Object test = new KassayRegressionTest();
-        for (java.lang.reflect.Method method : KassayRegressionTest.class.getDeclaredMethods()) {
-            if (method.isAnnotationPresent(org.junit.jupiter.api.Test.class)) {
-                method.setAccessible(true);
-                try {
-                    method.invoke(test);
-                    System.out.println("passed");
-                } catch (java.lang.reflect.InvocationTargetException failed) {
-                    System.out.println(failed.getCause().getMessage());
-                }
-            }
-        }
-    }
-}
-"""
+
+JUNIT = ("org/junit/jupiter/api/Assertions", "org/junit/jupiter/api/Test", "Run")
+"""The parts of JUnit that a test uses, so that it compiles without JUnit, and their caller."""
 
 
 def compared(before: tuple[int, int], after: tuple[int, int], *, group: Group) -> ComparedGroup:
@@ -131,10 +100,10 @@ def test_a_junit_test_fails_for_the_worse_class_and_passes_for_the_other(
         folder = tmp_path / java_class
         folder.mkdir()
         test = text.replace("RangeAssignor", java_class)
-        sources = {"Assertions": JUPITER, "Test": TEST, "Run": RUN, "KassayRegressionTest": test}
+        sources = {name: java_source(name) for name in JUNIT} | {"KassayRegressionTest": test}
         for name, source in sources.items():
-            (folder / f"{name}.java").write_text(source, encoding="utf-8")
-        files = [str(folder / f"{name}.java") for name in sources]
+            (folder / f"{Path(name).name}.java").write_text(source, encoding="utf-8")
+        files = [str(file) for file in folder.glob("*.java")]
         subprocess.run(["javac", "-nowarn", "-d", folder, "-cp", jars, *files], check=True)
         command = ["java", "-cp", f"{folder}:{jars}", "Run"]
         done = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -2,16 +2,9 @@ import pytest
 import yaml
 
 from tests.experiments.cli.conftest import fixture_to_run
+from tests.stored_cases import stored_cases
 
-GROUP = {
-    "id": "Shop.Orders",
-    "topics": {"t": 6, "u": 2},
-    "members": [
-        {"id": "a", "topics": ["t", "u"], "owned": {"t": [0, 1, 2, 3], "u": [0, 1]}},
-        {"id": "b", "topics": ["t", "u"], "owned": {"t": [4, 5]}},
-        {"id": "c", "topics": ["t", "u"]},
-    ],
-}
+GROUP = stored_cases("groups")["idle member"]
 
 run = fixture_to_run("scale", GROUP)
 

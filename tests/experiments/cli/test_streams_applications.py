@@ -2,30 +2,11 @@
 
 import json
 
+from tests.stored_cases import stored_cases
+
 # As imported from a broker with a running application of two threads.
-_THREADS = [f"application-StreamThread-{number}-consumer" for number in (1, 2)]
-_APPLICATION = {
-    "id": "application",
-    "topics": {"orders": 2, "lowrate": 2},
-    "members": [
-        {
-            "id": f"{thread}-1f27a5da",
-            "topics": ["lowrate", "orders"],
-            "owned": [["lowrate", number], ["orders", number]],
-            "client_id": thread,
-            "library": "kafka-streams",
-        }
-        for number, thread in enumerate(_THREADS)
-    ],
-    "state": "Stable",
-    "protocol": "classic",
-    "assignor": "stream",
-}
-_CONSUMERS = {
-    "id": "consumers",
-    "topics": {"t": 1},
-    "members": [{"id": "a", "topics": ["t"], "owned": [["t", 0]]}],
-}
+_APPLICATION = stored_cases("groups")["application"]
+_CONSUMERS = stored_cases("groups")["consumers"]
 
 
 def test_a_plan_of_an_application_is_refused_in_one_sentence(kassay, tmp_path):

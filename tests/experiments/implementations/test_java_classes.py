@@ -30,76 +30,17 @@ from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from tests.experiments.implementations.test_kind_assignors import RECORDED
 from tests.installed_library import require_library
 from tests.notation import group
+from tests.stored_cases import java_source
 
 RELEASES = {"broker": "kafka-broker@4.4.0", "clients": "kafka-clients@4.4.0"}
 RELEASES |= {"streams": "kafka-streams@4.3.1", "connect": "kafka-connect@4.3.1"}
-GROUP = group("t:3 u:2", a="t u | t-0 t-1 t-2 @1", b="t u", c="t")
-BROKER = """
-package org.example;
-import java.util.Map;
-import org.apache.kafka.coordinator.group.api.assignor.*;
-import org.apache.kafka.coordinator.group.assignor.*;
-public class Mine implements ConsumerGroupPartitionAssignor {
-    public String name() { return "mine"; }
-    public GroupAssignment assign(GroupSpec spec, SubscribedTopicDescriber topics) {
-        return new UniformAssignor().assign(spec, topics);
-    }
-"""
-METHOD = """
-    public static class %s extends Mine {
-        public GroupAssignment assign(GroupSpec spec, SubscribedTopicDescriber topics) { %s }
-    }
-"""
-CLASSES = {
-    "Crash": 'throw new IllegalStateException("no idea");',
-    "Halt": "Runtime.getRuntime().halt(3); return null;",
-    "Hang": "while (true) { Thread.onSpinWait(); }",
-    "Nothing": "return null;",
-    "Empty": "return new GroupAssignment(Map.of());",
-    "Turns": "return calls++ % 2 == 0 ? super.assign(spec, topics) "
-    ": new RangeAssignor().assign(spec, topics); } static int calls; {",
-}
 SOURCES = {
-    "broker": (
-        "org/example/Mine",
-        BROKER
-        + "".join(METHOD % one for one in CLASSES.items())
-        + """
-    public static class Needy extends Mine { public Needy(String text) { } }
-    public static class Share extends SimpleAssignor { }
-    public static class Tasks
-        extends org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor { }
+    "broker": "org/example/Mine",
+    "clients": "org/example/Client",
+    "streams": "org/example/Tasks",
+    "connect": "org/apache/kafka/connect/runtime/distributed/Own",
 }
-""",
-    ),
-    "clients": (
-        "org/example/Client",
-        """
-package org.example;
-public class Client extends org.apache.kafka.clients.consumer.CooperativeStickyAssignor {
-    public static class Eager extends org.apache.kafka.clients.consumer.RangeAssignor { }
-}
-""",
-    ),
-    "streams": (
-        "org/example/Tasks",
-        """
-package org.example;
-import org.apache.kafka.streams.processor.assignment.assignors.StickyTaskAssignor;
-public class Tasks extends StickyTaskAssignor { }
-""",
-    ),
-    "connect": (
-        "org/apache/kafka/connect/runtime/distributed/Own",
-        """
-package org.apache.kafka.connect.runtime.distributed;
-import org.apache.kafka.common.utils.*;
-public class Own extends IncrementalCooperativeAssignor {
-    public Own(LogContext log, Time time, int delay) { super(log, time, delay); }
-}
-""",
-    ),
-}
+GROUP = group("t:3 u:2", a="t u | t-0 t-1 t-2 @1", b="t u", c="t")
 
 pytestmark = pytest.mark.libraries
 
@@ -119,8 +60,8 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for release in RELEASES.values():
         require_library(release)
     target = tmp_path_factory.mktemp("java") / "classes"
-    for release, (name, source) in SOURCES.items():
-        compile_java(release, name, source, target)
+    for release, name in SOURCES.items():
+        compile_java(release, name, java_source(name), target)
     return target
 
 
@@ -181,7 +122,11 @@ def test_a_class_over_the_time_limit_does_not_terminate(classes):
 
 def test_a_patched_class_precedes_that_of_the_release(classes, tmp_path):
     package = "org.apache.kafka.coordinator.group.assignor"
-    source = SOURCES["broker"][1].replace("org.example", package).replace("Mine", "UniformAssignor")
+    source = (
+        java_source(SOURCES["broker"])
+        .replace("org.example", package)
+        .replace("Mine", "UniformAssignor")
+    )
     source = source.replace("new UniformAssignor()", "new RangeAssignor()")
     name = f"{package.replace('.', '/')}/UniformAssignor"
     compile_java("broker", name, source, tmp_path / "patch")
