@@ -23,6 +23,7 @@ from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Assumed, Group, WeightSource
 from kassay.reference.model.group_remarks import AssumedSubscriptions
+from tests.stored_cases import stored_cases
 
 ID = uuid.UUID(int=7)
 RACKED = LiveTopic(2, ID, (("a", "b"), ("b", None)))
@@ -141,34 +142,7 @@ def test_a_classic_group_is_imported_completely() -> None:
         member("x2", ("t", 0), ("u", 0)),
         sent={"s1": sent("t", rack="a"), "x2": sent("u", "t")},
     )
-    assert group_document(only(tables)) == {
-        "id": "g",
-        "topics": {
-            "t": {"partitions": 2, "racks": [["a", "b"], ["b", None]], "id": str(ID)},
-            "u": 1,
-        },
-        "members": [
-            {
-                "id": "s1",
-                "topics": ["t"],
-                "owned": [["t", 1]],
-                "generation": 1,
-                "instance_id": "s1.seat",
-                "rack": "a",
-                "client_id": "client-s1",
-            },
-            {
-                "id": "x2",
-                "topics": ["u", "t"],
-                "owned": [["t", 0], ["u", 0]],
-                "generation": 1,
-                "client_id": "client-x2",
-            },
-        ],
-        "state": "Stable",
-        "available_weights": ["lag", "rate"],
-        "notes": ["generation is not shown, 1 is used"],
-    }
+    assert group_document(only(tables)) == stored_cases("imported_classic_group")
 
 
 def test_notes_list_values_that_the_consumer_protocol_does_not_show() -> None:

@@ -28,35 +28,11 @@ def test_damaged_samples_are_errors_with_a_line(sample, message):
 
 
 @needs_samples
-def test_the_published_burrow_sample_is_parsed():
-    found = read_output((SAMPLES / "burrow-v3-lag.json").read_text(), name="x")
-    assert [(r.group, r.topic, r.partition, r.current, r.lag, r.owner) for r in found.offsets] == [
-        ("group1", "topicA", 0, 431323195, 0, "kafka"),
-        ("group1", "topicA", 1, 431322962, 0, "kafka"),
-        ("group1", "topicA", 2, 428636563, 0, "kafka"),
-    ]
-
-
-@needs_samples
-def test_the_published_kminion_sample_is_parsed():
-    found = read_output((SAMPLES / "kminion-metrics.md").read_text(), name="x")
-    (row,) = found.offsets
-    assert (row.group, row.topic, row.partition, row.lag) == (
-        "bigquery-sink",
-        "shop-activity",
-        10,
-        147481,
-    )
-    (state,) = found.states
-    assert (state.state, state.members) == ("Stable", 2)
-    assert found.partition_counts == {"_confluent-ksql-default__command_topic": 1}
-
-
-@needs_samples
-def test_the_published_metricbeat_sample_is_parsed():
-    (row,) = read_output((SAMPLES / "metricbeat-consumergroup.json").read_text(), name="x").offsets
-    assert (row.group, row.topic, row.partition, row.current) == ("group", "test", 0, 0)
-    assert row.consumer_id == "client0-d20b677a-5740-433e-a7f8-fbdab1f0f150"
+@pytest.mark.parametrize(("sample", "kind", "expected"), stored_cases("published_samples"))
+def test_published_samples_are_parsed(sample, kind, expected):
+    found = getattr(read_output((SAMPLES / sample).read_text(), name="x"), kind)
+    shown = [{name: getattr(row, name) for name in expected[0]} for row in found]
+    assert shown == expected
 
 
 @needs_samples
