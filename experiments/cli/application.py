@@ -396,6 +396,14 @@ class _LazyCommand(TyperCommand):
         return self.load().make_context(info_name, args, *rest, **extra)
 
 
+_ADDRESS = re.compile(r"[^\s/\\,:]+:\d{1,5}(,[^\s/\\,:]+:\d{1,5})*|\[[0-9a-fA-F:]+\]:\d{1,5}")
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is HOST:PORT, or several of them with commas."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
 class CommandTable(TyperGroup):
     """Typer command group of all commands, without importing their modules."""
 
@@ -404,6 +412,16 @@ class CommandTable(TyperGroup):
         self.commands = {
             name: _LazyCommand(name, short_help=text) for name, text in COMMANDS.items()
         }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; ``SOURCE`` is short for survey, and ``SOURCE GROUP`` for plan."""
+        source, *others = args
+        if source not in self.commands and (is_address(source) or Path(source).exists()):
+            if others and not others[0].startswith("-"):
+                args = ["plan", source, "--group", *others]
+            else:
+                args = ["survey", source, *others]
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, _context: Any, formatter: Any) -> None:
         """Write the commands of each purpose in a section, with aligned texts."""
@@ -450,12 +468,13 @@ def kassay(
 ) -> None:
     """Find why a consumer group is unbalanced, and the change with the fewest moves.
 
-    Most commands read group documents (JSON or JSON Lines) or saved output of Kafka's tools, from
-    a file or from standard input, and write one JSON line per group. Exit codes: 0 success; 1 a
-    requested condition is not met; 2 bad input or usage, or a failed run; 130 interrupted. Ctrl-C
-    keeps the best result found so far.
+    `kassay HOST:PORT` or `kassay FILE` surveys all groups, and `kassay HOST:PORT GROUP` plans one.
+    Most commands read a cluster (HOST:PORT), group documents (JSON or JSON Lines), or saved output
+    of Kafka's tools, from a file or from standard input, and write one JSON line per group. Exit
+    codes: 0 success; 1 a requested condition is not met; 2 bad input or usage, or a failed run; 130
+    interrupted. Ctrl-C keeps the best result found so far.
 
-    Example: `kassay plan captures/ --group orders`
+    Example: `kassay broker:9092` and `kassay broker:9092 orders`
     """
 
 

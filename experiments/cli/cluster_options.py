@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from kassay.experiments.cli.application import option, print_note
-from kassay.experiments.cli.groups import SourceOptions
+from kassay.experiments.cli.groups import CONFIG, SourceOptions
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import RATE, EmptyGroups, ImportedGroup, join_imported
 from kassay.experiments.sources.live_cluster import client_properties
@@ -23,7 +23,7 @@ class ClusterOptions:
     """Command-line options for reading from a running Kafka cluster."""
 
     bootstrap_server: str | None = option(None, metavar="HOST:PORT")
-    command_config: Path | None = option(None)
+    command_config: Path | None = option(None, "--command-config", "--config", envvar=CONFIG)
     timeout: float = option(30.0, min=0.1)
 
     def settings(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Read the groups of a command's source, process each of them, and write the results."""
 
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +18,7 @@ from kassay.experiments.cli.application import (
     STOP,
     argument,
     exit_interrupted,
+    is_address,
     option,
     print_error,
     print_note,
@@ -74,6 +76,8 @@ from kassay.reference.model.group_remarks import (
     streams_caveat,
 )
 
+CONFIG = "KASSAY_CONFIG"
+"""Environment variable with the file of client properties for clusters."""
 ParsedGroup = tuple[str | None, Group | InputError]
 """Pair of a group id, and the parsed group or the error in its document."""
 
@@ -160,8 +164,8 @@ class SelectedGroups(GroupSource):
 
 
 def check_exists(file: Path) -> None:
-    """Raise InputError for a source that is neither standard input nor a file or directory."""
-    if file != STDIN and not file.exists():
+    """Raise InputError for a source that is neither standard input, a file nor a cluster."""
+    if file != STDIN and not file.exists() and not is_address(str(file)):
         raise InputError(f"{file}: no such file or directory")
 
 
@@ -172,14 +176,19 @@ def read_source(
     selected: Collection[str] = (),
     print_notes: bool = True,
 ) -> Iterator[ParsedGroup]:
-    """Read groups from documents or captures. Yield an `InputError` for each invalid group.
+    """Read groups from documents, captures or a cluster (HOST:PORT).
+
+    Yield an `InputError` for each invalid group.
 
     Unless ``print_notes`` is false, the notes of captures, and the state of rebalancing groups,
     are printed. If ``selected`` is given, they are printed only for the selected groups. With the
     option ``together``, the selected groups are joined.
     """
     known = ImportOptions() if options is None else options
-    imported = import_groups([file], known, empty=EmptyGroups.REJECT)
+    if is_address(str(file)) and not file.exists():
+        imported = _read_address(str(file), known, sorted(selected))
+    else:
+        imported = import_groups([file], known, empty=EmptyGroups.REJECT)
     if known.together:
         imported = join_imported(one for one in imported if not selected or one.id in selected)
         selected = ()
@@ -188,6 +197,19 @@ def read_source(
         is_shown=lambda id: print_notes and (not selected or id in selected),
         all_notes=known.on_account is not None,
     )
+
+
+def _read_address(
+    address: str, options: ImportOptions, selected: Sequence[str]
+) -> Iterator[ImportedGroup]:
+    from kassay.experiments.cli.cluster_options import SampledClusterOptions, read_cluster
+
+    config = os.environ.get(CONFIG)
+    cluster = SampledClusterOptions(
+        bootstrap_server=address, command_config=None if config is None else Path(config)
+    )
+    separate = replace(options, together=False)  # the caller joins the groups
+    return read_cluster(cluster, selected, separate, empty=EmptyGroups.KEEP)
 
 
 def parsed_groups(

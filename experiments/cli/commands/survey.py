@@ -302,7 +302,7 @@ def _print_table(result: Survey) -> None:
     if all(row["unnecessary"] is None for row in rows):
         rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
     optional = ("members", "partitions", "rank", "spread", "idle", "unnecessary", "hot")
-    print_table(rows, text=("group", "state"), optional=optional)
+    print_table(rows, text=("group", "state", "cause"), optional=optional)
     typer.echo(without_control_characters(survey_text(result)), nl=False)
 
 
@@ -312,6 +312,7 @@ def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
     return {
         "group": group.id,
         "state": group.state or "",
+        "cause": "" if group.cause is None else group.cause.kind.replace("-", " "),
         "rank": rank,
         "gap": f"{float(group.gap):.0%}{limit}{' *' if group.remarks else ''}",
         "maximum load": _change(group.shown(before.makespan), group.shown(after.makespan)),

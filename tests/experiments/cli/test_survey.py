@@ -104,6 +104,16 @@ def test_a_survey_of_a_cluster_contains_all_groups_of_the_import(kassay, monkeyp
     assert "its consumers call assign()" in verdicts["simple"]
     assert "its consumers call assign()" in imported[2]["notes"][0]
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["busy"]
+    assert kassay("h:1", "--format", "jsonl").records == surveyed
+    assert kassay("h:1", "busy", "--format", "jsonl").record["id"] == "busy"
+    assert "group 'absent': the cluster has no such" in kassay("h:1", "absent").err
+
+
+def test_a_source_without_a_command_is_surveyed_and_its_group_is_planned(kassay, write_groups):
+    file = write_groups(BALANCED, LOPSIDED_GROUP)
+    assert kassay(file).records == kassay("survey", file).records
+    assert kassay(file, "g", "--format", "jsonl").record["id"] == "g"
+    assert "No such command 'absent.json'" in kassay("absent.json").err
 
 
 HEADER = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n"
