@@ -226,11 +226,12 @@ def _recording(path: Path, text: str) -> _Recording:
 
 def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
     rows = csv.reader(text.splitlines())
-    columns = [cell.strip().lower() for cell in next(rows, ())]
+    header = next(filter(None, rows), [])
+    columns = [cell.strip().lower() for cell in header]
     if {*columns} - {"cluster"} != {"time", "topic", "partition", "value"}:
         raise InputError(
-            f"{path}:1: the columns must be time, topic, partition, value and optionally cluster, "
-            f"got {', '.join(columns)}"
+            f"{path}:{rows.line_num}: expected weights as JSON, or CSV with columns time, topic, "
+            f"partition, value and optionally cluster, got {','.join(header)[:60]!r}"
         )
     for cells in rows:
         place = f":{rows.line_num}"

@@ -140,7 +140,10 @@ def test_groups_get_windows_and_conditions(read):
         ("cluster," + HEADER + "a,0,t,0,1\nb,0,u,0,1", "traffic:3: .* two clusters, 'a' and 'b'"),
         (answer(matrix([1], cluster="a") + matrix([1], cluster="b")), "two clusters, 'a' and 'b'"),
         (answer(matrix([1], env="a") + matrix([2], env="b")), r"t-0 has two values .* 1 and 2"),
-        ("time,topic,value\n0,t,1", "traffic:1: the columns must be time, topic, partition"),
+        (
+            "time,topic,value\n0,t,1",
+            "traffic:1: expected weights as JSON, or CSV with columns time, topic",
+        ),
         (rows([1, -2]), "traffic:3: expected a number from 0 to 9223372036854775807, got '-2'"),
         (rows([1, 10**20]), "traffic:3: expected a number .* got '1000000"),
         (HEADER + "noon,t,0,1", "traffic:2: the time must be .*, got 'noon'"),
