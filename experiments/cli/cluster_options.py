@@ -10,12 +10,14 @@ from typing import Any
 import typer
 
 from kassay.experiments.cli.application import option, print_note
-from kassay.experiments.cli.groups import CONFIG, SourceOptions
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import RATE, EmptyGroups, ImportedGroup, join_imported
+from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, join_imported
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import WeightSource
+
+CONFIG = "KASSAY_CONFIG"
+"""Environment variable with the file of client properties for clusters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,30 +39,6 @@ class SampledClusterOptions(ClusterOptions):
     """Command-line options for reading groups, and rates of partitions, from a cluster."""
 
     sample: float = option(10.0, min=0.1)
-
-
-def check_cluster_usage(
-    source: str, has_source: bool, cluster: ClusterOptions, source_data: SourceOptions
-) -> None:
-    """Raise a usage error unless the options name one source and fit this source.
-
-    ``source`` is the placeholder of the argument for files, and ``has_source`` is true if files
-    are given.
-    """
-    if has_source is (cluster.bootstrap_server is not None):
-        raise typer.BadParameter(f"give either {source} or --bootstrap-server, and not both")
-    if cluster.bootstrap_server is not None:
-        if source_data.metadata is not None:
-            raise typer.BadParameter(
-                "--metadata cannot be combined with --bootstrap-server: the cluster "
-                "reports its partition counts"
-            )
-    elif cluster.command_config is not None:
-        raise typer.BadParameter("--command-config requires --bootstrap-server")
-    elif source_data.weights == WeightSource.RATE:
-        raise typer.BadParameter("--weights rate requires --bootstrap-server")
-    elif source_data.speeds == RATE:
-        raise typer.BadParameter("--speeds rate requires --bootstrap-server")
 
 
 def read_cluster(

@@ -24,6 +24,12 @@ from kassay.experiments.cli.application import (
     print_note,
     stop_on_interrupt,
 )
+from kassay.experiments.cli.cluster_options import (
+    CONFIG,
+    ClusterOptions,
+    SampledClusterOptions,
+    read_cluster,
+)
 from kassay.experiments.cli.output import (
     Format,
     Record,
@@ -65,7 +71,7 @@ from kassay.reference.documents.kind_documents import (
 )
 from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, WeightSource
 from kassay.reference.model.group_remarks import (
     assignor_caveat,
     condition,
@@ -76,8 +82,6 @@ from kassay.reference.model.group_remarks import (
     streams_caveat,
 )
 
-CONFIG = "KASSAY_CONFIG"
-"""Environment variable with the file of client properties for clusters."""
 ParsedGroup = tuple[str | None, Group | InputError]
 """Pair of a group id, and the parsed group or the error in its document."""
 
@@ -163,6 +167,30 @@ class SelectedGroups(GroupSource):
         return tuple(part for one in ids for part in ("--group", one))
 
 
+def check_cluster_usage(
+    source: str, has_source: bool, cluster: ClusterOptions, source_data: SourceOptions
+) -> None:
+    """Raise a usage error unless the options name one source and fit this source.
+
+    ``source`` is the placeholder of the argument for files, and ``has_source`` is true if files
+    are given.
+    """
+    if has_source is (cluster.bootstrap_server is not None):
+        raise typer.BadParameter(f"give either {source} or --bootstrap-server, and not both")
+    if cluster.bootstrap_server is not None:
+        if source_data.metadata is not None:
+            raise typer.BadParameter(
+                "--metadata cannot be combined with --bootstrap-server: the cluster "
+                "reports its partition counts"
+            )
+    elif cluster.command_config is not None and CONFIG not in os.environ:
+        raise typer.BadParameter("--command-config requires --bootstrap-server")
+    elif source_data.weights == WeightSource.RATE:
+        raise typer.BadParameter("--weights rate requires --bootstrap-server")
+    elif source_data.speeds == RATE:
+        raise typer.BadParameter("--speeds rate requires --bootstrap-server")
+
+
 def check_exists(file: Path) -> None:
     """Raise InputError for a source that is neither standard input, a file nor a cluster."""
     if file != STDIN and not file.exists() and not is_address(str(file)):
@@ -202,8 +230,6 @@ def read_source(
 def _read_address(
     address: str, options: ImportOptions, selected: Sequence[str]
 ) -> Iterator[ImportedGroup]:
-    from kassay.experiments.cli.cluster_options import SampledClusterOptions, read_cluster
-
     config = os.environ.get(CONFIG)
     cluster = SampledClusterOptions(
         bootstrap_server=address, command_config=None if config is None else Path(config)

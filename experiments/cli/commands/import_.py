@@ -12,10 +12,9 @@ from kassay.experiments.cli.application import BAD_INPUT, argument, option, prin
 from kassay.experiments.cli.cluster_options import (
     ClusterOptions,
     SampledClusterOptions,
-    check_cluster_usage,
     read_cluster,
 )
-from kassay.experiments.cli.groups import SourceOptions
+from kassay.experiments.cli.groups import SourceOptions, check_cluster_usage
 from kassay.experiments.cli.output import Record, error_record, json_lines
 from kassay.experiments.sources import anonymize as anonymization
 from kassay.experiments.sources.capture_files import (

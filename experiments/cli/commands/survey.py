@@ -24,12 +24,14 @@ from kassay.experiments.cli.application import (
     option,
     print_note,
 )
-from kassay.experiments.cli.cluster_options import (
-    SampledClusterOptions,
+from kassay.experiments.cli.cluster_options import SampledClusterOptions, read_cluster
+from kassay.experiments.cli.groups import (
+    SourceOptions,
     check_cluster_usage,
-    read_cluster,
+    check_exists,
+    parsed_groups,
+    read_source,
 )
-from kassay.experiments.cli.groups import SourceOptions, check_exists, parsed_groups, read_source
 from kassay.experiments.cli.output import (
     Format,
     directory_names,

@@ -109,8 +109,11 @@ def test_a_survey_of_a_cluster_contains_all_groups_of_the_import(kassay, monkeyp
     assert "group 'absent': the cluster has no such" in kassay("h:1", "absent").err
 
 
-def test_a_source_without_a_command_is_surveyed_and_its_group_is_planned(kassay, write_groups):
+def test_a_source_without_a_command_is_surveyed_and_its_group_is_planned(
+    kassay, write_groups, monkeypatch
+):
     file = write_groups(BALANCED, LOPSIDED_GROUP)
+    monkeypatch.setenv("KASSAY_CONFIG", "client.properties")  # for clusters only
     assert kassay(file).records == kassay("survey", file).records
     assert kassay(file, "g", "--format", "jsonl").record["id"] == "g"
     assert "No such command 'absent.json'" in kassay("absent.json").err

@@ -142,7 +142,7 @@ def test_groups_get_windows_and_conditions(read):
         (answer(matrix([1], env="a") + matrix([2], env="b")), r"t-0 has two values .* 1 and 2"),
         (
             "time,topic,value\n0,t,1",
-            "traffic:1: expected weights as JSON, or CSV with columns time, topic",
+            "traffic:1: expected weights as JSON, or CSV with columns time",
         ),
         (rows([1, -2]), "traffic:3: expected a number from 0 to 9223372036854775807, got '-2'"),
         (rows([1, 10**20]), "traffic:3: expected a number .* got '1000000"),
