@@ -402,7 +402,7 @@ def _assignor_changes(
         origin = f"computed with the {name} of Java, " if is_java and runs_in_client(name) else ""
         restarts = "" if library or is_own else _restarts_of_change(own, name)
         if own.name is None:
-            restarts += "; values of one rebalance, as the current assignor is not known"
+            restarts += "; values of one rebalance: give --current NAME for a prediction"
         is_known = is_own or own.name not in POLICIES
         moves = one.movement if is_known else None
         result = f"maximum load {member_units(group).shown(one.metrics.makespan):,}"

@@ -199,9 +199,11 @@ def _action_note(plan: Plan) -> str | None:
     ignored = "" if plan.group.common_weight is not None else " Kafka's assignors ignore weights."
     names = compared_measures(plan.current, plan.planned, plan.levels)
     near = "is at most 5 % above that" if len(names) == 1 else "are at most 5 % above those"
+    own = identify_assignor(plan.group)
+    checked = f"none by {own.name}" if own.name and not own.port else "such as another assignor"
     return (
-        "No action that kassay checks, such as another assignor, lowers the loads by more than 2 % "
-        f"so that the {' and '.join(map(level_words, names))} {near} of this plan{rules}.{ignored}"
+        f"No action that kassay checks, {checked}, lowers the loads by more than 2 % so that the "
+        f"{' and '.join(map(level_words, names))} {near} of this plan{rules}.{ignored}"
     )
 
 
