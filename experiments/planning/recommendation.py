@@ -7,6 +7,7 @@ from enum import StrEnum
 from kassay.experiments.planning.forecast import LOAD_FACTORS, Forecast
 from kassay.experiments.planning.plan_verdict import count_of, unowned_text
 from kassay.experiments.prediction.predict import Distribution, PredictedCost
+from kassay.experiments.prediction.scenario import Rebalance
 
 HORIZON_WEEKS = 4
 """Weeks after a change in which its cost must pay off."""
@@ -62,8 +63,8 @@ def recommend(
     old, new = (criterion.of(one.over(times)) for one in (current, best))
     if best is current:
         cost = (
-            f"{period}, it has {new} {unit}, and no configuration with as low loads "
-            "has an interval below that"
+            f"{period}, it has {new} {unit}, and no configuration with as low loads and as few "
+            "stops has an interval below that"
         )
     else:
         change = "" if best.cost is None else " and for the change"
@@ -105,12 +106,13 @@ def decide(
     if no other one has a lower sum of squared loads. The loads are the higher ones before and
     after a later rolling restart. The cost is of the kind that the user minimises: that of the
     change and of all rolling restarts in four weeks together. If the current configuration
-    remains, and no interval of a cost is below its own, it is the result. Otherwise those remain
-    for which no other one has a lower cost in three of four samples, then the one in which the
-    whole group stands still for the shortest time, then the one with the fewest restarts and
-    moves. A group of the consumer protocol stays in it if the loads are equal. If
-    the current loads are higher, and a rebalance or the restart of a member gives the lowest ones,
-    the configuration also stays: it is not the cause. The action with the lowest mean cost wins.
+    remains, and no interval of a cost is below its own, it is the result; restarts that stop the
+    whole group do not replace others for their time without owners. Otherwise those remain for
+    which no other one has a lower cost, then the one with the shortest standstill, then the one
+    with the fewest restarts and moves. A group of the consumer protocol stays in it if the loads
+    are equal. If the current loads are higher, and a rebalance or the restart of a member gives the
+    lowest ones, the configuration also stays: it is not the cause. The action with the lowest mean
+    cost wins, but a rebalance replaces restarts with overlapping costs.
     """
     current, times = forecasts[0], restarts_per_week * HORIZON_WEEKS
     default = [one for one in forecasts if not one.change.is_further]
@@ -126,9 +128,13 @@ def decide(
     if current in best and not (actions and current.now.unowned):  # There is nothing to balance.
         best = [one for one in best if one.change.action is None]
     elif actions:
-        # The configuration stays: later restarts do not depend on the action. Restarts of members
-        # differ little, and the mean depends less on the seed than the order of single samples.
-        return min(actions, key=lambda one: criterion.of(one.over(0)).mean)
+        # Restarts differ little, and the mean depends less on the seed than single samples.
+        cheapest = min(actions, key=lambda one: criterion.of(one.over(0)).mean)
+        most = criterion.of(cheapest.over(0)).high
+        calm = (one for one in actions if isinstance(one.change.action, Rebalance))
+        return next((one for one in calm if criterion.of(one.over(0)).low <= most), cheapest)
+    if criterion is Criterion.UNOWNED and current in best and not _stops(current):
+        best = [one for one in best if not _stops(one)]
     costs = [criterion.of(one.over(times)) for one in best]
     if current in best and costs[best.index(current)].low <= min(one.high for one in costs):
         return current
@@ -171,12 +177,17 @@ def _loads_text(current: Forecast, best: Forecast, optimum: float | None) -> str
     return text if before.contains(now) else f"{text} (now {now:g}; a rolling restart changes it)"
 
 
+def _stops(forecast: Forecast) -> bool:
+    """Return whether the whole group stands still at a later restart, in the digits shown."""
+    return forecast.restart.cost.stopped_seconds.mean >= 0.05
+
+
 def _behaviour(best: Forecast) -> str:
     """Describe what the members do at a later rolling restart."""
     cost = best.restart.cost
     if best.change.final.is_static and not cost.rebalances.high:
         return "static members return within the session timeout and keep their partitions"
-    if cost.stopped_seconds.mean >= 0.05:  # It is shown with one digit.
+    if _stops(best):
         return f"each rolling restart stops the whole group for {cost.stopped_seconds} s"
     if not cost.stopped_seconds.high and cost.rebalances.low:
         return "the group as a whole never stands still"

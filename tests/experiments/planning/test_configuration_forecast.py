@@ -10,7 +10,7 @@ from kassay import Group, Member, Topic
 from kassay.experiments.planning.forecast import CurrentLoads, Forecast, forecast_changes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.recommendation import Criterion, recommend
-from kassay.experiments.prediction.scenario import Configuration, RollingRestart
+from kassay.experiments.prediction.scenario import Configuration, Rebalance, RollingRestart
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.errors import InputError
@@ -193,15 +193,22 @@ def test_of_several_actions_that_balance_a_group_the_cheapest_one_is_recommended
     actions = {one.change.name: one for one in forecasts if one.change.action is not None}
     best = actions.pop(recommend(forecasts, criterion).configuration)
     for one in actions.values():
-        assert not criterion.of(best.over(0)).is_above(criterion.of(one.over(0)))
+        costs = [criterion.of(other.over(0)) for other in (best, one)]
+        assert costs[0].low <= costs[1].high
+        if not isinstance(best.change.action, Rebalance):
+            assert not costs[0].is_above(costs[1])
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
-    ("assignor", "counts", "restarted"),
-    [("uniform", (4, 2, 0), 2), ("sticky", (3, 3, 1), 2), ("sticky", (5, 5, 5, 3), None)],
+    ("assignor", "counts", "expected"),
+    [
+        ("uniform", (4, 2, 0), 2),
+        ("sticky", (3, 3, 1), "rebalance"),
+        ("sticky", (5, 5, 5, 3), "current"),
+    ],
 )
-def test_neither_the_seed_nor_random_ids_decide(assignor, counts, restarted, seed):
+def test_neither_the_seed_nor_random_ids_decide(assignor, counts, expected, seed):
     draw, total = random.Random(seed), sum(counts)
     ids = [f"app-{draw.getrandbits(64):x}" for _ in counts]
     numbers = iter(range(total))
@@ -219,8 +226,8 @@ def test_neither_the_seed_nor_random_ids_decide(assignor, counts, restarted, see
     group = replace(rejoin(group, Assignment(owned), generation=5), status=group.status)
     found = recommend(forecast_changes(group, Configuration.of(group), seed=seed)).configuration
     # A gain of 2 % in the sum of squares is none.
-    expected = "current" if restarted is None else f"restart of {ids[restarted]}"
-    assert found == f"{assignor}, {expected}"
+    action = f"restart of {ids[expected]}" if isinstance(expected, int) else expected
+    assert found == f"{assignor}, {action}"
 
 
 def test_the_reason_has_the_current_load_if_a_restart_changes_it():
@@ -234,7 +241,7 @@ def test_the_reason_has_the_current_load_if_a_restart_changes_it():
 def test_the_reason_has_the_number_of_partitions_without_an_owner():
     group = running_group("sticky", members=4, partitions=7)
     found = recommend(forecast(replace(group, members=group.members[:-1])))
-    assert found.configuration == "sticky, restart of pod-2"
+    assert found.configuration == "sticky, rebalance"
     assert "no owner: a rebalance is pending or was lost" in found.reason
 
 
