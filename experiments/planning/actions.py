@@ -441,7 +441,10 @@ def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
 
 def _trigger(group: Group) -> str:
     """Describe how to trigger a rebalance of a group of the classic protocol."""
-    how = "with enforceRebalance() of the leader, or a changed subscription"
+    is_other = identify_assignor(group).implementation is Implementation.OTHER
+    how = (
+        f"with {'' if is_other else 'enforceRebalance() of the leader, or '}a changed subscription"
+    )
     if any(one.instance_id is not None for one in group.members):
         how += ", or remove a static member with removeMembersFromConsumerGroup() of the admin "
         how += "client, as its restart causes no rebalance"

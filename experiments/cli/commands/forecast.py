@@ -260,7 +260,7 @@ def _notes(
         assumed = condition(group, with_racks=True)
         yield (
             f"{group.id}: recommended{f' if {assumed}' if assumed else ''}: {name}, {size} at "
-            f"once: {reason} ({samples} samples per configuration)"
+            f"once: {reason.removeprefix(f'if {assumed}: ')} ({samples} samples per configuration)"
         )
         given = given_options(source, without=["--file", "--group"])
         command = ["kassay", "plan", str(source.file), *given, *source.selection(group.id)]

@@ -144,7 +144,9 @@ def test_upgrades_that_the_broker_refuses_or_delays_are_no_actions():
         assert any("consumer protocol" in text for text in shown) == is_upgraded
         # The restart of a member is an action in each of the libraries.
         assert any(text.startswith("restart ") for text in shown) == (members is not static)
-    assert any("of Java, " in text for text in texts(replace(group, members=librdkafka)))
+    shown = texts(replace(group, members=librdkafka))
+    assert any("of Java, " in text for text in shown)
+    assert not any("enforceRebalance()" in text for text in shown)
 
 
 def test_more_partitions_give_every_member_the_stated_number():
