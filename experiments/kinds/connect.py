@@ -227,21 +227,6 @@ def _current_state(document: KindDocument) -> CurrentState:
     return CurrentState(replace(document, content=content), {"steps": [{"state": state}]})
 
 
-@dataclass(frozen=True, slots=True)
-class DelayForecast:
-    """Costs of the events with one setting of the delay.
-
-    ``restart`` and ``loss`` are those of the worker with the highest cost. ``loss`` is None for
-    the only worker.
-    """
-
-    delay_ms: int
-    restart: EventCost
-    rolling_restart: EventCost
-    scale_out: EventCost
-    loss: EventCost | None
-
-
 def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -> Forecast:
     """Forecast the events from the last step of a document of kind connect.
 
@@ -259,7 +244,7 @@ def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -
         compared = candidates = [integer_setting(DELAY, one) for one in request.changes[DELAY]]
     delays = sorted({*compared, current})
     found = [_forecast(start, delay, downtime, request.pause_ms) for delay in delays]
-    by_delay = {one.delay_ms: one for one in found}
+    by_delay = {one["delay_ms"]: one for one in found}
     best = min((by_delay[delay] for delay in candidates), key=_restart_cost)
     sentence = render_sentence(
         Kind.CONNECT,
@@ -269,8 +254,7 @@ def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -
         downtime=downtime,
         is_kept=_restart_cost(by_delay[current]) <= _restart_cost(best),
     )
-    record = {"current_delay_ms": current, "settings": [asdict(one) for one in found]}
-    return Forecast(record, sentence)
+    return Forecast({"current_delay_ms": current, "settings": found}, sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +281,12 @@ class _Start:
         return {"workers": workers, "connectors": self.connectors, "wait_ms": wait_ms, **keys}
 
 
-def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> DelayForecast:
+def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> Record:
+    """Return the costs of the events with one setting of the delay, as JSON.
+
+    The restart and the loss are those of the worker with the highest cost. The only worker has no
+    loss.
+    """
     workers = list(start.running)
     alone_ms = downtime if len(workers) == 1 else 0
     restarts = [
@@ -313,13 +302,15 @@ def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> DelayFore
         _cost(start, delay, [start.step([one for one in workers if one != worker])])
         for worker in workers[: len(workers) if len(workers) > 1 else 0]
     ]
-    return DelayForecast(
-        delay,
-        max(restarts, key=lambda cost: (cost.stopped_ms_per_task, cost.stopped_ms)),
-        _cost(start, delay, rolling, alone_ms),
-        _cost(start, delay, [start.step([*workers, "new-worker"])]),
-        max(losses, key=lambda cost: cost.stopped_ms, default=None),
-    )
+    return {
+        "delay_ms": delay,
+        "restart": max(
+            restarts, key=lambda cost: (cost["stopped_ms_per_task"], cost["stopped_ms"])
+        ),
+        "rolling_restart": _cost(start, delay, rolling, alone_ms),
+        "scale_out": _cost(start, delay, [start.step([*workers, "new-worker"])]),
+        "loss": max(losses, key=lambda cost: cost["stopped_ms"], default=None),
+    }
 
 
 def _restart(
@@ -343,7 +334,7 @@ def _renamed(worker: str) -> str:
 
 def _cost(
     start: _Start, delay: int, steps: Sequence[dict[str, object]], alone_ms: int = 0
-) -> EventCost:
+) -> Record:
     """Run the steps from the start, and add up the rebalances, starts and stopped times.
 
     ``alone_ms`` is the time in which the cluster has no worker, so that all tasks are stopped.
@@ -354,16 +345,15 @@ def _cost(
     content = {"kind": "connect", _DELAY_KEY: delay, "steps": sequence}
     document = parse_kind_document(content, kind=Kind.CONNECT, where="forecast")
     cost = measure_cluster(document, assign_incrementally(document))
-    return replace(
-        cost,
-        stopped_ms=cost.stopped_ms + alone_ms * sum(start.connectors.values()),
-        stopped_ms_per_task=cost.stopped_ms_per_task + alone_ms,
-        longest_stop_ms=cost.longest_stop_ms + alone_ms,
-    )
+    return asdict(cost) | {
+        "stopped_ms": cost.stopped_ms + alone_ms * sum(start.connectors.values()),
+        "stopped_ms_per_task": cost.stopped_ms_per_task + alone_ms,
+        "longest_stop_ms": cost.longest_stop_ms + alone_ms,
+    }
 
 
-def _restart_cost(forecast: DelayForecast) -> tuple[int, int]:
-    return forecast.restart.task_starts, forecast.restart.stopped_ms_per_task
+def _restart_cost(forecast: Record) -> tuple[int, int]:
+    return forecast["restart"]["task_starts"], forecast["restart"]["stopped_ms_per_task"]
 
 
 def _seconds(milliseconds: int) -> str:

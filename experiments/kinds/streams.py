@@ -7,7 +7,7 @@ availability assignor runs without Java.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -244,27 +244,6 @@ RESTORE_MS = 60_000
 """Time in milliseconds in which a process restores the state of a task."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamsCost:
-    """Cost of an event until the application is stable; ``fewest_moves`` is proven."""
-
-    rebalances: int
-    probing_minutes: float
-    state_moves: int
-    fewest_moves: int | None
-    restored_copies: int
-    failed: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsForecast:
-    """Costs of the events with one assignor and its settings."""
-
-    assignor: str
-    settings: Mapping[str, int]
-    events: Mapping[str, StreamsCost]
-
-
 def forecast_application(
     document: KindDocument, request: group_kind.ForecastRequest
 ) -> group_kind.Forecast:
@@ -304,14 +283,14 @@ def forecast_application(
     ]
     now = found[0]
     # A setting with more standby tasks needs more memory and disks, and is no candidate.
-    candidates = [one for one in found if one.settings[_STANDBYS] == now.settings[_STANDBYS]]
+    standbys = now["settings"][_STANDBYS]
     best = min(
-        candidates,
-        key=lambda one: tuple(map(sum, zip(*map(_size, one.events.values()), strict=True))),
+        (one for one in found if one["settings"][_STANDBYS] == standbys),
+        key=lambda one: tuple(map(sum, zip(*map(_size, one["events"].values()), strict=True))),
     )
     requested = () if request.changes is None else found[1:]
     sentence = group_kind.render_sentence(Kind.STREAMS, now=now, best=best, requested=requested)
-    return group_kind.Forecast({"settings": [asdict(one) for one in found]}, sentence)
+    return group_kind.Forecast({"settings": found}, sentence)
 
 
 def _requested_changes(
@@ -343,7 +322,8 @@ def _assignor(name: str) -> str:
 
 def _forecast(
     document: KindDocument, assignor: str, settings: Mapping[str, int], limits: SearchLimits
-) -> StreamsForecast:
+) -> group_kind.Record:
+    """Return the costs of the events with an assignor and its settings, as JSON."""
     content: Any = document.content
     config = {**content.get("config", {}), **settings}
     start = run_application_until_stable(
@@ -365,24 +345,25 @@ def _forecast(
         for name, each in events.items()
         if each
     }
-    return StreamsForecast(assignor, settings, costs)
+    return {"assignor": assignor, "settings": settings, "events": costs}
 
 
-def _cost(document: KindDocument, assignor: str, limits: SearchLimits) -> StreamsCost:
+def _cost(document: KindDocument, assignor: str, limits: SearchLimits) -> group_kind.Record:
+    """Return the cost of an event until the application is stable; ``fewest_moves`` is proven."""
     event = run_application_until_stable(document, assignor, warmup_ms=RESTORE_MS)
     _, moves = _compare_event(document, event, limits)
-    return StreamsCost(
-        rebalances=event.rebalances,
-        probing_minutes=event.probing_ms / 60_000,
-        state_moves=event.state_moves,
-        fewest_moves=None if moves is None or moves.minimum != moves.bound else moves.minimum,
-        restored_copies=event.restored_copies,
-        failed=event.detail,
-    )
+    return {
+        "rebalances": event.rebalances,
+        "probing_minutes": event.probing_ms / 60_000,
+        "state_moves": event.state_moves,
+        "fewest_moves": None if moves is None or moves.minimum != moves.bound else moves.minimum,
+        "restored_copies": event.restored_copies,
+        "failed": event.detail,
+    }
 
 
-def _size(cost: StreamsCost) -> tuple[float, ...]:
-    return cost.state_moves, cost.probing_minutes, cost.restored_copies
+def _size(cost: group_kind.Record) -> tuple[float, ...]:
+    return cost["state_moves"], cost["probing_minutes"], cost["restored_copies"]
 
 
 def _event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:
