@@ -5,7 +5,7 @@ different results.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -86,24 +86,22 @@ def _member_label(group: Group, member: Member) -> tuple[object, ...]:
 def renamed(group: Group, *, members: Sequence[int], topics: Sequence[Topic]) -> Group:
     """Rename the members to c0, c1, ... and the topics to t0, t1, ... in the given orders."""
     names = {topic.name: f"t{index}" for index, topic in enumerate(topics)}
+
+    def new(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+        return sorted((names.get(topic, topic), number) for topic, number in pairs)
+
     return Group(
         topics=tuple(replace(topic, name=names[topic.name], id=None) for topic in topics),
         members=tuple(
-            _renamed_member(group.members[index], f"c{position}", names)
-            for position, index in enumerate(members)
+            replace(
+                member,
+                id=f"c{position}",
+                subscription=tuple(sorted(names.get(one, one) for one in member.subscription)),
+                owned=Partitions.of(new(member.owned)),
+                streams=tuple(new(member.streams)),
+            )
+            for position, member in enumerate(group.members[index] for index in members)
         ),
-    )
-
-
-def _renamed_member(member: Member, name: str, names: dict[str, str]) -> Member:
-    return replace(
-        member,
-        id=name,
-        subscription=tuple(sorted(names.get(topic, topic) for topic in member.subscription)),
-        owned=Partitions.of(
-            sorted((names.get(tp.topic, tp.topic), tp.partition) for tp in member.owned)
-        ),
-        streams=tuple(sorted((names.get(topic, topic), n) for topic, n in member.streams)),
     )
 
 
@@ -290,10 +288,16 @@ def _excess(
     is_about_moves = options.shortcoming is Shortcoming.MOVES
     if is_about_moves and moves < options.excess:
         return Fraction(0)
-    other = _other_values(group, options, optimum)
-    if other is None:
-        return None if options.has_optimum else Fraction(0)
-    least, fewest = other
+    if optimum is not None:
+        # It can be that of another naming of the group: its values are the same.
+        if any(level.gap for level in optimum.levels):
+            return None
+        least, fewest = optimum.imbalance.value, optimum.movement.value
+    else:
+        other = reference_assignment(group, options)
+        if other is None:
+            return None if options.has_optimum else Fraction(0)
+        least, fewest = _values(group, other)
     found = imbalance - least
     if is_about_moves:
         found = moves - fewest if imbalance == least else 0
@@ -304,20 +308,6 @@ def _values(group: Group, assignment: Assignment | None) -> tuple[int, int]:
     """Return imbalance and moves of an assignment."""
     found = assignment or Assignment({})
     return measures(group, found)[default_measure(group)], movement(group, found)
-
-
-def _other_values(
-    group: Group, options: CounterexampleOptions, optimum: Solution | None
-) -> tuple[int, int] | None:
-    """Return imbalance and moves of the other assignor or the proven optimum, None without one.
-
-    A known optimum can be that of another naming of the group: its values are the same.
-    """
-    if optimum is not None:
-        is_proven = all(level.gap == 0 for level in optimum.levels)
-        return (optimum.imbalance.value, optimum.movement.value) if is_proven else None
-    other = reference_assignment(group, options)
-    return None if other is None else _values(group, other)
 
 
 def reference_assignment(group: Group, options: CounterexampleOptions) -> Assignment | None:

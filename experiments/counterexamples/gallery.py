@@ -18,7 +18,7 @@ from kassay.experiments.counterexamples.shrinking import GroupSize, size_of
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.plotting.svg_drawings import AssignmentPanel, assignment_panels, plural
+from kassay.experiments.plotting.svg_drawings import assignment_panels, plural
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.reference.documents.json_codec import (
     assignment_document,
@@ -238,20 +238,11 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstGroup:
-    """Report entry for a group: drawings of an assignor's result and of an optimum."""
-
-    title: str
-    group: Mapping[str, Any]  # its row of the table `groups`
-    comparison: Mapping[str, Any]  # the assignor's row of the table `comparisons`
-    panels: tuple[AssignmentPanel, ...]
-
-
-def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[WorstGroup]:
+def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[dict[str, object]]:
     """Yield the groups with the largest gaps of each assignor, without hand-written groups.
 
-    No group is shown twice.
+    Each has a title, its row of the table ``groups``, the assignor's row of the table
+    ``comparisons``, and drawings of the result and of an optimum. No group is shown twice.
     """
     shown: set[str] = set()
     for assignor in assignors:
@@ -264,7 +255,7 @@ def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[Wo
                     break
 
 
-def _worst_group(candidate: Mapping[str, Any], title: str) -> WorstGroup:
+def _worst_group(candidate: Mapping[str, Any], title: str) -> dict[str, object]:
     properties, row = candidate["group"], candidate["comparison"]
     group = parse_group(json.loads(properties["document"]))
     drawn = {
@@ -272,7 +263,7 @@ def _worst_group(candidate: Mapping[str, Any], title: str) -> WorstGroup:
         "an optimum": _stored(candidate["optimum"]),
     }
     panels = assignment_panels(group, drawn, name=properties["case"])
-    return WorstGroup(title=title, group=properties, comparison=row, panels=panels)
+    return {"title": title, "group": properties, "comparison": row, "panels": panels}
 
 
 def _stored(text: str | None) -> Assignment | None:

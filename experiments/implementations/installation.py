@@ -16,19 +16,16 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 
 from kassay.experiments.implementations.library_catalogue import (
     Library,
     LibraryAssignor,
+    Runtime,
     libraries,
-    version_key,
+    runtimes,
 )
 from kassay.reference.model.errors import InputError, RunError
 
@@ -36,29 +33,7 @@ DRIVERS = Path(__file__).with_name("drivers")
 _INSTALL_SECONDS = 1800
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """Runtime of drivers, such as the JVM."""
-
-    name: str
-    programs: tuple[str, ...]  # required on PATH, in any order
-    needs: str  # the required programs and their versions, for people
-    # Installs a version of a library and its driver into an empty directory.
-    install: Callable[[Library, str, Path], None]
-    # Returns the command of the driver in this directory.
-    command: Callable[[Library, Path], tuple[str, ...]]
-
-    def missing_programs(self) -> list[str]:
-        """Return the required programs that are not on PATH."""
-        return [name for name in self.programs if _find_program(name) is None]
-
-
-def run_step(
-    command: Sequence[str],
-    *,
-    directory: Path,
-    environment: Mapping[str, str] = MappingProxyType({}),
-) -> None:
+def run_step(command: Sequence[str], *, directory: Path, environment: Mapping[str, str]) -> None:
     """Run one step of an installation. Raise RunError with the end of its output if it fails."""
     program = _find_program(command[0])
     if program is None:
@@ -93,145 +68,28 @@ def _find_program(name: str) -> str | None:
     return shutil.which(name)
 
 
-_EQUAL_HASHES = (
-    "-XX:+IgnoreUnrecognizedVMOptions",
-    "-XX:+UnlockExperimentalVMOptions",
-    "-XX:hashCode=2",
-)
-"""Options that give all objects without a method ``hashCode`` the same hash code.
-
-Some task assignors iterate over hash sets of such objects. Without the options, an answer depends
-on the previous requests of the process.
-"""
+def missing_programs(runtime: Runtime) -> list[str]:
+    """Return the required programs of a runtime that are not on PATH."""
+    return [name for name in runtime.programs if _find_program(name) is None]
 
 
-def _install_jvm(library: Library, version: str, directory: Path) -> None:
-    source = DRIVERS / "jvm"
-    maven = ["mvn", "--quiet", "--batch-mode", f"--file={source / 'pom.xml'}"]
-    maven += [f"-Dkafka.artifact={library.package}", f"-Dkafka.version={version}"]
-    maven += ["dependency:copy-dependencies", f"-DoutputDirectory={directory / 'jars'}"]
-    run_step(maven, directory=directory)
-    names = ("Driver", "ListTypes", library.driver)
-    classes = ["-d", str(directory / "classes"), *(str(source / f"{name}.java") for name in names)]
-    javac = ["javac", "-nowarn", "-Xlint:none", "-classpath", str(directory / "jars" / "*")]
-    run_step([*javac, "-sourcepath", str(source), *classes], directory=directory)
-
-
-def _jvm_command(library: Library, directory: Path, own: Sequence[str] = ()) -> tuple[str, ...]:
-    java = _find_program("java") or "java"
-    options = ("-Xmx1g", "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *_EQUAL_HASHES)
-    classpath = os.pathsep.join((*own, f"{directory / 'classes'}", f"{directory / 'jars' / '*'}"))
-    return (java, *options, "-classpath", classpath, "Driver", str(library.driver))
-
-
-def _install_go(library: Library, version: str, directory: Path) -> None:
-    source, build = DRIVERS / "go", directory / "source"
-    build.mkdir()
-    names = ["driver.go", f"{library.name.replace('-', '_')}.go"]
-    if library.name == "sarama":
-        has_cooperative = library.offers("cooperative-sticky", version)
-        names.append("sarama_cooperative.go" if has_cooperative else "sarama_eager.go")
-    for name in names:
-        shutil.copy(source / name, build / name)
-    (build / "go.mod").write_text("module kassay/driver\n", encoding="utf-8")
-    environment = {"GOFLAGS": "-mod=mod -buildvcs=false", "GOWORK": "off"}
-    for command in (
-        ["go", "get", f"{library.package}@v{version}"],
-        ["go", "build", "-o", str(directory / "driver"), "."],
-    ):
-        run_step(command, directory=build, environment=environment)
-
-
-def _go_command(_library: Library, directory: Path) -> tuple[str, ...]:
-    return (str(directory / "driver"),)
-
-
-def _install_python(library: Library, version: str, directory: Path) -> None:
-    packages = directory / "packages"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    requirement = f"{library.package}=={version}"
-    run_step([*pip, "--target", str(packages), requirement], directory=directory)
-    shutil.copy(DRIVERS / "python" / "driver.py", directory / "driver.py")
-
-
-def _python_command(library: Library, directory: Path) -> tuple[str, ...]:
-    """Return a command without the packages of kassay, with the hash seed 0 by default."""
-    seed = os.environ.get("PYTHONHASHSEED", "0")
-    settings = (f"PYTHONHASHSEED={seed}", f"PYTHONPATH={directory / 'packages'}")
-    package = "kafka" if library.name == "kafka-python" else library.name
-    python = (sys.executable, "-S", "-s")
-    return ("env", *settings, *python, str(directory / "driver.py"), package)
-
-
-def _install_node(library: Library, version: str, directory: Path) -> None:
-    (directory / "package.json").write_text('{"private": true}\n', encoding="utf-8")
-    npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--force"]
-    run_step([*npm, f"{library.package}@{version}"], directory=directory)
-    shutil.copy(DRIVERS / "node" / "driver.js", directory / "driver.js")
-
-
-def _node_command(library: Library, directory: Path) -> tuple[str, ...]:
-    return ("node", str(directory / "driver.js"), str(directory), library.package)
-
-
-_UNUSED_FEATURES = {"ssl", "gssapi", "curl", "zstd", "zlib", "lz4-ext", "syslog"}
-_SANITIZER_VARIABLE = "KASSAY_SANITIZER"
-
-
-def _install_c(library: Library, version: str, directory: Path) -> None:
-    """Build the static library, and two drivers: one has an address sanitizer."""
-    built, earlier = directory / "library", directory.with_name(f"{library.name}@{version}")
-    if (earlier / "library").is_dir():  # Another driver does not change the library.
-        shutil.copytree(earlier / "library", built)
-    else:
-        _build_librdkafka(library, version, built)
-    sources = built / "src"
-    compiler = ["cc", "-g", "-O2", "-w", f"-fdebug-prefix-map={sources}=librdkafka"]
-    compiler += ["-I", str(sources), "-I", str(DRIVERS / "c")]
-    driver, archive = str(DRIVERS / "c" / "driver.c"), str(sources / "librdkafka.a")
-    system = ["-lm", "-lpthread", "-ldl", "-lrt"]
-    run_step([*compiler, "-o", "driver", driver, archive, *system], directory=directory)
-    checked = [*compiler, "-fsanitize=address", "-o", "driver-address", driver]
-    assignors = [str(path) for path in sorted(sources.glob("rdkafka_*assignor.c"))]
-    run_step([*checked, *assignors, archive, *system], directory=directory)
-
-
-def _build_librdkafka(library: Library, version: str, target: Path) -> None:
-    """Build the static library from the sources in a package of another library."""
-    with tempfile.TemporaryDirectory() as name:
-        build = Path(name)
-        run_step(["npm", "pack", f"{library.package}@{library.packaged[version]}"], directory=build)
-        with tarfile.open(next(build.glob("*.tgz"))) as archive:
-            archive.extractall(build, filter="data")
-        source = build / "package" / "deps" / "librdkafka"
-        for script in [source / "configure", *source.glob("lds-gen.py"), *source.rglob("*.sh")]:
-            script.chmod(0o755)
-        features = _UNUSED_FEATURES - ({"curl"} if version_key(version) < (1, 9) else set())
-        options = [f"--disable-{feature}" for feature in sorted(features)]
-        run_step([str(source / "configure"), *options], directory=source)
-        jobs = f"-j{os.cpu_count() or 1}"
-        run_step(["make", "-C", "src", jobs, "librdkafka.a"], directory=source)
-        ignored = shutil.ignore_patterns("*.o", "*.d", "librdkafka-dbg.a")
-        shutil.copytree(source / "src", target / "src", ignore=ignored)
-        shutil.copy(source / "config.h", target / "config.h")
-
-
-def _c_command(_library: Library, directory: Path) -> tuple[str, ...]:
-    sanitizer = os.environ.get(_SANITIZER_VARIABLE)
-    return (str(directory / (f"driver-{sanitizer}" if sanitizer else "driver")),)
-
-
-RUNTIMES: Mapping[str, Runtime] = {
-    runtime.name: runtime
-    for runtime in (
-        Runtime("jvm", ("java", "javac", "mvn"), "JDK 17+ and Maven", _install_jvm, _jvm_command),
-        Runtime("go", ("go",), "Go 1.24+", _install_go, _go_command),
-        Runtime("python", (), "Python 3.11+ with pip", _install_python, _python_command),
-        Runtime("node", ("node", "npm"), "Node 20+ and npm", _install_node, _node_command),
-        Runtime("c", ("cc", "make", "npm"), "C compiler, make and npm", _install_c, _c_command),
-    )
-}
-"""The runtimes by name."""
+def _words(library: Library, version: str, directory: Path, template: str) -> list[str]:
+    """Return the words of a step or command of ``libraries.yaml``, with the values of a version."""
+    sanitizer = os.environ.get("KASSAY_SANITIZER")
+    offered = (name for name in library.assignors if library.offers(name, version))
+    values = {
+        "directory": directory,
+        "sources": DRIVERS / library.runtime,
+        "package": library.package,
+        "version": version,
+        "packaged": library.packaged.get(version, version),
+        "driver": library.driver or library.name,
+        "tags": ",".join((library.name, *offered)).replace("-", "_"),
+        "python": sys.executable,
+        "seed": os.environ.get("PYTHONHASHSEED", "0"),
+        "sanitizer": f"-{sanitizer}" if sanitizer else "",
+    }
+    return [word.format(**values) for word in template.split()]
 
 
 _VARIABLE = "KASSAY_IMPLEMENTATIONS"
@@ -275,7 +133,15 @@ def install(library: Library, version: str) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        RUNTIMES[library.runtime].install(library, version, partial)
+        runtime = runtimes()[library.runtime]
+        for name, text in runtime.files.items():
+            (partial / name).write_text(text, encoding="utf-8")
+        for step in runtime.steps:
+            run_step(
+                _words(library, version, partial, step),
+                directory=partial,
+                environment=runtime.environment,
+            )
         (partial / _DIGEST).write_text(_driver_digest(library), encoding="utf-8")
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)
@@ -296,12 +162,21 @@ def driver_command(assignor: LibraryAssignor) -> tuple[str, ...]:
         raise NotInstalledError(
             f"{name} is not installed in {installations()}; run: kassay libraries install {name}"
         )
-    return RUNTIMES[library.runtime].command(library, _directory(library, version))
+    return _command(library, version)
+
+
+def _command(library: Library, version: str) -> tuple[str, ...]:
+    template = runtimes()[library.runtime].command
+    program, *words = _words(library, version, _directory(library, version), template)
+    return (_find_program(program) or program, *words)
 
 
 def jvm_command(library: Library, version: str, *, own: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the command of an installed JVM driver, with own entries first in its class path."""
-    return _jvm_command(library, _directory(library, version), own)
+    command = list(_command(library, version))
+    place = command.index("-classpath") + 1
+    command[place] = os.pathsep.join((*own, command[place]))
+    return tuple(command)
 
 
 def _directory(library: Library, version: str) -> Path:

@@ -9,10 +9,11 @@ All names can start with an alias and contain a time limit per group:
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.documents.kind_documents import Kind
@@ -83,6 +84,18 @@ class UpstreamChange:
     version: str
     assignors: tuple[str, ...]
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Runtime of drivers, such as the JVM; ``libraries.yaml`` describes the fields."""
+
+    programs: Sequence[str] = ()
+    needs: str  # the required programs and their versions, for people
+    files: Mapping[str, str] = field(default_factory=dict)
+    steps: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -169,11 +182,23 @@ def version_key(version: str) -> tuple[int, ...]:
 
 
 @cache
-def libraries() -> Mapping[str, Library]:
-    """Return the libraries of ``libraries.yaml`` by name."""
+def _sections() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the runtimes and the libraries of ``libraries.yaml``."""
     import yaml  # noqa: PLC0415 - only names of libraries need it
 
-    content = yaml.safe_load(LIBRARIES_FILE.read_text(encoding="utf-8"))
+    known, content = yaml.safe_load_all(LIBRARIES_FILE.read_text(encoding="utf-8"))
+    return known, content
+
+
+@cache
+def runtimes() -> Mapping[str, Runtime]:
+    """Return the runtimes of ``libraries.yaml`` by name."""
+    return {name: Runtime(**fields) for name, fields in _sections()[0].items()}
+
+
+@cache
+def libraries() -> Mapping[str, Library]:
+    """Return the libraries of ``libraries.yaml`` by name."""
     return {
         name: Library(
             name=name,
@@ -199,7 +224,7 @@ def libraries() -> Mapping[str, Library]:
                 for assignor, properties in fields["assignors"].items()
             },
         )
-        for name, fields in content.items()
+        for name, fields in _sections()[1].items()
     }
 
 

@@ -1,9 +1,11 @@
-"""Tables of rebalance histories from ``__consumer_offsets`` records."""
+"""Histories of rebalances: tables from ``__consumer_offsets`` records, and summaries of logs."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits
 from kassay.experiments.history.group_records import decode_batches
+from kassay.experiments.history.log_files import events_of_file, rebalance_record, summarise_events
+from kassay.experiments.history.log_messages import LogEvent, LogEventKind
+from kassay.experiments.history.log_rebalances import LogRebalance
 from kassay.experiments.history.rebalances import (
     HindsightRow,
     compared_row,
@@ -121,14 +126,9 @@ def evaluate_rebalances(
     by_group = generations.repartition(tasks, "group").sortWithinPartitions(
         "group", "incarnation", "number"
     )
-    rebalances = map_rows(
+    facts = map_rows(
         by_group, lambda rows: rebalance_rows(rows, partition_counts=counts), REBALANCE_FACTS
     )
-    return compare_rebalances(rebalances, tasks=tasks, limits=limits)
-
-
-def compare_rebalances(facts: DataFrame, *, tasks: int, limits: CaseLimits) -> DataFrame:
-    """Compare the assignments of reconstructed rebalances with the optimum."""
     return map_rows(
         facts.repartition(tasks),  # one group may have most of the rebalances
         lambda rows: (compared_row(row, limits=limits) for row in rows),
@@ -224,3 +224,55 @@ def _documents(rows: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
         document = last_document(row)
         if document is not None:
             yield {"document": json.dumps(document, ensure_ascii=False)}
+
+
+_LOG_EVENTS = pa.schema([("group", _TEXT), ("time", _INT), ("position", _INT), ("event", _TEXT)])
+_LOG_RECORDS = pa.schema([("group", _TEXT), ("is_summary", pa.bool_()), ("record", _TEXT)])
+
+
+def summarise_logs_on_spark(
+    spark: SparkSession, files: Sequence[Path], *, on_rebalance: Callable[[Mapping[str, Any]], None]
+) -> list[dict[str, Any]]:
+    """Summarise the rebalances in logs like `summarise_logs`, with one task per file.
+
+    The executors must reach the files. ``on_rebalance`` receives each rebalance as JSON.
+    """
+    names = [[number, str(file.absolute()), str(file)] for number, file in enumerate(files)]
+    schema = "number long, path string, name string"
+    paths = spark.createDataFrame(names, schema).repartition(len(files))
+    events = map_rows(paths, _log_events, _LOG_EVENTS).repartition("group")
+    ordered = events.sortWithinPartitions("group", "time", "position")
+    summaries = []
+    for row in map_rows(ordered, _log_records, _LOG_RECORDS).toLocalIterator():
+        record = json.loads(row["record"])
+        if row["is_summary"]:
+            summaries.append(record)
+        else:
+            on_rebalance(record)
+    return sorted(summaries, key=lambda record: str(record["id"]))
+
+
+def _log_events(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        for line, event in enumerate(events_of_file(Path(row["path"]))):
+            # The bytes of a line can be those of any encoding.
+            text = event.text.decode("latin-1")
+            values = json.dumps({**event._asdict(), "text": text, "file": row["name"]})
+            position = (row["number"] << 40) + line
+            yield {"group": event.group, "time": event.time, "position": position, "event": values}
+
+
+def _log_records(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for group, found in groupby(rows, key=lambda row: row["group"]):
+        rebalances: list[LogRebalance] = []
+        events = (_log_event(json.loads(row["event"])) for row in found)
+        for summary in summarise_events(events, on_rebalance=rebalances.append):
+            yield {"group": group, "is_summary": True, "record": json.dumps(summary)}
+        for one in rebalances:
+            record = json.dumps(rebalance_record(one))
+            yield {"group": group, "is_summary": False, "record": record}
+
+
+def _log_event(values: dict[str, Any]) -> LogEvent:
+    kind, text = LogEventKind(values.pop("kind")), values.pop("text").encode("latin-1")
+    return LogEvent(kind=kind, text=text, **values)

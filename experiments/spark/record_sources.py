@@ -34,8 +34,8 @@ def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFra
         if local is None:
             tables.append(path)
             continue
-        dumps, parquet = record_files(local)
-        texts += dumps
+        found, parquet = record_files(local)
+        texts += found
         tables += map(str, parquet)
     stored = {path: spark.read.parquet(uri_of(path)) for path in tables}
     unordered = [path for path, frame in stored.items() if "offset" not in frame.columns]
@@ -44,8 +44,12 @@ def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFra
             f"{unordered[0]}: the records have no column offset, so their order among the records "
             "of the other files is unknown"
         )
-    frames = [read_dumps(spark, texts)] if texts else []
-    return frames + [decode_records(_raw_records(each, path)) for path, each in stored.items()]
+    frames = [decode_records(_raw_records(each, path)) for path, each in stored.items()]
+    if texts:
+        names = [[str(path.absolute())] for path in texts]
+        dumps = spark.createDataFrame(names, "path string").repartition(len(names))
+        frames.append(map_rows(dumps, _dump_rows, RECORDS))
+    return frames
 
 
 def record_files(path: Path) -> tuple[list[Path], list[Path]]:
@@ -71,23 +75,19 @@ def record_files(path: Path) -> tuple[list[Path], list[Path]]:
         # A directory of Parquet files alone may have partition columns.
         return dumps, ([path] if parquet and not dumps else parquet)
     if _is_dump(path):
-        _check_dump(path)
-        return [path], []
+        if is_dump(path):
+            return [path], []
+        raise InputError(
+            f"{path}: the file contains no output of kafka-dump-log.sh --offsets-decoder; captures "
+            "of kafka-consumer-groups.sh and group documents show no history, use kassay plan for "
+            "them"
+        )
     _check_parquet(path)
     return [], [path]
 
 
 def _is_dump(path: Path) -> bool:
     return without_gzip(path).suffix in DUMP_SUFFIXES
-
-
-def _check_dump(path: Path) -> None:
-    if is_dump(path):
-        return
-    raise InputError(
-        f"{path}: the file contains no output of kafka-dump-log.sh --offsets-decoder; captures of "
-        "kafka-consumer-groups.sh and group documents show no history, use kassay plan for them"
-    )
 
 
 def _check_parquet(path: Path) -> None:
@@ -101,13 +101,6 @@ def _check_parquet(path: Path) -> None:
         f"{path}: not a Parquet file; "
         f"the name of a file with output of kafka-dump-log.sh must end with {suffixes}"
     )
-
-
-def read_dumps(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
-    """Read and decode output files of ``kafka-dump-log.sh --offsets-decoder``."""
-    names = [[str(path.absolute())] for path in paths]
-    frame = spark.createDataFrame(names, "path string").repartition(max(1, len(names)))
-    return map_rows(frame, _dump_rows, RECORDS)
 
 
 def read_cluster(

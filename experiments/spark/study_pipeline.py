@@ -240,7 +240,8 @@ def write_study(
     if missing := [batch for batch in batches if batch.number not in runs]:
         _run_batches(spark, write, missing, total)
         runs = complete_runs(spark, root, batches, digest, without=changed)
-        _check_complete(batches, runs)
+    if incomplete := [str(batch.number) for batch in batches if batch.number not in runs]:
+        raise RunError(f"batches {', '.join(incomplete)} are incomplete; run the same study again")
     folders = [f"{_batch_folder(digest, n)}/run={name}" for n, name in sorted(runs.items())]
     summary = f"{output_files.SUMMARY_FOLDER}/run={run}"
     rows = write_summary(
@@ -250,12 +251,6 @@ def write_study(
     )
     document = {**manifest(rows), "cases": total, "digest": digest, "summary": summary}
     output_files.write_manifest(spark, output, run, document, folders=[*folders, summary])
-
-
-def _check_complete(batches: Sequence[Batch], runs: Mapping[int, str]) -> None:
-    """Raise an error if batches are missing."""
-    if missing := [str(batch.number) for batch in batches if batch.number not in runs]:
-        raise RunError(f"batches {', '.join(missing)} are incomplete; run the same study again")
 
 
 def _run_batches(

@@ -219,7 +219,15 @@ def _evaluate_assignor(
         result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
     assignor = shown_name(assignor)
     timing = tables.TimingRow(contestant=assignor, seconds=result.seconds, is_first=result.is_first)
-    row = _assignment_row(group, assignor, result, drawn=drawn)
+    assigned = result.assignment
+    row = tables.AssignmentRow(
+        assignor=assignor,
+        ending=str(result.ending),
+        detail=result.detail,
+        rounds=result.rounds,
+        assignment=_assignment_text(assigned) if drawn else None,
+        **({} if assigned is None else _metric_columns(group, assigned)),
+    )
     comparison = None
     if comparer is not None:
         comparison, error = _attempt(partial(comparer.compare, assignor, result, with_front=True))
@@ -227,7 +235,7 @@ def _evaluate_assignor(
             result = replace(result, ending=Ending.ERROR, detail=error)
     if comparison is None:
         comparison = comparison_without_values(group, assignor, result)
-    return _AssignorRows(row, comparison, timing, result.assignment)
+    return _AssignorRows(row, comparison, timing, assigned)
 
 
 def failed_record(case: Case, error: str) -> tables.CaseRecord:
@@ -307,21 +315,6 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> tables.GroupRow:
     )
 
 
-def _assignment_row(
-    group: Group, assignor: str, result: StableResult, *, drawn: bool
-) -> tables.AssignmentRow:
-    assignment = result.assignment
-    metrics = {} if assignment is None else _metric_columns(group, assignment)
-    return tables.AssignmentRow(
-        assignor=assignor,
-        ending=str(result.ending),
-        detail=result.detail,
-        rounds=result.rounds,
-        assignment=_assignment_text(assignment) if drawn else None,
-        **metrics,
-    )
-
-
 @cached_per_group
 def _metric_columns(group: Group, assignment: Assignment) -> dict[str, Any]:
     moves = movement_count(group, assignment)
@@ -365,7 +358,10 @@ def memory_limit(mebibytes: int | None) -> Iterator[None]:
         yield
         return
     pa.allocate_buffer(1)  # The first allocation of Arrow reserves 1 GiB of address space.
-    limit = (mebibytes << 20) + _address_space()
+    limit = mebibytes << 20
+    if _LINUX_MEMORY.exists():
+        pages = int(_LINUX_MEMORY.read_text(encoding="ascii").split()[0])
+        limit += pages * resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     finite = [value for value in (soft, hard) if value != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_AS, (min([limit, *finite]), hard))
@@ -373,13 +369,6 @@ def memory_limit(mebibytes: int | None) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def _address_space() -> int:
-    """Return the size of this process's address space in bytes, or 0 on non-Linux systems."""
-    if not _LINUX_MEMORY.exists():
-        return 0
-    return int(_LINUX_MEMORY.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
 
 
 @contextmanager
@@ -413,7 +402,10 @@ def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> tabl
             record = failed_record(case, f"the evaluation took more than {limits.group:g} s")
     except EOFError:
         child.join()
-        death = _death(child.exitcode)
+        code = child.exitcode or 0
+        death = f"ended with exit code {code}"
+        if code < 0:
+            death = f"was killed by {signal.Signals(-code).name}"
         record = failed_record(case, f"the process that evaluated this group {death}")
     finally:
         receiver.close()
@@ -429,9 +421,3 @@ def _run_child(evaluate: Evaluator, case: Case, sender: Connection, limits: Case
             sender.send(evaluate(case))
         except KassayError as error:
             sender.send(error)
-
-
-def _death(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"

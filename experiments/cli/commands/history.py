@@ -191,7 +191,7 @@ def _history_of_logs(files: Sequence[Path], options: HistoryOptions, spark: Spar
 def _summarise_on_spark(
     files: Sequence[Path], spark: SparkOptions, write: Callable[[Mapping[str, Any]], None]
 ) -> list[dict[str, Any]]:
-    from kassay.experiments.spark.log_pipeline import summarise_logs_on_spark
+    from kassay.experiments.spark.history_pipeline import summarise_logs_on_spark
     from kassay.experiments.spark.session import spark_session
 
     if STDIN in files:

@@ -139,19 +139,13 @@ def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
 
 
 def _cases(options: HuntOptions, name: str, families: Sequence[str], documents: list[str]) -> Cases:
-    small_worlds = (
-        exhaustive_cases(members=options.members, partitions=options.partitions, assignor=name)
-        if EXHAUSTIVE in families
-        else ()
-    )
+    parts: list[Cases] = [imported_cases(documents, assignors=[name])]
+    if EXHAUSTIVE in families:
+        size = {"members": options.members, "partitions": options.partitions}
+        parts.append(tuple(exhaustive_cases(**size, assignor=name)))
     seeded = [each for each in families if each != EXHAUSTIVE]
-    return JoinedCases(
-        (
-            imported_cases(documents, assignors=[name]),
-            tuple(small_worlds),
-            cases_of(seeded, seeds=options.cases, assignors=[name]),
-        )
-    )
+    parts.append(cases_of(seeded, seeds=options.cases, assignors=[name]))
+    return JoinedCases(tuple(parts))
 
 
 def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearch]:
@@ -219,15 +213,10 @@ def _print_summary(result: Gallery) -> None:
 
 
 def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> None:
-    documents = (
-        _documents_of_files(options.groups, kind)
-        if options.groups
-        else _documents_of_families(options, kind)
-    )
     found: list[DocumentCounterexample] = []
     file = options.output / "found.jsonl"
     write_text(file, "")
-    for one in search.search(documents):
+    for one in search.search(_documents(options, kind)):
         found.append(one)
         with file.open("a", encoding="utf-8") as stream:
             stream.write(json_lines([one.document.content]))
@@ -253,18 +242,19 @@ def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> N
     )
 
 
-def _documents_of_files(files: Iterable[Path], kind: Kind) -> Iterator[KindDocument]:
-    """Yield the documents of files. Raise InputError for the first invalid one."""
-    for file in files:
+def _documents(options: HuntOptions, kind: Kind) -> Iterator[KindDocument]:
+    """Yield the documents of files, else small documents of the families in turn.
+
+    Raise InputError for the first invalid document.
+    """
+    for file in options.groups or ():
         with open_text(file) as stream:
             for _, document in read_kind_documents(stream, name=name_of(file), kind=kind):
                 if isinstance(document, InputError):
                     raise document
                 yield document
-
-
-def _documents_of_families(options: HuntOptions, kind: Kind) -> Iterator[KindDocument]:
-    """Yield small documents of the families in turn, each with one seed after the other."""
+    if options.groups:
+        return
     known = {name: family for name, family in DOCUMENT_FAMILIES.items() if family.kind is kind}
     if not known:
         raise UsageError(f"no family has documents of kind {str(kind)!r}; give --groups FILE")
@@ -278,5 +268,4 @@ def _documents_of_families(options: HuntOptions, kind: Kind) -> Iterator[KindDoc
             topics=(1, 2),
             partitions=(1, options.partitions),
         )
-        document = small.document(seed)
-        yield replace(document, id=f"{names[place]}/{seed}")
+        yield replace(small.document(seed), id=f"{names[place]}/{seed}")

@@ -10,10 +10,10 @@ from kassay.experiments.cli.application import argument, option, print_note
 from kassay.experiments.cli.output import Format, print_records
 from kassay.experiments.implementations import library_catalogue
 from kassay.experiments.implementations.installation import (
-    RUNTIMES,
     install,
     installations,
     installed_versions,
+    missing_programs,
 )
 from kassay.experiments.implementations.library_catalogue import Library, parse_library_version
 
@@ -50,14 +50,15 @@ def _install(arguments: Sequence[str]) -> None:
     names = list(arguments[1:])
     if names == ["available"]:
         found = library_catalogue.libraries().values()
-        names = [one.name for one in found if not RUNTIMES[one.runtime].missing_programs()]
+        known = library_catalogue.runtimes()
+        names = [one.name for one in found if not missing_programs(known[one.runtime])]
     for library, version in [parse_library_version(name) for name in names]:
         print_note(f"installing {library.name} {version}")
         typer.echo(install(library, version))
 
 
 def _record(library: Library, installed: Sequence[str]) -> dict[str, Any]:
-    runtime = RUNTIMES[library.runtime]
+    runtime = library_catalogue.runtimes()[library.runtime]
     return {
         "library": library.name,
         "title": library.title,
@@ -65,7 +66,7 @@ def _record(library: Library, installed: Sequence[str]) -> dict[str, Any]:
         "versions": list(library.versions),
         "installed": list(installed),
         "needs": runtime.needs,
-        "missing": runtime.missing_programs(),
+        "missing": missing_programs(runtime),
     }
 
 

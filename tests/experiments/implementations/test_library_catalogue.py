@@ -94,12 +94,8 @@ def test_a_failed_installation_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_an_installation_of_another_driver_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
     library, version = parse_library_version("kafka-clients@2.4.0")
-
-    def install(library, version, directory):
-        (directory / "jar").write_text("")
-
-    fake = replace(installation.RUNTIMES["jvm"], install=install)
-    monkeypatch.setattr(installation, "RUNTIMES", {"jvm": fake})
+    fake = replace(installation.runtimes()["jvm"], files={"jar": ""}, steps=[])
+    monkeypatch.setattr(installation, "runtimes", lambda: {"jvm": fake})
     directory = installation.install(library, version)
     assert installation.is_installed(library, version)
     assert list(installation.installed_versions()) == [(library, version)]

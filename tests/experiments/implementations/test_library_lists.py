@@ -2,8 +2,8 @@
 
 import pytest
 
-from kassay.experiments.implementations.installation import DRIVERS, RUNTIMES
-from kassay.experiments.implementations.library_catalogue import libraries
+from kassay.experiments.implementations.installation import DRIVERS
+from kassay.experiments.implementations.library_catalogue import libraries, runtimes
 from kassay.experiments.planning.identify_assignor import OFFERED
 from kassay.experiments.sources.recognise_library import LIBRARIES
 
@@ -15,7 +15,7 @@ NOT_RECOGNISED = {"kafka-broker", "kafka-connect", "platformatic-kafka"}
 @pytest.mark.parametrize("name", libraries())
 def test_the_runtime_of_a_library_is_known_and_has_a_driver(name):
     runtime = libraries()[name].runtime
-    assert runtime in RUNTIMES, "experiments/implementations/installation.py has no such runtime"
+    assert runtime in runtimes(), "experiments/implementations/libraries.yaml has no such runtime"
     assert list((DRIVERS / runtime).iterdir()), "experiments/implementations/drivers has no driver"
 
 

@@ -143,8 +143,8 @@ def test_worst_groups_have_the_largest_gaps(results, comparisons):
     }
     for place, column in enumerate(("makespan_gap", "unnecessary_moves")):
         values = [row[column] for row in own.values() if row["family"] != "named"]
-        assert own[groups[place].group["case"]][column] == max(value or 0 for value in values)
-    assert [panel.title for panel in groups[0].panels] == ["range", "an optimum"]
+        assert own[groups[place]["group"]["case"]][column] == max(value or 0 for value in values)
+    assert [panel.title for panel in groups[0]["panels"]] == ["range", "an optimum"]
 
 
 def test_a_damaged_manifest_is_an_input_error(study_directory, tmp_path):
@@ -186,7 +186,7 @@ def test_the_option_only_writes_one_figure(study_directory, tmp_path, capsys):
 
 
 def test_commands_of_worst_groups_do_not_name_an_alias_as_an_assignor(facts):
-    worst = {example.comparison["assignor"] for example in facts["worst_groups"]}
+    worst = {example["comparison"]["assignor"] for example in facts["worst_groups"]}
     assert worst
     page = Report({**facts, "own": tuple(worst)}).html
     assert page.count("--assignor NAME</code>, where NAME is") == len(facts["worst_groups"])

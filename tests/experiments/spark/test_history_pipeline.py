@@ -20,9 +20,9 @@ from kassay.experiments.spark.history_pipeline import (
     GENERATIONS,
     GROUPS,
     ClusterMetadata,
+    summarise_logs_on_spark,
     write_history,
 )
-from kassay.experiments.spark.log_pipeline import summarise_logs_on_spark
 from kassay.experiments.spark.record_sources import read_files
 from kassay.experiments.study.output_reader import read_manifest
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows

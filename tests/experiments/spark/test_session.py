@@ -36,7 +36,7 @@ def test_workers_can_import_and_identify_the_code_in_the_archive(tmp_path: Path)
         "kassay/experiments/history/log_messages.txt"
         in zipfile.ZipFile(tmp_path / "kassay.zip").namelist()
     )
-    modules = "history_pipeline, log_pipeline, session, study_pipeline"
+    modules = "history_pipeline, session, study_pipeline"
     task = f"from kassay.experiments.spark import {modules}; "
     task += f"session.check_identity({code_identity()})"
     subprocess.run(

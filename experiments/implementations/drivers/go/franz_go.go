@@ -1,3 +1,5 @@
+//go:build franz_go
+
 package main
 
 import (

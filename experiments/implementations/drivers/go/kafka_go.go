@@ -1,3 +1,5 @@
+//go:build kafka_go
+
 package main
 
 import (

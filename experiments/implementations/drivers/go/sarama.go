@@ -1,3 +1,5 @@
+//go:build sarama
+
 package main
 
 import (

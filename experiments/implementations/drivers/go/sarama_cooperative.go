@@ -1,3 +1,5 @@
+//go:build sarama && cooperative_sticky
+
 package main
 
 import (
