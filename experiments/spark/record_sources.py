@@ -106,7 +106,7 @@ def _check_parquet(path: Path) -> None:
 def read_cluster(
     spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
 ) -> DataFrame:
-    """Read raw records of ``__consumer_offsets`` from a cluster, up to the current end.
+    """Read and decode records of ``__consumer_offsets`` from a cluster, up to the current end.
 
     Each task reads some partitions with a consumer that joins no group and commits nothing.
     The settings are librdkafka properties; the timeout is in seconds per answer.
@@ -119,7 +119,7 @@ def read_cluster(
         numbers = [int(row["number"]) for row in rows]
         return OffsetsReader(properties, timeout=timeout).read(numbers)
 
-    return map_rows(frame.repartition(tasks), read, RAW)
+    return decode_records(map_rows(frame.repartition(tasks), read, RAW))
 
 
 def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -70,6 +70,7 @@ def _history_of_records(
     options: HistoryOptions, cluster: ClusterOptions, spark: SparkOptions, limits: LimitOptions
 ) -> None:
     from kassay.experiments.spark.history_pipeline import RECORD_SETTINGS, write_history
+    from kassay.experiments.spark.record_sources import read_cluster, read_files
     from kassay.experiments.spark.session import spark_session
     from kassay.experiments.study.configuration import manifest
 
@@ -88,9 +89,14 @@ def _history_of_records(
     }
     conf = RECORD_SETTINGS | spark.settings()
     with spark_session(master=spark.master, settings=conf) as session:
+        if options.paths:
+            sources = read_files(session, options.paths)
+        else:
+            timeout, tasks = cluster.timeout, options.tasks
+            sources = [read_cluster(session, settings, timeout=timeout, tasks=tasks)]
         written = write_history(
             session,
-            _sources(session, options, cluster, settings),
+            sources,
             output,
             known=known,
             tasks=options.tasks,
@@ -100,20 +106,6 @@ def _history_of_records(
             ),
         )
         _print_summary(written, limits.case_limits(), options.output_format or Format.JSONL)
-
-
-def _sources(
-    session: Any, options: HistoryOptions, cluster: ClusterOptions, settings: dict[str, str]
-) -> list[Any]:
-    from kassay.experiments.spark import record_sources
-    from kassay.experiments.spark.history_pipeline import decode_records
-
-    if options.paths:
-        return record_sources.read_files(session, options.paths)
-    raw = record_sources.read_cluster(
-        session, settings, timeout=cluster.timeout, tasks=options.tasks
-    )
-    return [decode_records(raw)]
 
 
 def _cluster_metadata(
@@ -136,11 +128,12 @@ def _cluster_metadata(
 def _print_summary(written: "History", limits: "CaseLimits", output_format: Format) -> None:
     from kassay.experiments.spark.history_pipeline import summarise_groups
 
+    found = summarise_groups(written, limits=limits)
     if output_format is Format.JSONL:
-        for line in summarise_groups(written, limits=limits):
+        for line in found:
             typer.echo(json_line(line))
     else:
-        records = list(summarise_groups(written, limits=limits))
+        records = list(found)
         print_records(records, output_format, rows=records)
     counts = written.counts
     print_note(

@@ -128,40 +128,33 @@ def _write(imported: Iterator[ImportedGroup], options: ImportCommandOptions) -> 
             print_note(one.unused)
         if one.skipped is not None:
             print_note(f"skipped {one.id!r}: {one.skipped}")
-    if options.anonymize:
-        documents, failed = _anonymous(found, options.names)
-    else:
-        documents, failed = _documents(found)
+    documents = _anonymous(found, options.names) if options.anonymize else _documents(found)
     text = json_lines(documents)
     if options.output is None:
         sys.stdout.write(text)
     else:
         write_text(options.output, text)
-    if failed:
+    # Only documents of consumer groups can be anonymized.
+    if any(one.error is not None and (options.anonymize or not one.document) for one in found):
         raise typer.Exit(BAD_INPUT)
 
 
-def _documents(imported: Sequence[ImportedGroup]) -> tuple[list[Record], bool]:
-    documents: list[Record] = []
+def _documents(imported: Iterable[ImportedGroup]) -> Iterator[Record]:
     for one in imported:
         if one.document is not None:
-            documents.append(one.document.content)
+            yield one.document.content
         elif one.error is not None:
-            documents.append(error_record(one.id, one.error))
+            yield error_record(one.id, one.error)
         elif one.group is not None:
-            documents.append(group_document(one.group))
-    return documents, any(one.error is not None and one.document is None for one in imported)
+            yield group_document(one.group)
 
 
-def _anonymous(imported: Sequence[ImportedGroup], names: Path | None) -> tuple[list[Record], bool]:
-    """Return the documents with new names, and whether there are errors.
-
-    Errors are only printed, because they can contain names.
-    """
-    errors = [one.error for one in imported if one.error is not None]
-    for error in errors:
-        print_error(error)
+def _anonymous(imported: Sequence[ImportedGroup], names: Path | None) -> Iterator[Record]:
+    """Yield the documents with new names. Errors are only printed: they can contain names."""
+    for one in imported:
+        if one.error is not None:
+            print_error(one.error)
     groups, new_names = anonymization.anonymize([one.group for one in imported if one.group])
     if names is not None:
         write_text(names, json.dumps(new_names, ensure_ascii=False, indent=2) + "\n")
-    return [group_document(group) for group in groups], bool(errors)
+    return map(group_document, groups)
