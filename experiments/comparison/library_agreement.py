@@ -121,7 +121,8 @@ def agreement_of(
         case Ending.NONTERMINATING:
             return Agreement.NONTERMINATING
         case Ending.FAILED | Ending.ERROR:
-            return Agreement.CRASHED if result.is_crash else Agreement.FAILED
+            is_crash = "(signal SIG" in (result.detail or "")
+            return Agreement.CRASHED if is_crash else Agreement.FAILED
     if result.assignment is None or other.assignment is None:
         return Agreement.INCOMPARABLE
     if is_repeatable and _sets(result.assignment) == _sets(other.assignment):

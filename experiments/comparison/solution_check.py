@@ -312,7 +312,16 @@ def _certified_record(
     record: dict[str, object] = {
         "optimal": False if certificate.chain else (True if is_proven else None),
         "proof": {key: str(claim.proof) for key, claim in claims.items()},
-        "levels": [_level_record(group, claim) for claim in certificate.claims],
+        "levels": [
+            {
+                "level": claim.level.name,
+                "value": shown(claim.level.name, claim.value, group),
+                "bound": shown(claim.level.name, claim.bound, group),
+                "slack": shown(claim.level.name, claim.slack, group),
+                "origin": str(claim.origin),
+            }
+            for claim in certificate.claims
+        ],
     }
     unproven = list(_unproven_bounds(group, claims, solution))
     if unproven:
@@ -320,12 +329,6 @@ def _certified_record(
     if certificate.chain:
         record["improvement"] = [str(transfer) for transfer in certificate.chain]
     return record
-
-
-def _level_record(group: Group, claim: LevelClaim) -> dict[str, object]:
-    values = {"value": claim.value, "bound": claim.bound, "slack": claim.slack}
-    numbers = {key: shown(claim.level.name, value, group) for key, value in values.items()}
-    return {"level": claim.level.name, **numbers, "origin": str(claim.origin)}
 
 
 def _unproven_bounds(

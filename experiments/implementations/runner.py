@@ -419,11 +419,6 @@ class StableResult:
     seconds: float = field(default=0.0, compare=False)
     is_first: bool = field(default=False, compare=False)
 
-    @property
-    def is_crash(self) -> bool:
-        """Return whether a signal ended the process of the assignor."""
-        return self.ending is Ending.FAILED and "(signal SIG" in (self.detail or "")
-
 
 def run_until_stable(group: Group, assignor: str) -> StableResult:
     """Run an assignor and the follow-up rebalances that its protocol requires.

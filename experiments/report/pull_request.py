@@ -130,8 +130,11 @@ def junit_test(
     moves. Groups with different weights or invalid claims are left out.
     """
     tests = []
-    for one in sorted(filter(_is_testable, compared), key=lambda one: one.size):
+    for one in sorted(compared, key=lambda one: one.size):
         new, best = one.rank(0), one.rank(1)
+        claims = sum(len(member.owned) for member in one.group.members)
+        if one.group.is_weighted or ownership(one.group).owned_count != claims:
+            continue
         if best is not None and (new is None or new > best):
             name = re.sub(r"\W+", "_", one.group.id or "group", flags=re.ASCII).strip("_")
             tests.append({"name": name, "group": one.group, "squares": best[0], "moves": best[1]})
@@ -144,8 +147,3 @@ def junit_test(
         reference=before,
         assignor=tested.name.replace("$", "."),
     )
-
-
-def _is_testable(one: ComparedGroup) -> bool:
-    claims = sum(len(member.owned) for member in one.group.members)
-    return not one.group.is_weighted and ownership(one.group).owned_count == claims

@@ -152,20 +152,17 @@ def _assignors(nodes: ConfigNode) -> tuple[str, ...]:
 
 def _limits(nodes: ConfigNode) -> CaseLimits:
     known = {item.name: item.type for item in fields(CaseLimits)}
-    chosen: dict[str, float] = {}
+    chosen: dict[str, Any] = {}
     for name, node in nodes.only(*known).items():
-        is_integer = known[name] in (int, int | None)
-        chosen[name] = node.integer(1) if is_integer else _seconds(node)
-    return CaseLimits(**chosen)  # type: ignore[arg-type]
-
-
-def _seconds(node: ConfigNode) -> float:
-    value = node.value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        node.fail(f"expected a number, got {value!r}")
-    if not 0 < value < float("inf"):
-        node.fail(f"must be above 0, got {value!r}")
-    return float(value)
+        value: Any = node.value
+        if known[name] in (int, int | None):
+            value = node.integer(1)
+        elif isinstance(value, bool) or not isinstance(value, int | float):
+            node.fail(f"expected a number, got {value!r}")
+        elif not 0 < value < float("inf"):
+            node.fail(f"must be above 0, got {value!r}")
+        chosen[name] = value
+    return CaseLimits(**chosen)
 
 
 _PACKAGES = ("kassay", "ortools", "networkx", "numpy", "pandas", "pyarrow", "pyspark", "pyyaml")

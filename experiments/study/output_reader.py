@@ -17,6 +17,7 @@ from kassay.reference.model.errors import InputError
 MANIFESTS = "manifest"
 """Name of the folder with the manifests of an output directory, one per run."""
 _SHOWN_FILES = 5
+_BATCH = re.compile(r"batch=(\d+)")
 
 
 class FileState(NamedTuple):
@@ -104,18 +105,6 @@ def damaged_files(
     return damage
 
 
-def describe_damage(damage: Mapping[str, str]) -> str:
-    """Describe damaged batches and files of an output in one line of text."""
-    batches = sorted(
-        {int(match[1]) for name in damage if (match := re.search(r"batch=(\d+)", name))}
-    )
-    shown = [f"{name} {text}" for name, text in list(damage.items())[:_SHOWN_FILES]]
-    if len(damage) > _SHOWN_FILES:
-        shown.append(f"{len(damage) - _SHOWN_FILES} more files")
-    named = f"damaged batches: {', '.join(map(str, batches))}; " if batches else ""
-    return named + "; ".join(shown)
-
-
 def verified_manifest(
     directory: Path, *, found: FileDigests | None = None, partial: bool = False
 ) -> dict[str, Any]:
@@ -130,8 +119,13 @@ def verified_manifest(
     if partial:
         damage = {name: text for name, text in damage.items() if not name.startswith("cases/")}
     if damage:
+        batches = sorted({int(number) for name in damage for number in _BATCH.findall(name)})
+        shown = [f"{name} {text}" for name, text in list(damage.items())[:_SHOWN_FILES]]
+        if len(damage) > _SHOWN_FILES:
+            shown.append(f"{len(damage) - _SHOWN_FILES} more files")
+        named = f"damaged batches: {', '.join(map(str, batches))}; " if batches else ""
         raise InputError(
-            f"{directory}: {describe_damage(damage)}; repeat the command that wrote the output"
+            f"{directory}: {named}{'; '.join(shown)}; repeat the command that wrote the output"
         )
     return manifest
 

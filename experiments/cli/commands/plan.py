@@ -172,9 +172,16 @@ def _plan(
         name = Configuration.of(group, options.current).assignor
         group = replace(group, status=replace(group.status, assignor=name))
     client = options.client or installed_client(group)
+    start = group
+    if options.assignor is not None:
+        result = run_until_stable(group, options.assignor)
+        if result.assignment is None:
+            detail = f"{result.ending}: {result.detail}"
+            raise InputError(f"{group.label}: {options.assignor} has no result: {detail}")
+        start = rejoin(group, result.assignment)
     search = partial(
         plan_group,
-        group if options.assignor is None else _after_assignor(group, options.assignor),
+        start,
         levels=objective.levels(group),
         constraints=objective.constraints(group),
         limits=limits.interruptible_limits(),
@@ -183,14 +190,6 @@ def _plan(
     )
     with PROGRESS.shown(group.label):
         return call_interruptibly(search, lost=f"{group.label} has no plan")
-
-
-def _after_assignor(group: Group, assignor: str) -> Group:
-    result = run_until_stable(group, assignor)
-    if result.assignment is None:
-        detail = f"{result.ending}: {result.detail}"
-        raise InputError(f"{group.label}: {assignor} has no result: {detail}")
-    return rejoin(group, result.assignment)
 
 
 def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:

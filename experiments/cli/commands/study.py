@@ -1,7 +1,6 @@
 """``kassay study``: compare assignors with the optimum on many groups, with Spark."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +84,9 @@ def study(
         file = options.config
         with open_text(file) as stream:
             config = read_config(stream.read(), name_of(file), directory=file.parent)
-    documents, uris, all_valid = _read_groups(config.groups)
+    local = {str(source): location(str(source)) for source in config.groups}
+    uris = [uri for uri, path in local.items() if path is None]
+    documents, all_valid = read_group_documents(filter(None, local.values()))
     if not (documents or uris or len(config.cases())):
         raise UsageError("there is no group to study: give --groups, or --cases above 0")
     results = None if uris else _finished(config, documents, options.output)
@@ -133,17 +134,6 @@ def _finished(config: StudyConfig, documents: list[str], output: str) -> StudySu
         return load_summary(directory)
     except InputError:
         return None  # the study repairs it
-
-
-def _read_groups(sources: Sequence[str | Path]) -> tuple[list[str], list[str], bool]:
-    """Read the group documents of local files, and list the remote URIs.
-
-    Return the documents, the URIs, and whether all documents are valid.
-    """
-    local = {str(source): location(str(source)) for source in sources}
-    paths = [path for path in local.values() if path is not None]
-    documents, all_valid = read_group_documents(paths)
-    return documents, [uri for uri, path in local.items() if path is None], all_valid
 
 
 def _config_of_options(options: StudiedGroups) -> StudyConfig:

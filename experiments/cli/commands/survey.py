@@ -287,7 +287,12 @@ def _print_survey(result: Survey, output_format: Format | None) -> None:
     """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
     chosen = output_format or (Format.TABLE if sys.stdout.isatty() else Format.JSONL)
     if chosen is Format.TABLE:
-        _print_table(result)
+        rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
+        if all(row["unnecessary"] is None for row in rows):
+            rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
+        optional = ("members", "partitions", "rank", "spread", "idle", "unnecessary", "hot")
+        print_table(rows, text=("group", "state", "cause"), optional=optional)
+        typer.echo(without_control_characters(survey_text(result)), nl=False)
     else:
         is_json = chosen is Format.JSON
         print_records([result.record()] if is_json else list(result.records()), chosen)
@@ -297,15 +302,6 @@ def _print_survey(result: Survey, output_format: Format | None) -> None:
         else:
             name = "" if failed.id is None else f"{failed.id}: "
             error_record(failed.id, f"{name}{failed.reason}")
-
-
-def _print_table(result: Survey) -> None:
-    rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
-    if all(row["unnecessary"] is None for row in rows):
-        rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-    optional = ("members", "partitions", "rank", "spread", "idle", "unnecessary", "hot")
-    print_table(rows, text=("group", "state", "cause"), optional=optional)
-    typer.echo(without_control_characters(survey_text(result)), nl=False)
 
 
 def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:

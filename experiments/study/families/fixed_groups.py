@@ -106,7 +106,9 @@ def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
     """
     for sizes in _descending_sums(partitions, partitions):
         for topics in _topic_combinations(sizes, members):
-            if _all_subscribed(topics, members) and _is_canonical(topics, members):
+            rows = zip(*(row for row, _ in topics), strict=True)  # one per member
+            are_subscribed = all(set(row) != {_NOT_SUBSCRIBED} for row in rows)
+            if are_subscribed and _is_canonical(topics, members):
                 yield _group(topics, members)
 
 
@@ -139,12 +141,6 @@ def _topics(size: int, members: int) -> Iterator[_Topic]:
                     for member, number in zip(subscribers, owned, strict=True):
                         row[member] = number
                     yield tuple(row), size - sum(owned)
-
-
-def _all_subscribed(topics: tuple[_Topic, ...], members: int) -> bool:
-    return all(
-        any(row[member] != _NOT_SUBSCRIBED for row, _ in topics) for member in range(members)
-    )
 
 
 def _is_canonical(topics: tuple[_Topic, ...], members: int) -> bool:
