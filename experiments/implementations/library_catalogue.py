@@ -82,7 +82,7 @@ class UpstreamChange:
     """A change of assignors in a version of a library, which can change assignments."""
 
     version: str
-    assignors: tuple[str, ...]
+    assignors: Sequence[str]
     text: str
 
 
@@ -113,11 +113,11 @@ class Library:
     runtime: str
     package: str
     assignors: Mapping[str, OfferedAssignor]
-    versions: tuple[str, ...]
-    packaged: Mapping[str, str]
-    driver: str | None
+    versions: Sequence[str]
+    packaged: Mapping[str, str] = field(default_factory=dict)
+    driver: str | None = None
     interfaces: Mapping[str, Kind]
-    changes: tuple[UpstreamChange, ...]
+    changes: Sequence[UpstreamChange]
 
     def changes_between(self, before: str, version: str, assignor: str) -> tuple[str, ...]:
         """Return the known changes of an assignor after a version, up to a later version."""
@@ -202,26 +202,20 @@ def libraries() -> Mapping[str, Library]:
     return {
         name: Library(
             name=name,
-            title=fields["title"],
-            runtime=fields["runtime"],
-            package=fields["package"],
-            versions=tuple(fields["versions"]),
-            packaged=fields.get("packaged", {}),
-            driver=fields.get("driver"),
-            interfaces={one: Kind(kind) for one, kind in fields.get("interfaces", {}).items()},
-            changes=tuple(
-                UpstreamChange(change["version"], tuple(change["assignors"]), change["text"])
-                for change in fields.get("changes", ())
-            ),
-            assignors={
-                assignor: OfferedAssignor(
-                    name=assignor,
-                    kind=Kind(properties.get("kind", Kind.CONSUMER)),
-                    protocol=RebalanceProtocol(properties.get("protocol", "eager")),
-                    since=properties.get("since"),
-                    is_repeatable=properties.get("repeatable", True),
-                )
-                for assignor, properties in fields["assignors"].items()
+            **fields
+            | {
+                "interfaces": {one: Kind(it) for one, it in fields.get("interfaces", {}).items()},
+                "changes": [UpstreamChange(**change) for change in fields.get("changes", ())],
+                "assignors": {
+                    assignor: OfferedAssignor(
+                        name=assignor,
+                        kind=Kind(properties.get("kind", Kind.CONSUMER)),
+                        protocol=RebalanceProtocol(properties.get("protocol", "eager")),
+                        since=properties.get("since"),
+                        is_repeatable=properties.get("repeatable", True),
+                    )
+                    for assignor, properties in fields["assignors"].items()
+                },
             },
         )
         for name, fields in _sections()[1].items()
