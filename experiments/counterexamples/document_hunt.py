@@ -31,7 +31,7 @@ class DocumentSize(NamedTuple):
 
 def document_size(document: KindDocument) -> DocumentSize:
     """Count the members, processes or workers, the tasks or partitions, and all entries."""
-    content: Any = document.content
+    content = document.content
     kind = KINDS[document.kind]
     steps = content.get("steps", (content,))
     places = [place for step in steps for place in step[kind.places]]

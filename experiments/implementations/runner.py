@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -313,7 +313,7 @@ def _driver(name: str) -> _Driver | None:
 class DocumentRunResult:
     """Result of one run on a document of another kind: the answer, livelock or failure."""
 
-    answer: Mapping[str, object] | None = None
+    answer: Mapping[str, Any] | None = None
     livelock: str | None = None
     failed: str | None = None
     reason: str | None = None

@@ -67,10 +67,11 @@ def compare_connect_cluster(
     document: KindDocument, answer: Answer, limits: SearchLimits
 ) -> list[KindComparison]:
     """Compare each stable state with the optimum after the previous stable state."""
-    steps: Any = document.content["steps"]
     found: list[KindComparison] = []
     previous, stopped = [Assignment({}), Assignment({})], 0
-    for number, (step, state) in enumerate(zip(steps, answer["steps"], strict=True)):
+    for number, (step, state) in enumerate(
+        zip(document.content["steps"], answer["steps"], strict=True)
+    ):
         if not state.get("stable", True) or not step["workers"]:
             continue
         connectors = step["connectors"]
@@ -145,7 +146,6 @@ def measure_cluster(document: KindDocument, answer: Answer) -> EventCost:
 
     ``answer`` is that of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental``.
     """
-    steps: Any = document.content["steps"]
     states: Sequence[Mapping[str, Any]] = answer["steps"]
     rounds = [one for state in states[1:] for one in state["rounds"]]
     started = [task for one in rounds for own in one["assigned"].values() for task in own["tasks"]]
@@ -155,7 +155,7 @@ def measure_cluster(document: KindDocument, answer: Answer) -> EventCost:
         len(started),
         stopped,
         -(-stopped // max(1, len(set(started)))),
-        max(_stopped_times(steps, states).values(), default=0),
+        max(_stopped_times(document.content["steps"], states).values(), default=0),
     )
 
 
@@ -193,7 +193,7 @@ def _answer_measures(document: KindDocument, answer: Answer) -> list[KindMeasure
 
 def last_step(document: KindDocument) -> Mapping[str, Any]:
     """Return the last step of a Connect cluster. Raise InputError if it has no worker."""
-    steps: Any = document.content["steps"]
+    steps = document.content["steps"]
     if not steps or not steps[-1]["workers"]:
         raise InputError(f"cluster {document.id!r}: the last step has no worker")
     last: Mapping[str, Any] = steps[-1]
@@ -236,7 +236,7 @@ def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -
     `UsageError` if a delay is not an integer of at least 0.
     """
     start = _Start.of(document)
-    current: Any = document.content.get(_DELAY_KEY, DEFAULT_MAX_DELAY)
+    current = document.content.get(_DELAY_KEY, DEFAULT_MAX_DELAY)
     downtime = request.downtime_ms
     compared = [0, max(0, downtime - _MARGIN), downtime + _MARGIN]
     candidates = compared[-1:]
@@ -266,9 +266,8 @@ class _Start:
 
     @classmethod
     def of(cls, document: KindDocument) -> "_Start":
-        content: Any = document.content
         where = f"cluster {document.id!r}"
-        if content.get("protocol", "sessioned") == "eager":
+        if document.content.get("protocol", "sessioned") == "eager":
             raise InputError(f"{where}: protocol: the eager protocol has no delay to forecast")
         connectors = last_step(document)["connectors"]
         if not sum(connectors.values()):
@@ -405,7 +404,7 @@ def _waiting(given: KindEvidence, step: Mapping[str, Any]) -> list[str]:
 
 def _step_and_delay(document: KindDocument) -> tuple[Mapping[str, Any], int | None]:
     """Return the last step, and the delay of a rebalance; None with the eager protocol."""
-    content: Any = document.content
+    content = document.content
     is_eager = content.get("protocol") == "eager"
     return last_step(document), None if is_eager else content.get(_DELAY_KEY, DEFAULT_MAX_DELAY)
 

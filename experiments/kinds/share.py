@@ -62,8 +62,7 @@ def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | 
 
     By default, each assignable partition has at least one member, and the others have none.
     """
-    topics: Any = document.content["topics"]
-    members: Any = document.content["members"]
+    topics, members = document.content["topics"], document.content["members"]
     subscribed = {name for member in members for name in member["topics"]}
     built, known = [], set()
     for name, fields in topics.items():
@@ -91,8 +90,8 @@ def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | 
 
 
 def _current_state(document: KindDocument) -> CurrentState:
-    members: Any = document.content["members"]
-    return CurrentState(document, {"members": {one["id"]: one.get("owned", []) for one in members}})
+    owned = {one["id"]: one.get("owned", []) for one in document.content["members"]}
+    return CurrentState(document, {"members": owned})
 
 
 SHARE = GroupKind(

@@ -53,9 +53,8 @@ class StreamsEvent:
 
 def join_process(document: KindDocument, id: str, *, threads: int) -> KindDocument:
     """Add a process without state. ``id`` is a UUID."""
-    content: Any = document.content
-    processes = [*content["processes"], {"id": id, "threads": threads}]
-    return replace(document, content={**content, "processes": processes})
+    processes = [*document.content["processes"], {"id": id, "threads": threads}]
+    return replace(document, content={**document.content, "processes": processes})
 
 
 def leave_process(document: KindDocument, id: str) -> KindDocument:
@@ -68,9 +67,9 @@ def restart_process(document: KindDocument, id: str) -> KindDocument:
 
     Its stateful active tasks become local state without a lag. Its standby tasks keep their lag.
     """
-    content: Any = document.content
-    stateful = dict(stateful_tasks(content))
-    process: Any = next((one for one in content["processes"] if one["id"] == id), {})
+    stateful = dict(stateful_tasks(document.content))
+    processes = document.content["processes"]
+    process: Any = next((one for one in processes if one["id"] == id), {})
     active = [task for task in process.get("active", ()) if task in stateful]
     lags = process.get("lags", {})
     restarted = {
@@ -84,7 +83,7 @@ def restart_process(document: KindDocument, id: str) -> KindDocument:
 
 def _replace_process(document: KindDocument, id: str, *new: Mapping[str, Any]) -> KindDocument:
     """Replace or remove a process. Raise InputError if it is not in the document."""
-    content: Any = document.content
+    content = document.content
     ids = [one["id"] for one in content["processes"]]
     if id not in ids:
         known = ", ".join(ids) or "none"
@@ -128,7 +127,7 @@ def run_application_until_stable(
             detail = f"rebalance {rounds} requests another one and changes nothing"
             break
     application.finish_restoring(None)
-    last: Any = application.document()
+    last = application.document()
     active = {
         task: one["id"] for one in last.content["processes"] for task in one.get("active", ())
     }
@@ -149,13 +148,12 @@ class _Application:
     """Tasks of the processes of a Streams application, and the state that they restore."""
 
     def __init__(self, document: KindDocument, warmup_ms: int | None) -> None:
-        content: Any = document.content
         self.interval_ms = setting(document, "probing_rebalance_interval_ms")
         self.restores: dict[tuple[str, str], int] = {}
         self._document = document
         self._warmup_ms = warmup_ms
         self._processes: dict[str, dict[str, Any]] = {
-            process["id"]: dict(process) for process in content["processes"]
+            process["id"]: dict(process) for process in document.content["processes"]
         }
 
     def document(self) -> KindDocument:
@@ -166,8 +164,7 @@ class _Application:
     def apply(self, answer: Mapping[str, Any], now: int) -> int:
         """Start and stop the tasks of an answer; return the number of copies to restore."""
         present = self.document()
-        content: Any = present.content
-        ends, holders = dict(stateful_tasks(content)), caught_up_processes(present)
+        ends, holders = dict(stateful_tasks(present.content)), caught_up_processes(present)
         pending: dict[tuple[str, str], int] = {}
         for id, process in self._processes.items():
             lags = {task: 0 for task in answer[id]["standby"] if task in ends}
@@ -214,8 +211,8 @@ def _compare_event(
     document: KindDocument, event: StreamsEvent, limits: SearchLimits
 ) -> tuple[group_kind.KindComparison, group_kind.KindMeasure | None]:
     """Compare the last assignment of an event with the optimum; also return its state moves."""
-    content: Any = event.application.content
-    answer = {"processes": {one["id"]: one for one in content["processes"]}}
+    processes = event.application.content["processes"]
+    answer = {"processes": {one["id"]: one for one in processes}}
     [compared] = compare_streams(document, answer, limits)
     return compared, {one.name: one for one in compared.measures}.get("state_moves")
 
@@ -255,7 +252,7 @@ def forecast_application(
     Raise `InputError` if the application has no process or no task with state, and `UsageError`
     if a setting or an assignor is not one of Kafka Streams.
     """
-    content: Any = document.content
+    content = document.content
     stateful = sum(
         one["partitions"] for one in content["subtopologies"].values() if one["stateful"]
     )
@@ -324,14 +321,13 @@ def _forecast(
     document: KindDocument, assignor: str, settings: Mapping[str, int], limits: SearchLimits
 ) -> group_kind.Record:
     """Return the costs of the events with an assignor and its settings, as JSON."""
-    content: Any = document.content
-    config = {**content.get("config", {}), **settings}
+    config = {**document.content.get("config", {}), **settings}
     start = run_application_until_stable(
-        replace(document, content={**content, "config": config}), assignor
+        replace(document, content={**document.content, "config": config}), assignor
     )
     if start.ending is not Ending.OK:
         raise InputError(f"group {document.id!r}: {assignor}: {start.detail}")
-    processes: Any = start.application.content["processes"]
+    processes = start.application.content["processes"]
     threads = max(one["threads"] for one in processes)
     events = {
         "restart": [restart_process(start.application, one["id"]) for one in processes],
@@ -395,26 +391,25 @@ def _run_until_stable(document: KindDocument, assignor: str) -> group_kind.Stabl
 
 
 def _current_state(document: KindDocument) -> group_kind.CurrentState:
-    content: Any = document.content
     is_group = document.kind is Kind.STREAMS_GROUP
     key, none = "members" if is_group else "processes", dict if is_group else list
-    tasks = {one["id"]: {role: one.get(role, none()) for role in _ROLES} for one in content[key]}
+    tasks = {
+        one["id"]: {role: one.get(role, none()) for role in _ROLES} for one in document.content[key]
+    }
     return group_kind.CurrentState(document, {key: tasks})
 
 
 def _sizes(document: KindDocument) -> Mapping[str, int]:
-    content: Any = document.content
-    return {name: one["partitions"] for name, one in content["subtopologies"].items()}
+    return {name: one["partitions"] for name, one in document.content["subtopologies"].items()}
 
 
 def _threads(document: KindDocument) -> Mapping[str, int]:
-    content: Any = document.content
-    return {one["id"]: one["threads"] for one in content.get("processes", ())}
+    return {one["id"]: one["threads"] for one in document.content.get("processes", ())}
 
 
 def _warmups(document: KindDocument) -> list[str]:
     """Return the tasks with a warm-up: in Kafka Streams, with more standbys than configured."""
-    content: Any = document.content
+    content = document.content
     members, processes = content.get("members", ()), content.get("processes", ())
     tasks = [one.get("warmup", {}).items() for one in members]
     found = [f"{name}_{number}" for one in tasks for name, each in one for number in each]

@@ -147,7 +147,7 @@ def read_application(document: KindDocument) -> Application:
 
     A process of a group has the state of its previous tasks and of its local directories.
     """
-    content: Any = document.content
+    content = document.content
     is_group = document.kind is Kind.STREAMS_GROUP
     config = content if is_group else content.get("config", {})
     standbys = config.get("num_standby_replicas") or 0
@@ -431,12 +431,11 @@ def caught_up_processes(document: KindDocument) -> dict[str, list[str]]:
 
     A process has it if the task is active there, or if its lag is acceptable.
     """
-    content: Any = document.content
     acceptable = setting(document, "acceptable_recovery_lag")
     found: dict[str, list[str]] = {}
-    for task, end in stateful_tasks(content):
+    for task, end in stateful_tasks(document.content):
         found[task] = []
-        for process in content["processes"]:
+        for process in document.content["processes"]:
             lag = process.get("lags", {}).get(task)
             if lag is None:
                 lag = 0 if task in process.get("active", ()) else end
@@ -447,8 +446,7 @@ def caught_up_processes(document: KindDocument) -> dict[str, list[str]]:
 
 def setting(document: KindDocument, key: str) -> int:
     """Return a setting of a Streams application, or its default if it is missing or null."""
-    config: Any = document.content.get("config", {})
-    value = config.get(key)
+    value = document.content.get("config", {}).get(key)
     return int(_DEFAULTS[key] if value is None else value)
 
 

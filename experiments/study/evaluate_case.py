@@ -178,7 +178,7 @@ def _evaluate_document(
 
 
 def _document_row(case: Case, document: KindDocument, *, drawn: bool) -> tables.GroupRow:
-    content: Any = document.content
+    content = document.content
     kind = KINDS[document.kind]
     last = content.get("steps", (content,))[-1]
     topics = last[kind.topics]

@@ -80,12 +80,12 @@ class KindDocument:
 
     kind: Kind
     id: str | None
-    content: Mapping[str, object]
+    content: Mapping[str, Any]
 
     @property
     def condition(self) -> str | None:
         """Return the assumptions about data that the source does not show, or None."""
-        notes: Any = self.content.get("notes", ())
+        notes = self.content.get("notes", ())
         assumed = [note.removeprefix(ASSUMED) for note in notes if note.startswith(ASSUMED)]
         return " and ".join(assumed) or None
 

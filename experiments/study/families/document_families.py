@@ -8,7 +8,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 from uuid import UUID
 
 from kassay.experiments.implementations.runner import run_on_document
@@ -74,7 +73,7 @@ class ShareGroups(DocumentFamily):
             changed = rng.randrange(len(members))
             others = members[:changed] + members[changed + 1 :]
             before, after = (others, members) if self.event == JOIN else (members, others)
-            answer: Any = run_on_document(_share(topics, before), "share").answer
+            answer = run_on_document(_share(topics, before), "share").answer or {}
             members = [
                 {**member, "owned": answer["members"].get(member["id"], [])} for member in after
             ]
@@ -132,8 +131,7 @@ class StreamsApplications(DocumentFamily):
         """Build the application of a seed at the rebalance that follows the event."""
         rng = Random(seed)  # noqa: S311 - reproducible cases
         application = self._stable_application(rng)
-        processes: Any = application.content["processes"]
-        chosen = rng.choice(processes)["id"]
+        chosen = rng.choice(application.content["processes"])["id"]
         changes: Mapping[str, Callable[[], KindDocument]] = {
             JOIN: lambda: join_process(application, _uuid(rng), threads=_THREADS),
             LEAVE: lambda: leave_process(application, chosen),
