@@ -117,12 +117,20 @@ class AssignorProcess:
 
     def _close_after(self, error: NoAnswerError, process: subprocess.Popen[bytes]) -> str:
         """Close the process after an error, and return the complete message."""
-        exit_code = process.poll()
         if isinstance(error, _EndedError):
             # The process closed its pipes, so it is about to end.
             with suppress(subprocess.TimeoutExpired):
-                exit_code = process.wait(timeout=1)
-        message = self._describe_failure(str(error), exit_code)
+                process.wait(timeout=1)
+        message, code = str(error), process.poll()
+        if code is not None:
+            cause = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+            message = f"{message} ({cause})"
+        if self._stderr is not None:
+            self._stderr.seek(0, os.SEEK_END)
+            self._stderr.seek(max(0, self._stderr.tell() - 10 * _STDERR_CHARACTERS))
+            lines = self._stderr.read().decode(errors="replace").split("\n")
+            last = next((text.strip() for text in reversed(lines) if text.strip()), "")
+            message = f"{message}: {last[:_STDERR_CHARACTERS]}" if last else message
         self.close()
         return message
 
@@ -152,22 +160,6 @@ class AssignorProcess:
                 message = self._close_after(error, process)
                 raise NotReadyError(f"{self._command[0]!r} is not ready: {message}") from None
         return process
-
-    def _describe_failure(self, message: str, exit_code: int | None) -> str:
-        if exit_code is not None:
-            cause = (
-                f"exit code {exit_code}"
-                if exit_code >= 0
-                else f"signal {signal.Signals(-exit_code).name}"
-            )
-            message = f"{message} ({cause})"
-        if self._stderr is None:
-            return message
-        self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, self._stderr.tell() - 10 * _STDERR_CHARACTERS))
-        lines = self._stderr.read().decode(errors="replace").split("\n")
-        last = next((text.strip() for text in reversed(lines) if text.strip()), "")
-        return f"{message}: {last[:_STDERR_CHARACTERS]}" if last else message
 
 
 def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -> str:

@@ -144,20 +144,12 @@ def _pair_table(
     name: str, totals: StreamTotals, compared: Sequence[str], rates: Sequence[str]
 ) -> ReportTable:
     """Create a table that compares all pairs of assignors by each rate."""
-    pairs = [
-        totals.compare(*pair, rate)
-        for rate in rates
-        for pair in itertools.combinations(compared, 2)
-    ]
-    rows = (
-        (
-            f"{pair.before} → {pair.after}",
-            _with_unit(pair.rate),
-            *map(str, (pair.streams, pair.lower, pair.equal, pair.higher)),
-            _text(pair.difference, "+"),
-        )
-        for pair in pairs
-    )
+    rows = []
+    for rate in rates:
+        for before, after in itertools.combinations(compared, 2):
+            *counts, difference = totals.compare(before, after, RATES[rate])
+            names = (f"{before} → {after}", _with_unit(rate))
+            rows.append((*names, *map(str, (totals.streams, *counts)), _text(difference, "+")))
     columns = ("from → to", "measure", "streams", "lower", "equal", "higher", "difference (95 %)")
     return ReportTable.of(name, columns, rows)
 

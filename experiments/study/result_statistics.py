@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -162,14 +163,9 @@ class Estimate:
     high: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamPair:
+class StreamPair(NamedTuple):
     """Comparison of two assignors on the same streams by one rate."""
 
-    before: str
-    after: str
-    rate: str
-    streams: int
     lower: int  # streams in which the second assignor has the lower value
     equal: int
     higher: int
@@ -218,25 +214,16 @@ class StreamTotals:
             rate.factor * above.sum() / below.sum(), self._resampled(rate, above, below)
         )
 
-    def compare(self, before: str, after: str, name: str) -> StreamPair:
-        """Compare two assignors by a rate of `RATES` on the same streams."""
-        rate = RATES[name]
+    def compare(self, before: str, after: str, rate: Rate) -> StreamPair:
+        """Compare two assignors by a rate on the same streams."""
         parts = [self._parts(assignor, rate) for assignor in (before, after)]
         (above, below), (above_after, below_after) = parts
         # Products instead of quotients: a stream can have the denominator 0.
         sign = np.sign(above_after * below - above * below_after)
         value = above_after.sum() / below_after.sum() - above.sum() / below.sum()
         one, two = (self._resampled(rate, *part) for part in parts)
-        return StreamPair(
-            before=before,
-            after=after,
-            rate=name,
-            streams=self.streams,
-            lower=int((sign < 0).sum()),
-            equal=int((sign == 0).sum()),
-            higher=int((sign > 0).sum()),
-            difference=_estimate(rate.factor * value, two - one),
-        )
+        lower, equal, higher = (int((sign == side).sum()) for side in (-1, 0, 1))
+        return StreamPair(lower, equal, higher, _estimate(rate.factor * value, two - one))
 
     def _parts(self, assignor: str, rate: Rate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         above, below = rate.parts(self._columns[assignor])

@@ -38,7 +38,7 @@ def test_intervals_contain_the_value_and_are_equal_in_every_run():
 
 
 def test_two_assignors_are_compared_on_each_stream():
-    pair = StreamTotals(TABLE).compare("one", "two", "moves")
+    pair = StreamTotals(TABLE).compare("one", "two", RATES["moves"])
     assert (pair.lower, pair.equal, pair.higher) == (1, 1, 1)
     assert pair.difference.value == pytest.approx(-1 / 30)
     assert pair.difference.low < 0 < pair.difference.high
