@@ -29,18 +29,6 @@ class DocumentSize(NamedTuple):
     entries: int
 
 
-def document_size(document: KindDocument) -> DocumentSize:
-    """Count the members, processes or workers, the tasks or partitions, and all entries."""
-    content = document.content
-    kind = KINDS[document.kind]
-    steps = content.get("steps", (content,))
-    places = [place for step in steps for place in step[kind.places]]
-    # Each process counts beside its threads.
-    threads = sum(one["threads"] for one in places if isinstance(one, Mapping) and "threads" in one)
-    tasks = max((sum(partition_counts(step[kind.topics]).values()) for step in steps), default=0)
-    return DocumentSize(len(places) + threads, tasks, _entries(content))
-
-
 def _smaller_documents(document: KindDocument) -> Iterator[KindDocument]:
     for content in _smaller(document.content, document.kind):
         with suppress(InputError):
@@ -103,8 +91,14 @@ class DocumentCounterexample:
 
     @property
     def size(self) -> DocumentSize:
-        """Return the size of the document."""
-        return document_size(self.document)
+        """Count the members, processes or workers, the tasks or partitions, and all entries."""
+        kind, content = KINDS[self.document.kind], self.document.content
+        steps = content.get("steps", (content,))
+        places = [place for step in steps for place in step[kind.places]]
+        # Each process counts beside its threads.
+        threads = sum(one.get("threads", 0) for one in places if isinstance(one, Mapping))
+        tasks = (sum(partition_counts(step[kind.topics]).values()) for step in steps)
+        return DocumentSize(len(places) + threads, max(tasks, default=0), _entries(content))
 
     @property
     def text(self) -> str:

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -101,7 +101,7 @@ def survey(
 ) -> None:
     """Run ``kassay survey``; commands.md has its help."""
     check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
-    conditions = [_parse_condition(text) for text in options.fail_on or ()]
+    conditions = {text.strip(): _parse_condition(text) for text in options.fail_on or ()}
     histories = {} if options.history is None else group_histories(options.history)
     groups, documents, others = _read(options.source, cluster, source_data)
     where = str(cluster.bootstrap_server if options.source is None else name_of(options.source))
@@ -233,30 +233,11 @@ _COMPARISONS = {">": operator.gt, ">=": operator.ge}
 _CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
-    """Condition on one quantity of a surveyed group.
+def _parse_condition(text: str) -> Callable[[SurveyedGroup], bool]:
+    """Parse a condition on one quantity of a surveyed group, in one of its readings.
 
-    Examples
-    --------
-    >>> _parse_condition("gap > 10%")
-    _Condition(text='gap > 10%', quantity='gap', comparison='>', limit=Fraction(1, 10))
+    The limit of the gap is a percentage, all other limits are numbers.
     """
-
-    text: str
-    quantity: str
-    comparison: str
-    limit: Fraction
-
-    def is_met_by(self, group: SurveyedGroup) -> bool:
-        """Return whether the quantity of a reading is above the limit or, for ``>=``, equal."""
-        readings = (group, group.other_reading)
-        name, compare = self.quantity.replace("-", "_"), _COMPARISONS[self.comparison]
-        return any(compare(one.values()[name] or 0, self.limit) for one in readings if one)
-
-
-def _parse_condition(text: str) -> _Condition:
-    """Parse a condition. The limit of the gap is a percentage, all other limits are numbers."""
     match = _CONDITION.fullmatch(text)
     if match is None or match[1] not in _QUANTITIES:
         raise UsageError(
@@ -268,18 +249,24 @@ def _parse_condition(text: str) -> _Condition:
         rule = "must be a percentage" if quantity == "gap" else "must not be a percentage"
         raise UsageError(f"--fail-on: the limit of {quantity} {rule}, got {text!r}")
     limit = Fraction(number) / (100 if percent else 1)
-    return _Condition(text.strip(), quantity, comparison, limit)
+    name, compare = quantity.replace("-", "_"), _COMPARISONS[comparison]
+
+    def is_met_by(group: SurveyedGroup) -> bool:
+        readings = (group, group.other_reading)
+        return any(compare(one.values()[name] or 0, limit) for one in readings if one)
+
+    return is_met_by
 
 
-def _exit(result: Survey, conditions: Sequence[_Condition]) -> None:
+def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], bool]]) -> None:
     """Print the conditions that groups meet. Exit with 2 after errors, else with 1 if any."""
     code = BAD_INPUT if result.errors else 0
-    for condition in conditions:
-        found = [group.id for group in result.groups if condition.is_met_by(group)]
+    for text, is_met_by in conditions.items():
+        found = [group.id for group in result.groups if is_met_by(group)]
         if found:
             code = code or NOT_REACHED
             others = f" and {len(found) - 1} more" if len(found) > 1 else ""
-            print_note(f"{condition.text}: {found[0]}{others}")
+            print_note(f"{text}: {found[0]}{others}")
     raise typer.Exit(code)
 
 
