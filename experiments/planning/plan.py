@@ -18,6 +18,7 @@ from kassay.experiments.planning.actions import (
 )
 from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
+from kassay.experiments.planning.hold_out import WindowAdvice, cycle_windows, window_advice
 from kassay.experiments.planning.identify_assignor import client_assignors
 from kassay.experiments.planning.moves import (
     Move,
@@ -128,7 +129,10 @@ class Plan:
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.
     cause
-        Cause of the imbalance, or None if the group is balanced or no cause is known.
+        Cause of the imbalance, or None if the group is balanced, or no cause is known.
+    windows
+        Peaks and hold-out of a group with several windows, else None. If the hold-out speaks
+        against the plan, the plan has no cause and no actions.
     """
 
     group: Group
@@ -150,6 +154,7 @@ class Plan:
     other_reading: Verdict | None
     limiting_partition: LimitingPartition | None
     cause: Cause | None
+    windows: WindowAdvice | None
 
     def __repr__(self) -> str:
         under = "" if self.condition is None else f" if {self.condition}"
@@ -164,6 +169,11 @@ class Plan:
     def makespan(self) -> LevelValue:
         """Return the maximum load of the planned assignment, and a lower bound."""
         return self.verdict.makespan
+
+    @property
+    def is_recommended(self) -> bool:
+        """Return whether no hold-out speaks against the plan."""
+        return self.windows is None or self.windows.is_recommended
 
     @property
     def condition(self) -> str | None:
@@ -290,6 +300,7 @@ def plan(
     seed: int = 0,
     progress: Progress | None = None,
     client: str | None = None,
+    cycle: int | None = None,
 ) -> Plan:
     """Plan the moves of a group from the current to a balanced assignment.
 
@@ -309,11 +320,15 @@ def plan(
         Function that receives the name of each part of the plan when the part starts.
     client
         Installed client library ``LIBRARY[@VERSION]``, whose own assignors are run.
+    cycle
+        Seconds of a cycle of the windows, on the last of which the plan is tested; see
+        `kassay.experiments.planning.hold_out.cycle_windows` for the default.
 
     Raises
     ------
     UsageError
-        If the levels do not include movement, or partitions can have several members.
+        If the levels do not include movement, partitions can have several members, or the group
+        has less than two cycles of windows of the given length.
     LookupError
         If the group has no assignment: it has no members, or capacities are too small.
 
@@ -331,6 +346,7 @@ def plan(
         names = ", ".join(level.name for level in levels)
         raise UsageError(f"the levels of a plan must include movement, got {names}")
     constraints = tuple(constraints)
+    cycle_windows(group, cycle)
     own_assignors = () if client is None else client_assignors(client)
     limits = CaseLimits.of(limits)
     if limits.time is not None:
@@ -389,9 +405,19 @@ def plan(
             rules=rules,
         )
     )
+    if group.window_count > 1:
+        search.part("hold-out", 1)
+
+    def search_windows(part: Group) -> Solution:
+        rest = replace(budget, deadline=budget.counter.spent + further).rest()
+        return solve(part, levels=levels, constraints=constraints, limits=rest, seed=seed)
+
+    windows = window_advice(group, assignment, search_windows, cycle=cycle)
+    if budget.is_interrupted:
+        windows = None
     actions: tuple[RecommendedAction, ...] = ()
     cause = None
-    if not search.is_stopped:
+    if not search.is_stopped and (windows is None or windows.is_recommended):
         cause = find_cause(
             group,
             assignment,
@@ -433,6 +459,7 @@ def plan(
         other_reading=other,
         limiting_partition=limiting,
         cause=cause,
+        windows=windows,
     )
 
 

@@ -4,6 +4,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning.actions import compared_measures
@@ -18,6 +20,7 @@ from kassay.experiments.planning.plan import (
     PlanOption,
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
+from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.model.group import Assumed, Group, WeightSource
 from kassay.reference.model.group_remarks import (
@@ -31,6 +34,7 @@ from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
 from kassay.solver.solution import LevelValue
 
+_TEMPLATES = Path(__file__).parent / "templates"
 _WEIGHTS = dict(read_data_file(__package__, "weights.txt"))
 EVEN_TOPICS = "--even-topics"
 """Option of ``kassay plan`` that divides each topic evenly, then balances the loads."""
@@ -65,10 +69,16 @@ _NO_ARGUMENTS = PlanArguments()
 def verdict(plan: Plan) -> str:
     """Describe the moves of the plan and the change of the maximum load, with all conditions.
 
+    With windows, the peaks and the hold-out follow. A hold-out against the plan is the first one.
     If the other reading of assumed subscriptions has another result, it follows.
     """
     caveat = rebalance_caveat(plan.group) or assignor_caveat(plan.group)
     sentences = [str(plan.verdict)]
+    if plan.windows is not None:
+        jinja = environment(_TEMPLATES, autoescape=False)
+        jinja.filters["counted"] = count_of
+        texts: Any = jinja.get_template("windows.j2").module
+        sentences = [texts.verdict(plan.windows, plan.group, sentences[0])]
     if plan.other_reading is not None:
         sentences.append(str(plan.other_reading))
     return " ".join(sentences if caveat is None else [*sentences, caveat])
@@ -195,6 +205,8 @@ def _action_note(plan: Plan) -> str | None:
         return " ".join(found) or None
     if not plan.movement or not plan.assignor_outcomes or plan.interrupted:
         return None
+    if not plan.is_recommended:
+        return None
     rules = " under its constraints" if plan.constraints else ""
     ignored = "" if plan.group.common_weight is not None else " Kafka's assignors ignore weights."
     names = compared_measures(plan.current, plan.planned, plan.levels)
@@ -264,7 +276,7 @@ def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -
         yield f"kassay plan {arguments} -o plan"
     else:
         yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
-    if plan.movement > FEW_MOVES:
+    if plan.movement > FEW_MOVES and plan.is_recommended:
         few = f"--max-moves {FEW_MOVES} -o plan-{FEW_MOVES}"
         yield f"kassay plan {arguments} {few}"
     if _has_forecast(plan) and identify_assignor(plan.group).name is not None:

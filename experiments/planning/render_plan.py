@@ -330,6 +330,8 @@ def plan_document(plan: Plan, *, arguments: PlanArguments = _NO_ARGUMENTS) -> di
             },
             "racks": racks,
         }
+    if plan.windows is not None:
+        document["windows"] = plan.windows.record()
     if hosts := plan.hosts():
         document["hosts"] = hosts
     return document

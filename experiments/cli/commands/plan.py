@@ -225,6 +225,7 @@ def _line(plan: Plan, directory: Path | None) -> str:
         "proof": plan.solution.proof_by_level(),
         "cause": None if plan.cause is None else plan.cause.record(),
         "actions": actions_record(plan),
+        **({} if plan.windows is None else {"windows": plan.windows.record()}),
     }
     if directory is None:
         record |= {"explanation": steps_record(plan), "frontier": frontier_record(plan)}

@@ -1,19 +1,24 @@
 """Plans for groups with several windows: moves and loads are those of the peak."""
 
+import json
 from random import Random
 
+import jsonschema
 import pytest
 
+from kassay.experiments.planning.hold_out import Peak
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_sentences import PlanArguments
-from kassay.experiments.planning.render_plan import render_html
+from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
+from kassay.experiments.planning.render_plan import render_html, render_summary, write_plan
 from kassay.experiments.sources.build_group import ImportOptions, with_weights
 from kassay.reference.documents.json_codec import load_weights
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic, Windows
 from kassay.reference.model.metrics import Measure, measures
+from kassay.solver.constraints import MaxMoves
 from kassay.solver.limits import SearchLimits
 from kassay.solver.sizing import Resizing, load_by_member_count
+from tests.experiments.planning.test_plan import SCHEMA
 
 
 def hourly_group(members: int = 3, windows: int = 24) -> Group:
@@ -42,6 +47,54 @@ def test_the_moves_end_at_the_planned_peak(hourly):
 def test_a_page_shows_the_peaks(hourly):
     page = render_html(hourly, arguments=PlanArguments())
     assert f"{hourly.current.makespan} → {hourly.planned.makespan}" in page.replace("&rarr;", "→")
+
+
+def two_days(second: tuple[int, ...]) -> Group:
+    """Return a group of two members; the second day has the hourly weights of other partitions."""
+    shape = tuple(20 if hour == 8 else 1 for hour in range(24))
+    rows = tuple(
+        tuple((1 + 9 * (at < 2)) * one for one in shape)
+        + tuple((1 + 9 * (at in second)) * one for one in shape)
+        for at in range(4)
+    )
+    members = (
+        Member("a", ("t",), owned=[("t", 0), ("t", 1)], generation=1),
+        Member("b", ("t",), owned=[("t", 2), ("t", 3)], generation=1),
+    )
+    return Group((Topic("t", 4, profiles=rows),), members, windows=Windows(seconds=3_600))
+
+
+def test_a_plan_that_holds_on_the_last_day_is_recommended():
+    found = plan(two_days((0, 1)))
+    test = found.windows.hold_out
+    assert (test.planned, test.tested, test.is_better) == ("day 1", "day 2", True)
+    assert [(one.assignment, one.planned, one.tested) for one in test.ratios] == [
+        ("plan", 1.0, 1.0),
+        ("current assignment", 1.8182, 1.8182),
+        ("range", 1.8182, 1.8182),
+    ]
+    assert found.windows.current == Peak("a", "9", 400)
+    assert verdict(found).endswith("current assignment 1.82, range 1.82.")
+
+
+def test_a_plan_that_fails_on_the_last_day_recommends_nothing(tmp_path):
+    group = two_days((0, 3))
+    found = plan(group, constraints=[MaxMoves(1)])
+    assert found.moves
+    assert verdict(found).startswith("Not recommended: a plan of day 1 does not lower the peak")
+    assert (found.cause, found.actions) == (None, ())
+    text = render_summary(found, directory=None)
+    assert "To do" not in text
+    assert "gives" not in text
+    write_plan(found, tmp_path)
+    document = json.loads((tmp_path / "plan.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    assert document["windows"]["hold_out"]["is_better"] is False
+
+
+def test_a_cycle_requires_two_cycles_of_windows():
+    with pytest.raises(UsageError, match="the group has 48 windows of 3,600 seconds"):
+        plan(two_days((0, 1)), cycle=604_800)
 
 
 def test_loads_by_number_of_members_are_peaks():

@@ -1,0 +1,217 @@
+"""Advice on plans with windows: peaks, the hold-out of the last cycle, dates of further plans."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from kassay.experiments.comparison.compare import keep_owners
+from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.planning.plan_verdict import count_of, unowned_partitions
+from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.errors import UsageError
+from kassay.reference.model.group import Group
+from kassay.reference.model.metrics import (
+    Measure,
+    load_profiles,
+    measures,
+    member_units,
+    participants,
+    shown,
+)
+from kassay.solver.counting_bounds import level_bound
+from kassay.solver.objective import Imbalance
+from kassay.solver.problem import build_problem
+from kassay.solver.solution import Solution
+
+DAY, WEEK = 86_400, 604_800
+"""Lengths of the default cycles in seconds."""
+Search = Callable[[Group], Solution]
+"""Function that plans a group with some of the windows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Maximum load of an assignment, in the unit of the input, and where it occurs first."""
+
+    member: str
+    window: str
+    load: float
+
+
+@dataclass(frozen=True, slots=True)
+class PeakWindowPlan:
+    """Plan of the window with the greatest total load alone, with its load in all windows."""
+
+    window: str
+    maximum_load: float
+    moves: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeakRatios:
+    """Peaks of an assignment in two periods, each divided by the lower bound of the period."""
+
+    assignment: str
+    planned: float
+    tested: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldOut:
+    """Test of a plan of all cycles but the last one on the last cycle.
+
+    ``planned`` and ``tested`` name the cycles. The plan is compared with the current assignment
+    or, without owners, with range.
+    """
+
+    cycle_seconds: int
+    planned: str
+    tested: str
+    is_better: bool
+    ratios: tuple[PeakRatios, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowAdvice:
+    """Advice on a plan with windows. Its hold-out requires two cycles of windows."""
+
+    current: Peak
+    planned: Peak
+    peak_window: PeakWindowPlan | None
+    hold_out: HoldOut | None
+
+    @property
+    def is_recommended(self) -> bool:
+        """Return whether no hold-out speaks against the plan."""
+        return self.hold_out is None or self.hold_out.is_better
+
+    def record(self) -> dict[str, Any]:
+        """Return the advice as a JSON object."""
+        return asdict(self)
+
+
+def window_advice(
+    group: Group, planned: Assignment, search: Search, *, cycle: int | None = None
+) -> WindowAdvice | None:
+    """Name the peaks of a plan, and test a plan of the same kind on the last cycle of windows.
+
+    A plan without changes has no tests. See `cycle_windows` for ``cycle``. Return None for a group
+    with one window.
+    """
+    size = cycle_windows(group, cycle)
+    if group.window_count == 1:
+        return None
+    alone, hold_out = None, None
+    if movement(group, planned) or unowned_partitions(group):
+        totals = build_problem(group).load_table.sum(axis=0).tolist()
+        top = totals.index(max(totals))
+        found = search(of_windows(group, slice(top, top + 1))).assignment
+        if found is not None:
+            load = shown(Measure.MAKESPAN, measures(group, found)[Measure.MAKESPAN], group)
+            alone = PeakWindowPlan(window_name(group, top), load, movement(group, found))
+        hold_out = None if size is None else _hold_out(group, size, search)
+    return WindowAdvice(
+        current=peak(group, keep_owners(group)),
+        planned=peak(group, planned),
+        peak_window=alone,
+        hold_out=hold_out,
+    )
+
+
+def _hold_out(group: Group, size: int, search: Search) -> HoldOut | None:
+    before, last = split_cycles(group, size)
+    plan = search(before).assignment
+    if plan is None:
+        return None
+    is_owned = any(len(member.owned) for member in group.members)
+    found = {
+        "plan": plan,
+        "current assignment": keep_owners(group) if is_owned else None,
+        "range": run_until_stable(group, "range").assignment,
+    }
+    ratios = tuple(
+        PeakRatios(name, *(round(float(peak_ratio(part, one)), 4) for part in (before, last)))
+        for name, one in found.items()
+        if one is not None
+    )
+    compared = found["current assignment"] or found["range"]
+    count, seconds = group.window_count // size, size * (group.windows.seconds or 1)
+    name = {DAY: "day", WEEK: "week"}.get(seconds, "cycle")
+    return HoldOut(
+        cycle_seconds=seconds,
+        planned=f"{name} 1" if count == 2 else f"{name}s 1 to {count - 1}",
+        tested=f"{name} {count}",
+        is_better=compared is None or peak_ratio(last, plan) < peak_ratio(last, compared),
+        ratios=ratios,
+    )
+
+
+def cycle_windows(group: Group, cycle: int | None = None) -> int | None:
+    """Return the number of windows per cycle, or None if the group has no two cycles.
+
+    Without ``cycle``, in seconds, it is a week if the windows cover two weeks, or a day if they
+    cover two days. Raise UsageError if the windows do not cover two of the given cycles.
+    """
+    seconds, count = group.windows.seconds or 0, group.window_count
+    for length in (WEEK, DAY) if cycle is None else (cycle,):
+        if count > 1 and seconds and not length % seconds and 2 * length <= count * seconds:
+            return length // seconds
+    if cycle is None:
+        return None
+    known = f"{count_of(count, 'window')} of {seconds:,} seconds" if seconds else "no such windows"
+    raise UsageError(
+        f"{group.label}: a cycle of {cycle:,} seconds requires windows of at least two cycles, "
+        f"each with a whole number of windows; the group has {known}"
+    )
+
+
+def split_cycles(group: Group, size: int) -> tuple[Group, Group]:
+    """Return the group with the windows of all whole cycles but the last one, and of the last."""
+    end = group.window_count
+    return of_windows(group, slice(end % size, end - size)), of_windows(group, slice(-size, end))
+
+
+def of_windows(group: Group, part: slice) -> Group:
+    """Return the group with some of its windows."""
+    topics = (
+        one
+        if one.profiles is None
+        else replace(one, weights=None, profiles=tuple(row[part] for row in one.profiles))
+        for one in group.topics
+    )
+    members = (
+        replace(one, capacity=one.capacity[part]) if isinstance(one.capacity, tuple) else one
+        for one in group.members
+    )
+    names, capacities = group.windows.names[part], group.windows.capacities
+    windows = replace(group.windows, names=names, capacities=capacities and capacities[part])
+    return replace(group, topics=tuple(topics), members=tuple(members), windows=windows)
+
+
+def window_name(group: Group, window: int) -> str:
+    """Return the name of a window, or its number."""
+    return group.windows.names[window] if group.windows.names else str(window + 1)
+
+
+def peak_ratio(group: Group, assignment: Assignment) -> Fraction:
+    """Return the maximum load of an assignment, divided by the lower bound of all assignments."""
+    bound = level_bound(build_problem(group), Imbalance(Measure.MAKESPAN))
+    return Fraction(measures(group, assignment)[Measure.MAKESPAN], max(bound, 1))
+
+
+def window_loads(group: Group, assignment: Assignment) -> Any:
+    """Return the relative load of each of the `participants` (row) in each window, as an array."""
+    speeds = np.array(member_units(group).factors, dtype=object)
+    windows = np.array(group.window_factors, dtype=object)
+    return np.array(load_profiles(group, assignment), dtype=object) * windows * speeds[:, None]
+
+
+def peak(group: Group, assignment: Assignment) -> Peak:
+    """Return the maximum load of an assignment."""
+    table = window_loads(group, assignment)
+    row, window = divmod(int(table.argmax()), group.window_count)
+    load = shown(Measure.MAKESPAN, int(table[row, window]), group)
+    return Peak(participants(group)[row], window_name(group, window), load)
