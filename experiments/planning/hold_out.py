@@ -28,6 +28,8 @@ from kassay.solver.solution import Solution
 
 DAY, WEEK = 86_400, 604_800
 """Lengths of the default cycles in seconds."""
+_MOST_ROWS, _MOST_COLUMNS = 40, 48
+"""Maximum size of a drawing of loads per member and window."""
 Search = Callable[[Group], Solution]
 """Function that plans a group with some of the windows."""
 
@@ -215,3 +217,32 @@ def peak(group: Group, assignment: Assignment) -> Peak:
     row, window = divmod(int(table.argmax()), group.window_count)
     load = shown(Measure.MAKESPAN, int(table[row, window]), group)
     return Peak(participants(group)[row], window_name(group, window), load)
+
+
+def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[str, Any]:
+    """Return the loads that pages draw, relative to speeds and capacities.
+
+    ``rows`` has the members with the highest peaks: per time of the day, in at most `_MOST_COLUMNS`
+    columns, the maximum load over all days in both assignments. ``lines`` has the member with the
+    peak in each assignment, and its loads on the day of the peak.
+    """
+    count = group.window_count
+    day = min(count, max(1, DAY // (group.windows.seconds or DAY // count)))
+    width = -(-day // _MOST_COLUMNS)
+    starts = range(0, day, width)
+    times = np.arange(count) % day // width
+    tables = [window_loads(group, one) for one in (current, planned)]
+    folded = [np.array([one[:, times == n].max(axis=1) for n in set(times)]).T for one in tables]
+    peaks = (np.maximum(*tables).max(axis=1) * -1).argsort(kind="stable")[:_MOST_ROWS].tolist()
+    members, lines = participants(group), []
+    for table in tables:
+        row, at = divmod(int(table.argmax()), count)
+        begin = at - at % day
+        lines.append((members[row], table[row, begin : begin + day].tolist()))
+    return {
+        "rows": [(members[row], *(one[row].tolist() for one in folded)) for row in peaks],
+        "hidden": len(members) - len(peaks),
+        "times": [window_name(group, start).rpartition(" ")[2] for start in starts],
+        "lines": lines,
+        "is_folded": day < count,
+    }

@@ -29,7 +29,7 @@ from kassay.reference.model.group_remarks import (
     shown_notes,
     target_assignment,
 )
-from kassay.reference.model.metrics import Measure, host_units, shown
+from kassay.reference.model.metrics import Measure, host_units, member_units, shown
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
 from kassay.solver.solution import LevelValue
@@ -76,7 +76,7 @@ def verdict(plan: Plan) -> str:
     sentences = [str(plan.verdict)]
     if plan.windows is not None:
         jinja = environment(_TEMPLATES, autoescape=False)
-        jinja.filters["counted"] = count_of
+        jinja.filters.update(counted=count_of, load=member_units(plan.group).shown)
         texts: Any = jinja.get_template("windows.j2").module
         sentences = [texts.verdict(plan.windows, plan.group, sentences[0])]
     if plan.other_reading is not None:

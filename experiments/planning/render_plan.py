@@ -10,7 +10,9 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning.actions import AssignorOutcome
+from kassay.experiments.planning.hold_out import drawn_loads
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
 from kassay.experiments.planning.plan_sentences import (
@@ -94,6 +96,9 @@ def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dic
         "hosts": plan.hosts(),
         "racks": plan.racks(),
         "equal_speeds": host_units(plan.group).has_equal_speeds,
+        "drawn": None
+        if plan.windows is None
+        else drawn_loads(plan.group, keep_owners(plan.group), plan.assignment),
         "by_host": any(isinstance(level, HostImbalance) for level in plan.levels),
     }
 

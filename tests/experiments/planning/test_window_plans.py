@@ -92,6 +92,17 @@ def test_a_plan_that_fails_on_the_last_day_recommends_nothing(tmp_path):
     assert document["windows"]["hold_out"]["is_better"] is False
 
 
+def test_the_page_and_the_text_draw_loads_by_time_of_the_day():
+    found = plan(two_days((0, 1)))
+    page = render_html(found)
+    # The current load of one member exceeds the planned maximum in one hour of the day.
+    assert page.count('<rect class="hot"') == 1
+    assert page.count('fill-opacity="1"') == 1
+    assert "Hold-out: a plan of day 1, tested in day 2" in page
+    text = render_summary(found, directory=None)
+    assert "a  ▁▁▁▁▁▁▁▁█▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁  220" in text
+
+
 def test_a_cycle_requires_two_cycles_of_windows():
     with pytest.raises(UsageError, match="the group has 48 windows of 3,600 seconds"):
         plan(two_days((0, 1)), cycle=604_800)
