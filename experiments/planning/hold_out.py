@@ -246,3 +246,17 @@ def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[
         "lines": lines,
         "is_folded": day < count,
     }
+
+
+def headroom(group: Group, search: Search) -> Fraction | None:
+    """Return the growth of the peak of a plan in the last cycle, at least 1.
+
+    The plan is that of the cycles before. Return None without two cycles of windows.
+    """
+    size = cycle_windows(group)
+    plan = None if size is None else search(split_cycles(group, size)[0]).assignment
+    if size is None or plan is None:
+        return None
+    peaks = window_loads(group, plan).max(axis=0).tolist()
+    before, last = peaks[len(peaks) % size : -size], peaks[-size:]
+    return max(Fraction(1), Fraction(max(last), max(1, *before)))

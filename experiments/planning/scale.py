@@ -4,9 +4,10 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import yaml
 
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.planning.hold_out import headroom
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.assignors import NEWEST_ASSIGNORS
@@ -21,8 +23,9 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition, require_group
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.sizing import Progress, Resizing, load_by_member_count, members_needed
-from kassay.solver.solution import LevelValue
+from kassay.solver.sizing import Progress, Resizing, Sizing, load_by_member_count, members_needed
+from kassay.solver.solution import LevelValue, value_and_bound
+from kassay.solver.solve import solve
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SHOWN = 40
@@ -101,6 +104,8 @@ class NeededMembers:
     """Smallest numbers of members that keep a maximum load.
 
     ``optimum`` is proven sufficient; its bound is the smallest number that is not proven too small.
+    ``headroom`` is the growth of the peak of a plan with this number in the last cycle of windows,
+    and ``with_headroom`` the number for the maximum load divided by it; None without two cycles.
     """
 
     maximum_load: Load
@@ -108,6 +113,8 @@ class NeededMembers:
     reason: str
     assignor: int | None
     best: BestNumber | None
+    headroom: Fraction | None = None
+    with_headroom: LevelValue | None = None
 
     def record(self) -> dict[str, object]:
         """Return the numbers as a JSON object."""
@@ -119,7 +126,12 @@ class NeededMembers:
         }
         if self.optimum is None:
             return record | {"reason": self.reason}
-        return record | {"bound": self.optimum.bound}
+        record |= {"bound": self.optimum.bound}
+        if self.headroom is not None:
+            record["headroom"] = round(float(self.headroom), 4)
+            found = self.with_headroom
+            record["with_headroom"] = None if found is None else value_and_bound(found)
+        return record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +233,7 @@ def scale(
     own = assignor or identify_assignor(group).port
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
     search = _ScaleSearch(resizing, own, budget, progress)
-    needed = None if maximum_load is None else search.needed(maximum_load)
+    needed = None if maximum_load is None else search.with_headroom(search.needed(maximum_load))
     return Scale(
         id=group.id,
         current=len(group.members),
@@ -292,15 +304,8 @@ class _ScaleSearch:
 
     def needed(self, maximum_load: Load) -> NeededMembers:
         """Find the smallest numbers of members that keep a maximum load."""
-        resizing = self.resizing
-        target = int(maximum_load * resizing.multiple // resizing.fastest)
-        sizing = members_needed(
-            resizing,
-            makespan=target,
-            limits=self.budget.part(1 / 2).rest(),
-            seed=self.budget.seed,
-            progress=self.progress,
-        )
+        target = int(maximum_load * self.resizing.multiple // self.resizing.fastest)
+        sizing = self._sizing(maximum_load)
         own, number, members = self.own, None, None
         if sizing.needed is not None:
             start = sizing.needed.bound
@@ -316,6 +321,28 @@ class _ScaleSearch:
             reason=sizing.reason,
             assignor=number,
             best=None if best is None or members is None else BestNumber(best[1], members),
+        )
+
+    def with_headroom(self, needed: NeededMembers) -> NeededMembers:
+        """Add the headroom of the hold-out, and the number of members with it."""
+        if needed.optimum is None:
+            return needed
+        group = self.resizing.resized(needed.optimum.value)
+        limits = self.budget.part(1 / 4).rest()
+        ratio = headroom(group, partial(solve, limits=limits, seed=self.budget.seed))
+        if ratio is None:
+            return needed
+        return replace(
+            needed, headroom=ratio, with_headroom=self._sizing(needed.maximum_load / ratio).needed
+        )
+
+    def _sizing(self, maximum_load: Load | Fraction) -> Sizing:
+        return members_needed(
+            self.resizing,
+            makespan=int(maximum_load * self.resizing.multiple // self.resizing.fastest),
+            limits=self.budget.part(1 / 2).rest(),
+            seed=self.budget.seed,
+            progress=self.progress,
         )
 
     def _first(self, start: int, is_enough: Callable[[int], bool]) -> int | None:

@@ -121,6 +121,12 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             best["name"],
             needed.get("reason") or f"members for the maximum load {needed['maximum_load']}",
         )
+        if "headroom" in needed:
+            known = needed["with_headroom"]
+            number = None if known is None else _at_most(known["value"], known["bound"])
+            text = f"members with headroom: the peak grows {needed['headroom']:.2f} times in the "
+            text += "last cycle" + ("; no number is enough" if known is None else "")
+            yield "needed", number, None, None, "", text
 
 
 def _at_most(value: float, bound: float) -> str:

@@ -10,6 +10,7 @@ from kassay.experiments.planning.hold_out import Peak
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
 from kassay.experiments.planning.render_plan import render_html, render_summary, write_plan
+from kassay.experiments.planning.scale import scale
 from kassay.experiments.sources.build_group import ImportOptions, with_weights
 from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.errors import InputError, UsageError
@@ -106,6 +107,15 @@ def test_the_page_and_the_text_draw_loads_by_time_of_the_day():
 def test_a_cycle_requires_two_cycles_of_windows():
     with pytest.raises(UsageError, match="the group has 48 windows of 3,600 seconds"):
         plan(two_days((0, 1)), cycle=604_800)
+
+
+def test_the_number_of_members_has_headroom_for_the_growth_in_the_last_cycle():
+    rows = [[10] * 24 + [15] * 24] * 12
+    topic = Topic("t", 12, profiles=tuple(map(tuple, rows)))
+    windows = Windows(seconds=3_600)
+    needed = scale(Group((topic,), (Member("m", ("t",)),), windows=windows), maximum_load=60).needed
+    assert (needed.optimum.value, needed.headroom, needed.with_headroom.value) == (3, 1.5, 6)
+    assert needed.record()["with_headroom"] == {"value": 6, "bound": 6}
 
 
 def test_loads_by_number_of_members_are_peaks():
