@@ -4,19 +4,23 @@
 docs/results/traffic.md. Each file has ``cycle_windows`` and, per topic, the weights of its
 partitions in consecutive windows; ``cycle_windows`` windows are a day. The groups have 3, 6 and 12
 partitions per member, and start with the assignment of ``range``.
+
+``python -m benchmarks.traffic DIRECTORY FILE TOPIC`` prints the document of a group with the first
+two weeks of a topic and 6 partitions per member, for ``kassay plan``.
 """
 
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from statistics import mean, median
 
 from kassay import assign, solve
+from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import Assignment, movement
-from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.model.group import Group, Member, Topic, Windows
 from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.counting_bounds import peak_bound
 from kassay.solver.limits import SearchLimits
@@ -75,6 +79,17 @@ def ratio(group: Group, assignment: Assignment) -> float:
     problem = build_problem(group)
     bound = peak_bound(problem, problem.member_units).value
     return measures(group, assignment)[Measure.MAKESPAN] / max(bound, 1)
+
+
+def group_of_two_weeks(path: Path, name: str) -> str:
+    """Return the document of a group that consumes a topic for two weeks."""
+    document = json.loads(path.read_text())
+    rows, per_day = document["topics"][name]["weights"], document["cycle_windows"]
+    case = Case(name, rows, per_day, 13, len(rows) // 6)
+    owned = assign(case.group(case.windows(14, 13)), "range")
+    windows = Windows(seconds=document["window_seconds"])
+    group = replace(case.group(case.windows(14, 13), owned), id=name, windows=windows)
+    return json.dumps(group_document(group))
 
 
 def planned_groups(case: Case, owned: Assignment) -> Iterator[Group]:
@@ -136,4 +151,7 @@ def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if len(sys.argv) == 4:
+        print(group_of_two_weeks(Path(sys.argv[1], f"{sys.argv[2]}.json"), sys.argv[3]))
+    else:
+        main(Path(sys.argv[1]))

@@ -413,8 +413,7 @@ def plan(
         return solve(part, levels=levels, constraints=constraints, limits=rest, seed=seed)
 
     windows = window_advice(group, assignment, search_windows, cycle=cycle)
-    if budget.is_interrupted:
-        windows = None
+    windows = None if budget.is_interrupted else windows
     actions: tuple[RecommendedAction, ...] = ()
     cause = None
     if not search.is_stopped and (windows is None or windows.is_recommended):
