@@ -1,6 +1,6 @@
 """Advice on plans with windows: peaks, the hold-out of the last cycle, dates of further plans."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.plan_verdict import count_of, unowned_partitions
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import Assignment, movement, rejoin
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import (
@@ -30,8 +30,11 @@ DAY, WEEK = 86_400, 604_800
 """Lengths of the default cycles in seconds."""
 _MOST_ROWS, _MOST_COLUMNS = 40, 48
 """Maximum size of a drawing of loads per member and window."""
-Search = Callable[[Group], Solution]
-"""Function that plans a group with some of the windows."""
+_MOST_DAYS, _SHARE, _EXCESS = 14, 0.1, 1.25
+"""Most days of the comparison of dates, share of the work for each of its plans, and ratio of the
+day before above which one rule plans again: keys that recur stay below it in results/traffic.md."""
+Search = Callable[[Group, float], Solution]
+"""Function that plans a group with some of the windows, with a share of the work of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,19 @@ class HoldOut:
     ratios: tuple[PeakRatios, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Replanning:
+    """Dates of further plans, with their moves and peaks in the days after the first cycle.
+
+    ``ratio`` is the mean over the days of the peak divided by its lower bound.
+    """
+
+    dates: str
+    moves: int
+    maximum_load: float
+    ratio: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAdvice:
     """Advice on a plan with windows. Its hold-out requires two cycles of windows."""
@@ -84,6 +100,7 @@ class WindowAdvice:
     planned: Peak
     peak_window: PeakWindowPlan | None
     hold_out: HoldOut | None
+    replanning: tuple[Replanning, ...]
 
     @property
     def is_recommended(self) -> bool:
@@ -101,31 +118,34 @@ def window_advice(
     """Name the peaks of a plan, and test a plan of the same kind on the last cycle of windows.
 
     A plan without changes has no tests. See `cycle_windows` for ``cycle``. Return None for a group
-    with one window.
+    with one window, or without members.
     """
     size = cycle_windows(group, cycle)
-    if group.window_count == 1:
+    if group.window_count == 1 or not participants(group):
         return None
-    alone, hold_out = None, None
+    alone, hold_out, dates = None, None, list[Replanning]()
     if movement(group, planned) or unowned_partitions(group):
         totals = build_problem(group).load_table.sum(axis=0).tolist()
         top = totals.index(max(totals))
-        found = search(of_windows(group, slice(top, top + 1))).assignment
+        found = search(of_windows(group, slice(top, top + 1)), 1).assignment
         if found is not None:
             load = shown(Measure.MAKESPAN, measures(group, found)[Measure.MAKESPAN], group)
             alone = PeakWindowPlan(window_name(group, top), load, movement(group, found))
-        hold_out = None if size is None else _hold_out(group, size, search)
+        if size is not None:
+            hold_out = _hold_out(group, size, search)
+            dates = _replannings(group, size, search)
     return WindowAdvice(
         current=peak(group, keep_owners(group)),
         planned=peak(group, planned),
         peak_window=alone,
         hold_out=hold_out,
+        replanning=tuple(dates),
     )
 
 
 def _hold_out(group: Group, size: int, search: Search) -> HoldOut | None:
     before, last = split_cycles(group, size)
-    plan = search(before).assignment
+    plan = search(before, 1).assignment
     if plan is None:
         return None
     is_owned = any(len(member.owned) for member in group.members)
@@ -149,6 +169,48 @@ def _hold_out(group: Group, size: int, search: Search) -> HoldOut | None:
         is_better=compared is None or peak_ratio(last, plan) < peak_ratio(last, compared),
         ratios=ratios,
     )
+
+
+def _replannings(group: Group, size: int, search: Search) -> list[Replanning]:
+    """Compare dates of further plans, each of them for the cycle before it.
+
+    The last entry is one plan for all of these days in hindsight, if its values are proven.
+    """
+    step = min(size, DAY // (group.windows.seconds or DAY) or 1)
+    count = min((group.window_count - size) // step, _MOST_DAYS)
+    first, start = group.window_count - count * step, keep_owners(group)
+    starts = range(first - step, group.window_count, step)
+    days = [of_windows(group, slice(begin, begin + step)) for begin in starts]
+    rules: dict[str, Callable[[int, Fraction], bool]] = {
+        "never": lambda _day, _ratio: False,
+        "weekly" if count > WEEK // DAY else "once": lambda day, _ratio: day % (WEEK // DAY) == 0,
+        "daily": lambda _day, _ratio: True,
+        f"after days above {_EXCESS}": lambda _day, ratio: ratio > _EXCESS,
+    }
+    found = []
+
+    def add(dates: str, moves: int, used: Sequence[Assignment]) -> None:
+        ratios = [peak_ratio(part, one) for part, one in zip(days[1:], used, strict=True)]
+        peaks = (
+            window_loads(group, one)[:, begin : begin + step].max()
+            for begin, one in zip(starts[1:], used, strict=True)
+        )
+        load = shown(Measure.MAKESPAN, int(max(peaks)), group)
+        found.append(Replanning(dates, moves, load, round(float(sum(ratios) / count), 4)))
+
+    for dates, is_due in rules.items():
+        now, moves, used = start, 0, list[Assignment]()
+        for day, end in enumerate(starts[1:]):
+            if is_due(day, peak_ratio(days[day], now)):
+                past = rejoin(of_windows(group, slice(end - size, end)), now)
+                now = search(past, _SHARE).assignment or now
+                moves += movement(past, now)
+            used.append(now)
+        add(dates, moves, used)
+    hindsight = search(of_windows(group, slice(first, group.window_count)), 1)
+    if hindsight.assignment and hindsight.imbalance.is_proven and hindsight.movement.is_proven:
+        add("once, in hindsight", hindsight.movement.value, [hindsight.assignment] * count)
+    return found
 
 
 def cycle_windows(group: Group, cycle: int | None = None) -> int | None:
@@ -226,8 +288,8 @@ def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[
     columns, the maximum load over all days in both assignments. ``lines`` has the member with the
     peak in each assignment, and its loads on the day of the peak.
     """
-    count = group.window_count
-    day = min(count, max(1, DAY // (group.windows.seconds or DAY // count)))
+    count, seconds = group.window_count, group.windows.seconds or DAY
+    day = min(count, DAY // seconds) if seconds < DAY else count
     width = -(-day // _MOST_COLUMNS)
     starts = range(0, day, width)
     times = np.arange(count) % day // width
@@ -254,7 +316,7 @@ def headroom(group: Group, search: Search) -> Fraction | None:
     The plan is that of the cycles before. Return None without two cycles of windows.
     """
     size = cycle_windows(group)
-    plan = None if size is None else search(split_cycles(group, size)[0]).assignment
+    plan = None if size is None else search(split_cycles(group, size)[0], 1).assignment
     if size is None or plan is None:
         return None
     peaks = window_loads(group, plan).max(axis=0).tolist()

@@ -408,8 +408,8 @@ def plan(
     if group.window_count > 1:
         search.part("hold-out", 1)
 
-    def search_windows(part: Group) -> Solution:
-        rest = replace(budget, deadline=budget.counter.spent + further).rest()
+    def search_windows(part: Group, share: float) -> Solution:
+        rest = replace(budget, deadline=budget.counter.spent + share * further).rest()
         return solve(part, levels=levels, constraints=constraints, limits=rest, seed=seed)
 
     windows = window_advice(group, assignment, search_windows, cycle=cycle)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -329,7 +329,8 @@ class _ScaleSearch:
             return needed
         group = self.resizing.resized(needed.optimum.value)
         limits = self.budget.part(1 / 4).rest()
-        ratio = headroom(group, partial(solve, limits=limits, seed=self.budget.seed))
+        seed = self.budget.seed
+        ratio = headroom(group, lambda part, _share: solve(part, limits=limits, seed=seed))
         if ratio is None:
             return needed
         return replace(

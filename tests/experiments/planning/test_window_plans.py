@@ -75,6 +75,9 @@ def test_a_plan_that_holds_on_the_last_day_is_recommended():
         ("range", 1.8182, 1.8182),
     ]
     assert found.windows.current == Peak("a", "9", 400)
+    dates = [(one.dates, one.moves, one.ratio) for one in found.windows.replanning]
+    assert dates[:2] == [("never", 0, 1.8182), ("once", 2, 1.0)]
+    assert dates[-1] == ("once, in hindsight", 2, 1.0)
     assert verdict(found).endswith("current assignment 1.82, range 1.82.")
 
 
