@@ -82,6 +82,7 @@ from kassay.solver.search.overload_searches import (
     may_add_repaired,
     may_repair_any,
     may_repair_overloads,
+    repair_again,
     repair_overloads,
 )
 from kassay.solver.search.starts import (
@@ -559,6 +560,18 @@ SEARCHES: tuple[Search, ...] = (
         search_by_cpsat,
         Origin.CP_SAT,
         "CP-SAT supports all levels and constraints",
+        has_windows=True,
+    ),
+    Search(
+        "repair after CP-SAT",
+        lambda task: (
+            task.pool.problem.profiles is not None
+            and task.lowers_moves
+            and may_repair_overloads(task.pool, task.level)
+        ),
+        lambda task: repair_again(task.pool, task.movement_level, task.bound, task.budget),
+        Origin.EXCHANGE,
+        "long searches lower moves in many windows that CP-SAT does not prove",
         has_windows=True,
     ),
 )

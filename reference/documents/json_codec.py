@@ -296,10 +296,9 @@ def parse_group(document: object, *, where: str = "group") -> Group:
     table = as_object(document, where)
     if "kind" in table:
         raise wrong_kind_error(as_text(table["kind"], f"{where}: kind"), where)
-    fields = parse_fields(
-        table, where, {"topics": as_object, "members": as_array}, _GROUP_FIELDS, separator=": "
-    )
+    required = {"topics": as_object, "members": as_array}
     try:
+        fields = parse_fields(table, where, required, _GROUP_FIELDS, separator=": ")
         fields["topics"] = tuple(
             parse_topic(name, value, f"{where}: topics[{name!r}]")
             for name, value in fields["topics"].items()

@@ -61,13 +61,13 @@ _MIN_REPAIR_STEPS, _MAX_REPAIR_STEPS, _REPAIR_STEP = 2_000, 20_000, 1e-4
 and the maximum of each search; and the work of one of them."""
 
 
-_WINDOW_STEPS, _MORE_WINDOW_STEPS = 250, 1_500
+_WINDOW_STEPS, _MOVES_STEPS, _LOAD_STEPS, _LAST_STEPS = 400, 1_200, 10_000, 18_000
 """Maximum numbers of changes in several windows: for one load limit within the tolerance of the
-bound, and for other load limits or fewer moves."""
+bound, for fewer moves, for other load limits, and for fewer moves that CP-SAT does not prove."""
 _MANY_PER_MEMBER = 6
 """Partitions per member from which CP-SAT proves the fewest moves of most small groups."""
-_WINDOW_STEP, _WINDOW_STEP_PER_LOAD = 2e-4, 2e-8
-"""Work of one such change: in general, and per partition and window."""
+_WINDOW_STEP, _WINDOW_STEP_PER_PROPOSAL = 6e-5, 2.5e-7
+"""Work of one such change: in general, and per proposal."""
 _WINDOW_WORK = 1.5
 """Maximum work of the search for one load limit in several windows."""
 _WINDOW_SQUARES_WORK = 0.3
@@ -127,6 +127,13 @@ def may_repair_overloads(pool: IncumbentPool, level: Level) -> bool:
     return _may_repair(pool, _loads_up_to(pool, level))
 
 
+def repair_again(pool: IncumbentPool, level: Movement, bound: int, budget: SearchBudget) -> None:
+    """Add placements with fewer moves in several windows than the best one to the pool."""
+    search = _OverloadSearch(pool, _loads_up_to(pool, level), level, budget)
+    start, steps = search.merged(pool.incumbent(level)), _LAST_STEPS
+    search.is_repaired(pool.limits(), budget, rounds=steps, most=steps, enough=bound, start=start)
+
+
 def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> None:
     """Add placements to the pool: with lower loads, or with fewer moves within the limits.
 
@@ -146,7 +153,7 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
             # CP-SAT proves the fewest moves of small groups faster.
             many = _MANY_PER_MEMBER * pool.problem.member_count
             is_easy = pool.problem.has_few_terms and pool.problem.partition_count >= many
-            most, enough = _WINDOW_STEPS if is_easy else _MORE_WINDOW_STEPS, bound
+            most, enough = _WINDOW_STEPS if is_easy else _MOVES_STEPS, bound
         search.is_repaired(pool.limits(), within, rounds=_MOVES_ROUNDS, most=most, enough=enough)
     else:
         _lower_loads(search, level, bound, budget)
@@ -189,7 +196,7 @@ def _lower_loads(search: "_OverloadSearch", level: Level, bound: int, budget: Se
         most = _FINE_STEPS if is_fine else None
         if has_windows:
             is_within = high <= level.tolerance.limit(low)
-            most = _WINDOW_STEPS if is_within else _MORE_WINDOW_STEPS
+            most = _WINDOW_STEPS if is_within else _LOAD_STEPS
         starts = [search.start, search.merged(pool.incumbent(level))] if is_hard else [search.start]
         if any(
             search.is_repaired(limits, budget.part(share).until(until), most=most, start=start)
@@ -301,7 +308,9 @@ class _OverloadSearch:
         self.start = keep_owned(problem, units) if self.is_possible else problem.owner
         self.step = _REPAIR_STEP
         if problem.profiles is not None:
-            self.step = _WINDOW_STEP + problem.profiles.size * _WINDOW_STEP_PER_LOAD
+            from kassay.solver.search.window_repair import proposals  # noqa: PLC0415
+
+            self.step = _WINDOW_STEP + proposals(problem) * _WINDOW_STEP_PER_PROPOSAL
 
     def _sum_of_parts(self, values: Ints) -> Ints:
         total = np.zeros(self.problem.partition_count, dtype=np.int64)
@@ -330,18 +339,20 @@ class _OverloadSearch:
         search = self.repair(load_limits(self.problem, limits))
         steps = _MAX_REPAIR_STEPS
         if self.problem.profiles is not None:
-            steps = _WINDOW_STEPS if most is None else most
+            steps = _WINDOW_STEPS + len(self.costs) if most is None else most
             least = min(least, steps)
         may_continue = within.for_first_result(least * self.step).counted(self.step, steps)
         if most is not None:
             may_continue = limited_steps(most, may_continue)
+        costs = self.costs
         if rounds is None:
-            enough = self.max_cost or 0
-            rounds = _LOAD_ROUNDS if self.max_cost is None else _LIMITED_ROUNDS
+            enough, rounds = self.max_cost or 0, _LIMITED_ROUNDS
+            if self.max_cost is None and self.problem.profiles is not None:
+                costs = np.zeros_like(costs)
+            elif self.max_cost is None:
+                rounds = _LOAD_ROUNDS
         first = self.start if start is None else start
-        found = search.run(
-            first, self.costs, rounds=rounds, may_continue=may_continue, enough=enough
-        )
+        found = search.run(first, costs, rounds=rounds, may_continue=may_continue, enough=enough)
         return found is not None and self.pool.add(found[self.part_of])
 
     def lower_squares(

@@ -1,35 +1,38 @@
 """Find assignments within maximum loads in every window, with few moves or low sums of squares.
 
-The search moves one partition, or exchanges two, of the unit with the largest overload. It makes
-the best change even if overloads grow, and moved partitions then stay for some steps (tabu search).
-Changes of all partitions and windows are computed as arrays.
+Simulated annealing moves single partitions, or exchanges two. It minimises overloads plus the cost
+of moves. Many proposals of one step are computed as arrays.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.solver.problem import Ints, Placement, Weights
+from kassay.reference.model.assignment import NO_OWNER
+from kassay.solver.problem import Ints, Placement, Problem, Weights
 from kassay.solver.search.overload_repair import LoadLimit, OverloadRepair
 
 Floats = NDArray[np.float64]
 
-_MAX_GIVEN, _MAX_TAKEN = 60, 400
-"""Maximum numbers of partitions of an overloaded unit, and of others, that one step considers."""
-_SCREENED_WINDOWS, _SCREENED_PAIRS = 6, 200
-"""Numbers of windows that select exchanges, and of exchanges that are computed in all windows."""
-_LEAST_STAY, _MOST_STAY = 3, 10
-"""Minimum and maximum number of steps for which a moved partition stays."""
-_MAX_FAILURES = 400
-"""Maximum number of steps of one repair without a lower overload than before."""
-_MOST_RETURNED = 0.6
-"""Maximum share of the moved partitions that are returned before another repair."""
+_PROPOSALS_PER_PARTITION, _MIN_PROPOSALS, _MAX_PROPOSALS = 5, 256, 4_096
+"""Number of proposed changes of one step."""
+_FEW_WINDOWS = 24
+"""Number of windows, those of greatest total load, that refuse most proposals."""
+_FIRST_RUN, _LONGEST_RUN, _LONGER = 400, 3_000, 1.5
+"""Minimum number of steps of the first run, maximum number of others, and their ratio."""
+_HOT, _COLD = 0.5, 0.05
+"""First and last temperature of a run, in units of the mean positive load of a partition."""
+_FIRST_PRICE, _PRICE_FACTOR = 0.3, 1.3
+"""First price of a move in this unit, and its change from run to run."""
+_HOME_SHARE = 0.3
+"""Share of the proposed transfers that return a partition to its owner."""
+_NONE = -1
+"""Partition in exchange for a transferred one."""
 _LEAST_REDUCTION = 1e-9
 """Least reduction of a sum of squares, as a share of the squared weights, that is no rounding."""
-_FORBIDDEN = np.inf
 
 
 @dataclass
@@ -42,10 +45,8 @@ class WindowRepair(OverloadRepair):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.limits = [
-            LoadLimit(limit.unit_of, _columns(limit.max_loads), _columns(limit.weight))
-            for limit in self.limits
-        ]
+        self.limits = [*map(_with_sorted_windows, self.limits)]
+        self.unit = max(float(self.weight.sum()), 1) / max(int(np.count_nonzero(self.weight)), 1)
 
     def _weights(self) -> Floats:
         return self.problem.load_table.astype(np.float64)
@@ -53,12 +54,102 @@ class WindowRepair(OverloadRepair):
     def _factors(self) -> Floats:
         return np.array(self.problem.member_units.factors, dtype=np.float64)
 
-    def _returned_share(self) -> float:
-        return float(self.rng.uniform(0, _MOST_RETURNED))
-
     @staticmethod
     def _total(overloads: Weights) -> Weights:
         return np.asarray(overloads.sum(axis=-1))
+
+    def run(
+        self,
+        start: Placement,
+        costs: Ints,
+        *,
+        rounds: int,
+        may_continue: Callable[[], bool],
+        enough: int = 0,
+    ) -> Placement | None:
+        """Return a placement within the limits with few moves, or None if none is found.
+
+        In the first run, no change increases the overloads and the cost of moves. The price of
+        moves rises after runs that end within the limits, and falls after others.
+        """
+        self._set_costs(costs)
+        best, fewest, length = None, np.inf, float(max(_FIRST_RUN, len(start)))
+        price, hot = _FIRST_PRICE / max(float(self.costs.mean()), 1), 0.0
+        self._reset(start)
+        for _ in range(rounds):
+            for step in range(int(length)):
+                if self.overloads.max() <= 0 and self._cost() < fewest:
+                    best, fewest = self.placement.astype(np.int32), self._cost()
+                if fewest <= enough or not may_continue():
+                    return best
+                self._make_change(price, hot * (_COLD / _HOT) ** (step / length))
+            price *= _PRICE_FACTOR if self.overloads.max() <= 0 else 1 / _PRICE_FACTOR
+            length, hot = min(length * _LONGER, max(length, _LONGEST_RUN)), _HOT
+            if best is not None:
+                self._reset(best)
+        return best
+
+    def _reset(self, placement: Placement) -> None:
+        super()._reset(placement)
+        self._sum_overloads()
+
+    def _move(self, partition: int, taker: int) -> None:
+        super()._move(partition, taker)
+        self._sum_overloads()
+
+    def _sum_overloads(self) -> None:
+        """Set the overload per member, which is that of its units, from the loads."""
+        self.overloads = np.zeros(self.problem.member_count)
+        for limit, loads in zip(self.limits, self.loads, strict=True):
+            self.overloads += np.maximum(loads - limit.max_loads, 0).sum(axis=1)[limit.unit_of]
+
+    def _make_change(self, price: float, heat: float) -> None:
+        """Make the best one of random changes that the temperature permits, if there is one.
+
+        The first half are transfers. The others are exchanges. Every second one is of a member
+        with an overload, if there is one.
+        """
+        rng, owner, count = self.rng, self.problem.owner, proposals(self.problem)
+        half = count // 2
+        ones, others = rng.integers(len(owner), size=(2, count))
+        given = np.flatnonzero(self.overloads[self.placement] > 0)
+        if len(given):
+            ones[::2] = given[ones[::2] % len(given)]
+        others[:half] = _NONE
+        givers, takers = self.placement[ones], self.placement[others]
+        is_home = (rng.random(half) < _HOME_SHARE) & (owner[ones[:half]] != NO_OWNER)
+        random_takers = rng.integers(self.problem.member_count, size=half)
+        takers[:half] = np.where(is_home, owner[ones[:half]], random_takers)
+        cost = self.cost_with[ones, takers] - self.cost_with[ones, givers]
+        back = self.cost_with[others, givers] - self.cost_with[others, takers]
+        cost += np.where(others == _NONE, 0, back)
+        most = self.unit * (heat * rng.exponential(size=count) - price * cost)
+        most += self.overloads[givers] + self.overloads[takers]
+        changes = np.stack([ones, others, givers, takers])
+        is_possible = self.allowed[ones, takers] & (givers != takers)
+        is_possible &= self.allowed[others, givers] | (others == _NONE)
+        chosen = np.flatnonzero(is_possible & (self._after(changes, _FEW_WINDOWS) <= most))
+        if not len(chosen):
+            return
+        excess = self._after(changes[:, chosen]) - most[chosen]
+        if excess.min() <= 0:
+            one, other, giver, taker = changes[:, chosen[excess.argmin()]].tolist()
+            self._move(one, taker)
+            if other != _NONE:
+                self._move(other, giver)
+
+    def _after(self, changes: Ints, windows: int | None = None) -> Floats:
+        """Return the overloads of both members after each change, or, in some windows, a bound."""
+        ones, others = changes[:2]
+        total = np.zeros(len(ones))
+        for limit, loads in zip(self.limits, self.loads, strict=True):
+            weight, (giver, taker) = limit.weight[:, :windows], limit.unit_of[changes[2:]]
+            free = limit.max_loads[:, :windows] - loads[:, :windows]
+            moved = weight[ones] - weight[others] * (others != _NONE)[:, None]
+            moved *= (giver != taker)[:, None]
+            total += np.maximum(-free[giver] - moved, 0).sum(axis=1)
+            total += np.maximum(moved - free[taker], 0).sum(axis=1)
+        return total
 
     def lower_squares(
         self, start: Placement, costs: Ints, max_cost: int | None, may_continue: Callable[[], bool]
@@ -106,144 +197,19 @@ class WindowRepair(OverloadRepair):
         rows = self.cost_with[partitions]
         return np.asarray(rows - rows[np.arange(len(rows)), self.placement[partitions], None])
 
-    def _overloads(self) -> tuple[list[Floats], float]:
-        """Return the overload of each unit, per limit, and the sum of all overloads."""
-        overloads = [
-            np.maximum(loads - limit.max_loads, 0).sum(axis=1)
-            for limit, loads in zip(self.limits, self.loads, strict=True)
-        ]
-        return overloads, sum(float(each.sum()) for each in overloads)
 
-    def _repair(self, may_continue: Callable[[], bool]) -> bool:
-        """Change the placement until no overload is left. Return False after too many failures."""
-        stays = np.zeros(self.problem.partition_count, dtype=np.int64)
-        least, failures, step = np.inf, 0, 0
-        while may_continue():
-            overloads, total = self._overloads()
-            if total <= 0:
-                return True
-            failures = 0 if total < least else failures + 1
-            if failures > _MAX_FAILURES:
-                return False
-            least, step = min(least, total), step + 1
-            given, left = self._given(overloads), self.max_cost - self._cost()
-            free = stays < step
-            changed = self._best_change(given[free[given]], free, left)
-            for partition, member in changed:
-                self._move(partition, member)
-                stays[partition] = step + int(self.rng.integers(_LEAST_STAY, _MOST_STAY + 1))
-            if not changed and len(given) and left > 0:
-                stays[:] = 0
-                partition = int(self.rng.choice(given))
-                self._move(partition, int(self.rng.choice(np.flatnonzero(self.allowed[partition]))))
-        return False
-
-    def _given(self, overloads: Sequence[Floats]) -> Ints:
-        """Return the partitions of the unit with the largest overload."""
-        index = max(range(len(overloads)), key=lambda at: float(overloads[at].max()))
-        unit, limit = int(overloads[index].argmax()), self.limits[index]
-        over = self.loads[index][unit] > limit.max_loads[unit]
-        given = np.flatnonzero(limit.unit_of[self.placement] == unit)
-        return self._sample(given[limit.weight[given][:, over].any(axis=1)], _MAX_GIVEN)
-
-    def _best_change(
-        self, given: Ints, free: NDArray[np.bool_], left: float
-    ) -> list[tuple[int, int]]:
-        """Return the transfer or exchange with the lowest overloads, as partitions and members."""
-        if not len(given):
-            return []
-        members = np.arange(self.problem.member_count)
-        givers, cost = self.placement[given], self._cost_changes(given)
-        change = self._change(
-            givers[:, None], members[None, :], lambda weight: weight[given][:, None]
-        )
-        is_possible = self.allowed[given] & (cost <= left) & (givers[:, None] != members)
-        score = np.where(is_possible, _score(change, cost), _FORBIDDEN)
-        row, column = divmod(int(score.argmin()), len(members))
-        best, changed = score[row, column], [(int(given[row]), int(column))]
-        exchange = self._best_exchange(given, free, left)
-        if exchange is not None and exchange[0] < best:
-            best, one, other = exchange
-            changed = [(one, int(self.placement[other])), (other, int(self.placement[one]))]
-        return changed if best < _FORBIDDEN else []
-
-    def _best_exchange(
-        self, given: Ints, free: NDArray[np.bool_], left: float
-    ) -> tuple[float, int, int] | None:
-        """Return the score of the best exchange, and its partitions.
-
-        The windows in which the first giver or another member is fullest select some exchanges.
-        Only these are computed in all windows.
-        """
-        giver = self.placement[given[0]]
-        taken = self._sample(np.flatnonzero(free & (self.placement != giver)), _MAX_TAKEN)
-        holders, givers = self.placement[taken], self.placement[given]
-        cost = self._cost_changes(given)[:, holders] + self._cost_changes(taken)[:, givers].T
-        is_possible = self.allowed[given][:, holders] & self.allowed[taken][:, givers].T
-        is_possible &= (cost <= left) & (givers[:, None] != holders)
-        rows, columns = np.nonzero(is_possible)
-        if not len(rows):
-            return None
-        if len(rows) > _SCREENED_PAIRS:
-            change = self._exchanged(given[:, None], taken[None, :], self._fullest_windows(giver))
-            grid = np.where(is_possible, _score(change, cost), _FORBIDDEN)
-            chosen = np.argpartition(grid, _SCREENED_PAIRS, axis=None)[:_SCREENED_PAIRS]
-            rows, columns = np.unravel_index(chosen, grid.shape)
-        score = _score(self._exchanged(given[rows], taken[columns]), cost[rows, columns])
-        at = int(score.argmin())
-        return float(score[at]), int(given[rows[at]]), int(taken[columns[at]])
-
-    def _exchanged(
-        self, ones: Ints, others: Ints, loads_of: Sequence[tuple[LoadLimit, Floats]] | None = None
-    ) -> Floats:
-        """Return the change of the overloads by the exchange of each pair of partitions."""
-        return self._change(
-            self.placement[ones],
-            self.placement[others],
-            lambda weight: weight[ones] - weight[others],
-            loads_of,
-        )
-
-    def _fullest_windows(self, giver: int) -> list[tuple[LoadLimit, Floats]]:
-        """Return limits and loads in the windows in which a member, or any one, is fullest."""
-        found = []
-        for limit, loads in zip(self.limits, self.loads, strict=True):
-            free = limit.max_loads - loads
-            windows = np.arange(free.shape[1])
-            if len(windows) > _SCREENED_WINDOWS:
-                both = np.stack([free[limit.unit_of[giver]], free.min(axis=0)])
-                fullest = np.argpartition(both, _SCREENED_WINDOWS, axis=1)
-                windows = np.unique(fullest[:, :_SCREENED_WINDOWS])
-            part = LoadLimit(limit.unit_of, free[:, windows], limit.weight[:, windows])
-            found.append((part, np.zeros_like(part.max_loads)))
-        return found
-
-    def _return_partitions(self) -> None:
-        """Return moved partitions to their owners while no overload results."""
-        moved = np.flatnonzero(self._is_moved(self.placement) & (self.costs > 0))
-        for partition in moved[np.argsort(-self.costs[moved], kind="stable")].tolist():
-            owner, here = int(self.problem.owner[partition]), int(self.placement[partition])
-            if not self.allowed[partition, owner]:
-                continue
-            if self._change(np.array(here), np.array(owner), itemgetter(partition)) <= 0:
-                self._move(partition, owner)
-                continue
-            # A partition that its owner received from other members may go in exchange.
-            others = moved[self.placement[moved] == owner]
-            others = others[self.allowed[others, here]]
-            if len(others):
-                change = self._exchanged(np.repeat(partition, len(others)), others)
-                at = int(change.argmin())
-                if change[at] <= 0:
-                    self._move(partition, owner)
-                    self._move(int(others[at]), here)
+def proposals(problem: Problem) -> int:
+    """Return the number of proposed changes of one step."""
+    count = _PROPOSALS_PER_PARTITION * problem.partition_count
+    return min(max(count, _MIN_PROPOSALS), _MAX_PROPOSALS)
 
 
-def _columns(values: Weights) -> Floats:
-    return np.asarray(values.reshape(len(values), -1), dtype=np.float64)
-
-
-def _score(change: Floats, cost: Floats) -> Floats:
-    """Return the change of the overloads per additional move; lower scores are better."""
-    cost = np.maximum(cost, 0)
-    return np.asarray(np.where(change < 0, change / (1 + cost), change + cost * 1e-6))
+def _with_sorted_windows(limit: LoadLimit) -> LoadLimit:
+    """Return a limit with a column per window, in descending order of total load."""
+    weight, most = (
+        np.asarray(each.reshape(len(each), -1), dtype=np.float64)
+        for each in (limit.weight, limit.max_loads)
+    )
+    order = np.argsort(-weight.sum(axis=0), kind="stable")
+    most = np.broadcast_to(most, (len(most), weight.shape[1]))
+    return LoadLimit(limit.unit_of, most[:, order], weight[:, order])

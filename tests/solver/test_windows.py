@@ -104,6 +104,12 @@ def test_a_large_group_is_within_one_percent_of_the_bound_with_little_work():
     assert claim.bound == -(-totals[window] // 20) == -(-max(totals) // 20)
 
 
+def test_a_peak_that_few_changes_reach_is_within_two_percent_of_the_bound():
+    group = weighted_group(3, partitions=24, members=4, windows=60)
+    found = solve(group, levels=(Imbalance(Measure.MAKESPAN, Tolerance(relative=0.02)),))
+    assert found.is_optimal
+
+
 SMALL = Group(
     (Topic("t", 3, profiles=((5, 0), (5, 1), (5, 9))),), (Member("a", ("t",)), Member("b", ("t",)))
 )
@@ -172,6 +178,13 @@ def test_invalid_profiles_are_errors(changes, message):
     }
     with pytest.raises(InputError, match=message):
         parse_group(document)
+
+
+@pytest.mark.parametrize("windows", [{"seconds": 0}, {"capacities": [1, 0]}])
+def test_errors_about_windows_name_the_document(windows):
+    document = {"topics": {"t": 1}, "members": [], "windows": windows}
+    with pytest.raises(InputError, match=r"group.json:1: windows: \w+ must be at least 1, got 0"):
+        parse_group(document, where="group.json:1")
 
 
 def test_topics_with_different_numbers_of_windows_are_an_error():
