@@ -98,7 +98,7 @@ class SourceOptions:
         None, metavar="NAME|FILE", show_default="weights of the group document, otherwise 1"
     )
     window: str | None = option(None, metavar="15m|1h|1d", show_default="1h")
-    cycle: Cycle | None = option(None, show_default="the past week")
+    cycle: Cycle | None = option(None, show_default="all windows")
     missing_lag: int | None = option(None, min=0)
     hosts: str | None = option(
         None, metavar="client-id|PATTERN|FILE", show_default="address of the client"
@@ -134,9 +134,9 @@ class SourceOptions:
         return with_named_data(options, subscriptions=self.subscriptions, weights=weights)
 
     def _recorded(self, file: Path | None) -> RecordedWindows | None:
-        if file is not None and is_recording(file):
+        if file not in (None, STDIN) and is_recording(file):
             recorded = read_weight_windows(file, seconds=parse_window(self.window or "1h"))
-            return recorded.of_cycle(self.cycle)
+            return recorded if self.cycle is None else recorded.cycle(self.cycle.seconds)
         if self.window or self.cycle:
             raise typer.BadParameter("--window and --cycle require recorded traffic in --weights")
         return None

@@ -79,6 +79,10 @@ class ImportOptions:
         recorded = self.weight_windows
         return Windows(names=recorded.names, seconds=recorded.seconds) if recorded else NO_WINDOWS
 
+    def weight_notes(self, counts: Counts) -> Iterable[str]:
+        """Return the notes on the weights of topics with these numbers of partitions."""
+        return () if self.weight_windows is None else self.weight_windows.notes(counts)
+
 
 _SHOWN_PARTITIONS = 5
 _NOTES = {
@@ -244,6 +248,7 @@ def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
             f"the capture shows lag ({messages:,} messages), which is not used: lag is a backlog, "
             "not a load; --weights lag spreads the backlog"
         )
+    notes.extend(options.weight_notes(counts))
     ids = options.content.topic_ids
     if members and all(member.epoch is None for member in members):
         notes.append(f"generation is not shown, {ASSUMED_GENERATION} is used")
@@ -452,7 +457,7 @@ def topic_weights(
         case WeightSource.LAG:
             return tuple(_lag(observed, (topic, n), options, notes) for n in range(count))
         case WeightSource.FILE | WeightSource.SIZE:
-            return _given_weights(options, topic, count, notes)
+            return _given_weights(options, topic, count)
 
 
 def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
@@ -475,13 +480,12 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
             f"set weights when the group is imported: kassay import --weights {source}"
         )
 
-    notes = [*group.notes]
     weights = {
-        topic.name: _given_weights(options, topic.name, topic.partitions, notes)
-        for topic in group.topics
+        topic.name: _given_weights(options, topic.name, topic.partitions) for topic in group.topics
     }
     weighted = weighted_group(group, weights, source)
-    return replace(weighted, windows=options.windows, notes=tuple(dict.fromkeys(notes)))
+    notes = options.weight_notes({topic.name: topic.partitions for topic in group.topics})
+    return replace(weighted, windows=options.windows, notes=(*group.notes, *notes))
 
 
 def weighted_group(
@@ -510,19 +514,14 @@ def _weight_fields(weights: Sequence[Any] | None) -> dict[str, Any]:
     return {name: weights, other: None}
 
 
-def _given_weights(
-    options: ImportOptions, topic: str, count: int, notes: list[str]
-) -> tuple[int, ...]:
+def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int, ...]:
     recorded = options.weight_windows
     table = options.weight_table if recorded is None else recorded.weights
     if table is None:
         return _from_sizes(options.content.sizes, topic, count)
     if topic not in table:
         raise InputError(f"no weights are given for topic {topic!r}")
-    rows: Sequence[Any] = table[topic]
-    if recorded is not None:
-        rows, remarks = recorded.rows(topic, count)
-        notes.extend(remarks)
+    rows: Sequence[Any] = table[topic] if recorded is None else recorded.rows(topic, count)
     if len(rows) != count:
         raise InputError(
             f"topic {topic!r} has {count} partitions, weights are given for {len(rows)}"

@@ -56,6 +56,11 @@ class Cycle(StrEnum):
     DAY = "24h"
     WEEK = "168h"
 
+    @property
+    def seconds(self) -> int:
+        """Return the length in seconds."""
+        return DAY if self is Cycle.DAY else WEEK
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedWindows:
@@ -64,9 +69,8 @@ class RecordedWindows:
     The first window starts at ``start``, in seconds since 1970, and each has ``seconds``; ``names``
     are their starts in UTC. ``weights`` has, by topic, one row per partition with one integer per
     window. ``unknown`` shows which of them are assumed: the mean of the partition at the same time
-    of other days or, before its first sample, the mean of the topic in the window. ``notes`` has,
-    by topic, a reset and the conditions under which the assumed weights are correct; ``remarks``
-    are notes on all topics.
+    of other days or, before its first sample, the mean of the topic in the window. ``resets`` has a
+    note by topic, and ``remarks`` are notes on all topics.
     """
 
     start: int
@@ -74,27 +78,9 @@ class RecordedWindows:
     names: tuple[str, ...]
     weights: Mapping[str, Sequence[Sequence[int]]]
     unknown: Mapping[str, Sequence[Sequence[bool]]]
-    notes: Mapping[str, Sequence[str]]
+    resets: Mapping[str, str]
     remarks: Sequence[str] = ()
-
-    def part(self, first: int, last: int) -> "RecordedWindows":
-        """Return the windows from index ``first`` to before ``last``."""
-        names = self.names[first:last]
-        unknown = {k: [row[first:last] for row in rows] for k, rows in self.unknown.items()}
-        return replace(
-            self,
-            start=self.start + first * self.seconds,
-            names=names,
-            weights={k: [row[first:last] for row in rows] for k, rows in self.weights.items()},
-            unknown=unknown,
-            notes={
-                topic: [
-                    *(note for note in self.notes.get(topic, ()) if not note.startswith(ASSUMED)),
-                    *_conditions(topic, rows, names),
-                ]
-                for topic, rows in unknown.items()
-            },
-        )
+    unfolded: "RecordedWindows | None" = None
 
     def cycle(self, seconds: int) -> "RecordedWindows":
         """Sum the windows at the same time of the day or week, for the newest whole cycles.
@@ -104,41 +90,54 @@ class RecordedWindows:
         count, recorded = seconds // self.seconds, len(self.names)
         if recorded < count:
             raise InputError(f"a cycle has {count} windows, and only {recorded} are recorded")
-        used = self.part(recorded % count, recorded)
-        first = (_MONDAY % seconds - used.start) // self.seconds % count
-        start = used.start + first * self.seconds
+        skipped = recorded % count
+        first = skipped + ((_MONDAY % seconds - self.start) // self.seconds - skipped) % count
+        start = self.start + first * self.seconds
         form = "%a %H:%M" if seconds == WEEK else "%H:%M"
-        places = [(first + n) % count for n in range(count)]
+        places = [skipped + (first - skipped + n) % count for n in range(count)]
         return replace(
-            used,
+            self,
             start=start,
             names=tuple(_text(start + n * self.seconds, form) for n in range(count)),
             weights={
                 topic: [[sum(row[at::count]) for at in places] for row in rows]
-                for topic, rows in used.weights.items()
+                for topic, rows in self.weights.items()
             },
             unknown={
                 topic: [[all(row[at::count]) for at in places] for row in rows]
-                for topic, rows in used.unknown.items()
+                for topic, rows in self.unknown.items()
             },
             remarks=[*self.remarks, f"weights are sums of {recorded // count} cycles"],
+            unfolded=self,
         )
 
-    def of_cycle(self, cycle: Cycle | None) -> "RecordedWindows":
-        """Return the sums of a cycle or, by default, the windows of the past week."""
-        if cycle is not None:
-            return self.cycle(DAY if cycle is Cycle.DAY else WEEK)
-        count = len(self.names)
-        return self.part(max(0, count - WEEK // self.seconds), count)
+    def rows(self, topic: str, count: int) -> list[tuple[int, ...]]:
+        """Return the weights of ``count`` partitions. Unseen ones have the mean of the topic."""
+        rows = [*map(tuple, self.weights[topic])]
+        mean = tuple(_mean(column) or 0 for column in zip(*rows, strict=True))
+        return rows + [mean] * (count - len(rows))
 
-    def rows(self, topic: str, count: int) -> tuple[list[tuple[int, ...]], list[str]]:
-        """Return the weights of ``count`` partitions, some of them unseen, and notes."""
-        rows, notes = [*map(tuple, self.weights[topic])], [*self.notes[topic], *self.remarks]
-        if len(rows) < count:
-            notes.append(_mean_condition(topic, len(rows), count - len(rows)))
-            mean = tuple(_mean(column) or 0 for column in zip(*rows, strict=True))
-            rows += [mean] * (count - len(rows))
-        return rows, notes
+    def notes(self, counts: Mapping[str, int]) -> Iterator[str]:
+        """Yield the notes and conditions for topics with these numbers of partitions."""
+        recorded = self.unfolded or self
+        yield from (self.resets[topic] for topic in counts if topic in self.resets)
+        yield from self.remarks
+        new, gaps = list[str](), set[int]()
+        for topic, count in counts.items():
+            rows = recorded.unknown.get(topic, ())
+            starts = [row.index(False) if False in row else len(row) for row in rows]
+            starts += [1] * (count - len(rows))
+            new += [f"{topic}-{number}" for number, start in enumerate(starts) if start]
+            for row, start in zip(rows, starts, strict=False):
+                gaps.update(at for at in range(start, len(row)) if row[at])
+        if new:
+            names = new[0] + (f" and {len(new) - 1} more" if new[1:] else "")
+            yield f"{ASSUMED}{names} had the mean weight of the topic before the first sample"
+        if gaps:
+            yield (
+                f"{ASSUMED}the weights that are unknown in {len(gaps)} of {len(recorded.names)} "
+                f"windows, such as {recorded.names[min(gaps)]} UTC, are means of known ones"
+            )
 
 
 def is_recording(path: Path) -> bool:
@@ -165,20 +164,19 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     """
     recording = _recording(path, read_text(path))
     samples = _samples(path, recording)
-    notes: dict[str, list[str]] = defaultdict(list)
+    resets: dict[str, str] = {}
     known: dict[str, dict[int, dict[int, int]]] = defaultdict(dict)
     steps = Counter(b - a for values in samples.values() for a, b in pairwise(sorted(values)))
     step = max(steps, key=lambda gap: (steps[gap], -gap), default=0)
     shift = recording.shift * step
     remarks = [] if recording.are_counters else [*_counter_remarks(samples)]
     for (topic, number), values in sorted(samples.items()):
-        name = f"{topic}-{number}"
         periods = (
-            _growth(name, values, notes[topic])
+            _growth(topic, number, values, resets)
             if recording.are_counters
             else ((time + shift, time + shift + step, value) for time, value in values.items())
         )
-        known[topic][number] = _known_weights(f"{path}: {name}", periods, seconds)
+        known[topic][number] = _known_weights(f"{path}: {topic}-{number}", periods, seconds)
     windows = sorted(chain.from_iterable(chain.from_iterable(t.values()) for t in known.values()))
     count = windows[-1] - windows[0] + 1 if windows else 0
     if not 1 <= count <= _MAX_WINDOWS:
@@ -196,9 +194,7 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
         if any(table.values()):  # else as a topic without samples
             weights[topic] = _filled(rows, DAY // seconds)
             unknown[topic] = [[value is None for value in row] for row in rows]
-            del notes[topic][1:]  # one reset
-    recorded = RecordedWindows(span[0] * seconds, seconds, names, weights, unknown, notes, remarks)
-    return recorded.part(0, count)
+    return RecordedWindows(span[0] * seconds, seconds, names, weights, unknown, resets, remarks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,15 +323,17 @@ def _number(value: object, *, is_whole: bool = False) -> Decimal:
     raise InputError(f"expected {kind} from 0 to {MAX_WEIGHT}, got {value!r}")
 
 
-def _growth(name: str, values: Mapping[int, Decimal], resets: list[str]) -> Iterator[_Period]:
+def _growth(
+    topic: str, number: int, values: Mapping[int, Decimal], resets: dict[str, str]
+) -> Iterator[_Period]:
     """Yield the growth of a counter between samples, except at resets."""
     for begin, end in pairwise(sorted(values)):
         if values[begin] <= values[end]:
             yield begin, end, values[end] - values[begin]
         else:
-            resets.append(
-                f"the offset of {name} was reset from {values[begin]:f} to {values[end]:f} at "
-                f"{_text(end)} UTC: the growth is unknown"
+            resets[topic] = (
+                f"the offset of {topic}-{number} was reset from {values[begin]:f} to "
+                f"{values[end]:f} at {_text(end)} UTC: the growth is unknown"
             )
 
 
@@ -386,26 +384,6 @@ def _filled(rows: Sequence[Sequence[int | None]], period: int) -> list[list[int]
 def _mean(values: Iterable[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return round(Decimal(sum(known)) / len(known)) if known else None
-
-
-def _conditions(topic: str, unknown: Sequence[Sequence[bool]], names: Sequence[str]) -> list[str]:
-    first = [row.index(False) if False in row else len(row) for row in unknown]
-    new = [number for number, at in enumerate(first) if at]
-    conditions = [_mean_condition(topic, new[0], len(new))] if new else []
-    is_gap = [
-        any(row[at] and at > first[n] for n, row in enumerate(unknown)) for at in range(len(names))
-    ]
-    if any(is_gap):
-        conditions.append(
-            f"{ASSUMED}the weights of {topic}, unknown in {sum(is_gap)} of {len(names)} windows "
-            f"({names[is_gap.index(True)]} UTC{', …' * (sum(is_gap) > 1)}), are means of known ones"
-        )
-    return conditions
-
-
-def _mean_condition(topic: str, first: int, count: int) -> str:
-    more = f" and {count - 1} more" if count > 1 else ""
-    return f"{ASSUMED}{topic}-{first}{more} had the mean weight of {topic} before the first sample"
 
 
 def append_sample(path: Path, ends: Mapping[PartitionKey, int], *, cluster: str | None) -> None:

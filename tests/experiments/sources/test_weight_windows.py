@@ -72,11 +72,12 @@ def test_missing_hours_are_assumed_from_other_days_and_named(read):
     found = read(rows(week, week))
     assert found.weights["t"][0][3 * 24 + 5] == 8
     assert sum(found.unknown["t"][0]) == 2
-    assert "unknown in 2 of 168 windows (2025-12-04 05:00 UTC, …)" in found.notes["t"][0]
     assert found.cycle(DAY).weights["t"][0][5] == sum(range(5, 12))
     assert found.cycle(DAY).names[:2] == ("00:00", "01:00")
-    assert found.cycle(DAY).remarks[-1] == "weights are sums of 7 cycles"
-    assert "almost never fall, are increases and not a counter" in found.remarks[0]
+    counter, sums, gaps = found.cycle(DAY).notes({"t": 2})
+    assert "almost never fall, are increases and not a counter" in counter
+    assert sums == "weights are sums of 7 cycles"
+    assert "unknown in 2 of 168 windows, such as 2025-12-04 05:00 UTC" in gaps
 
 
 def test_cycles_of_a_week_start_on_monday(read):
@@ -91,7 +92,7 @@ def test_increases_of_prometheus_are_those_before_the_time(read):
     found = read(answer(matrix(["4.5", "5.5", "NaN", "2e3"], ["1", "2", None, "0"])))
     assert found.start == MONDAY - 3_600
     assert found.weights["t"] == [[4, 6, 670, 2_000], [1, 2, 1, 0]]
-    assert "unknown in 1 of 4 windows (2025-12-01 01:00 UTC)" in found.notes["t"][0]
+    assert found.unknown["t"] == [[False, False, True, False]] * 2
 
 
 def test_end_offsets_may_be_reset_and_miss_samples(read):
@@ -102,7 +103,7 @@ def test_end_offsets_may_be_reset_and_miss_samples(read):
     found = read(answer(matrix(*offsets, __name__="kafka_topic_partition_current_offset")))
     assert [found.weights["t"][0][0], found.weights["t"][1][1]] == [7, 10]
     assert found.unknown["t"] == [[at == 1 for at in range(5)], [at > 1 for at in range(5)]]
-    assert "t-0 was reset from 1000000000000000007 to 5 at 2025-12-01 02" in found.notes["t"][0]
+    assert "t-0 was reset from 1000000000000000007 to 5 at 2025-12-01 02" in found.resets["t"]
 
 
 def test_growth_between_samples_is_spread_over_windows(read):
@@ -122,9 +123,8 @@ def test_groups_get_windows_and_conditions(read):
     assert (third, fourth) == ((20, 30, 90), (20, 30, 52))
     assert weighted.windows.names == found.names
     assert condition(weighted) == (
-        "t-2 had the mean weight of t before the first sample and the weights of t, unknown in 1 "
-        "of 3 windows (2025-12-01 02:00 UTC), are means of known ones and t-3 had the mean weight "
-        "of t before the first sample"
+        "t-2 and 1 more had the mean weight of the topic before the first sample and the weights "
+        "that are unknown in 1 of 3 windows, such as 2025-12-01 02:00 UTC, are means of known ones"
     )
     with pytest.raises(InputError, match="has 2 partitions, weights are given for 3"):
         with_weights(
