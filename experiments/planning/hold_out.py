@@ -1,7 +1,7 @@
 """Advice on plans with windows: peaks, the hold-out of the last cycle, dates of further plans."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -107,10 +107,6 @@ class WindowAdvice:
         """Return whether no hold-out speaks against the plan."""
         return self.hold_out is None or self.hold_out.is_better
 
-    def record(self) -> dict[str, Any]:
-        """Return the advice as a JSON object."""
-        return asdict(self)
-
 
 def window_advice(
     group: Group, planned: Assignment, search: Search, *, cycle: int | None = None
@@ -144,30 +140,32 @@ def window_advice(
 
 
 def _hold_out(group: Group, size: int, search: Search) -> HoldOut | None:
-    before, last = split_cycles(group, size)
-    plan = search(before, 1).assignment
-    if plan is None:
-        return None
-    is_owned = any(len(member.owned) for member in group.members)
-    found = {
-        "plan": plan,
-        "current assignment": keep_owners(group) if is_owned else None,
-        "range": run_until_stable(group, "range").assignment,
-    }
-    ratios = tuple(
-        PeakRatios(name, *(round(float(peak_ratio(part, one)), 4) for part in (before, last)))
+    parts = [(part, search(part, 1)) for part in split_cycles(group, size)]
+    by_range = run_until_stable(group, "range").assignment
+    found = {"plan": parts[0][1].assignment, "current assignment": keep_owners(group)}
+    if by_range is not None:
+        found["range"] = by_range
+    if not any(len(member.owned) for member in group.members):
+        del found["current assignment"]
+    ratios = {
+        name: [peak_ratio(part, one, solution) for part, solution in parts]
         for name, one in found.items()
         if one is not None
-    )
-    compared = found["current assignment"] or found["range"]
+    }
+    if "plan" not in ratios or len(ratios) == 1:
+        return None
+    plan, compared, *_ = ratios.values()
     count, seconds = group.window_count // size, size * (group.windows.seconds or 1)
     name = {DAY: "day", WEEK: "week"}.get(seconds, "cycle")
     return HoldOut(
         cycle_seconds=seconds,
         planned=f"{name} 1" if count == 2 else f"{name}s 1 to {count - 1}",
         tested=f"{name} {count}",
-        is_better=compared is None or peak_ratio(last, plan) < peak_ratio(last, compared),
-        ratios=ratios,
+        is_better=plan[1] < compared[1],
+        ratios=tuple(
+            PeakRatios(name, *(round(float(one), 4) for one in pair))
+            for name, pair in ratios.items()
+        ),
     )
 
 
@@ -260,9 +258,11 @@ def window_name(group: Group, window: int) -> str:
     return group.windows.names[window] if group.windows.names else str(window + 1)
 
 
-def peak_ratio(group: Group, assignment: Assignment) -> Fraction:
-    """Return the maximum load of an assignment, divided by the lower bound of all assignments."""
+def peak_ratio(group: Group, assignment: Assignment, solution: Solution | None = None) -> Fraction:
+    """Return the maximum load of an assignment, divided by a lower bound, also of a solution."""
     bound = level_bound(build_problem(group), Imbalance(Measure.MAKESPAN))
+    if solution is not None and solution.imbalance.name == Measure.MAKESPAN:
+        bound = max(bound, solution.imbalance.bound)
     return Fraction(measures(group, assignment)[Measure.MAKESPAN], max(bound, 1))
 
 
@@ -291,7 +291,6 @@ def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[
     count, seconds = group.window_count, group.windows.seconds or DAY
     day = min(count, DAY // seconds) if seconds < DAY else count
     width = -(-day // _MOST_COLUMNS)
-    starts = range(0, day, width)
     times = np.arange(count) % day // width
     tables = [window_loads(group, one) for one in (current, planned)]
     folded = [np.array([one[:, times == n].max(axis=1) for n in set(times)]).T for one in tables]
@@ -304,7 +303,7 @@ def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[
     return {
         "rows": [(members[row], *(one[row].tolist() for one in folded)) for row in peaks],
         "hidden": len(members) - len(peaks),
-        "times": [window_name(group, start).rpartition(" ")[2] for start in starts],
+        "times": [window_name(group, at).rpartition(" ")[2] for at in range(0, day, width)],
         "lines": lines,
         "is_folded": day < count,
     }

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -336,7 +337,7 @@ def plan_document(plan: Plan, *, arguments: PlanArguments = _NO_ARGUMENTS) -> di
             "racks": racks,
         }
     if plan.windows is not None:
-        document["windows"] = plan.windows.record()
+        document["windows"] = asdict(plan.windows)
     if hosts := plan.hosts():
         document["hosts"] = hosts
     return document

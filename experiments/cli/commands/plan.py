@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -225,7 +225,7 @@ def _line(plan: Plan, directory: Path | None) -> str:
         "proof": plan.solution.proof_by_level(),
         "cause": None if plan.cause is None else plan.cause.record(),
         "actions": actions_record(plan),
-        **({} if plan.windows is None else {"windows": plan.windows.record()}),
+        **({} if plan.windows is None else {"windows": asdict(plan.windows)}),
     }
     if directory is None:
         record |= {"explanation": steps_record(plan), "frontier": frontier_record(plan)}
