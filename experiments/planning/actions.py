@@ -335,8 +335,14 @@ def _predicted_action(
     if isinstance(change.action, Restart):
         [name] = change.action.members
         member = next(id for id, known in names.items() if known == name)
-        text = f"restart {member}: {kafka_name(final.assignor)} divides the partitions again when "
-        text += "it leaves and returns"
+        text, seconds = f"restart {member}", change.action.downtime
+        if seconds > final.session_timeout:
+            text = (
+                f"stop {member} for {seconds:g} s, because a static member leaves only at the end "
+            )
+            text += "of its session"
+        text += f": {kafka_name(final.assignor)} divides the partitions again when it leaves and "
+        text += "returns"
         parts[0] += f", {cost.rebalances.count('rebalance')}"
     elif change.action is not None:
         text = f"{_trigger(group)}: {final.assignor} then divides the partitions again"

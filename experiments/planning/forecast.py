@@ -399,18 +399,24 @@ def _actions(group: Group, current: Configuration, *, is_uneven: bool) -> Iterat
 
     These are a rebalance, and, if a rolling restart lowers the current loads or gives partitions
     an owner, the restarts of the two members with the highest loads and of that with the lowest.
+    If all members of the consumer protocol are static, that with the lowest load stays away until
+    its session has ended.
     """
-    static = any(one.instance_id is not None for one in group.members)
+    dynamic = [one.id for one in group.members if one.instance_id is None]
+    static = len(dynamic) < len(group.members)
     if not current.is_consumer_protocol and (is_uneven or static):
         yield Rebalance()
     is_large = (
         len(group.members) > _MAX_RESTART_MEMBERS or group.partition_count > _MAX_RESTART_PARTITIONS
     )
-    if is_large or not is_uneven:
+    waits = current.is_consumer_protocol and not dynamic
+    if is_large or not (is_uneven or waits):
         return
     held = dict.fromkeys((one.id for one in group.members), 0) | loads(group, keep_owners(group))
     names = consumer_names(group)
-    dynamic = [one.id for one in group.members if one.instance_id is None]
+    if waits:
+        least = min(held, key=lambda id: (held[id], id))
+        yield Restart(members=(names[least],), downtime=current.session_timeout + 15)
     by_load = sorted(dynamic, key=lambda id: (-held[id], id))
     for id in dict.fromkeys([*by_load[:2], *by_load[-1:]]):
         yield Restart(members=(names[id],))

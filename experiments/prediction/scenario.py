@@ -252,7 +252,8 @@ class Restart(_MembersEvent):
     downtime: float = 10.0
 
     def __str__(self) -> str:
-        return f"restart of {', '.join(self.members)}"
+        after = "" if self.downtime <= 10 else f" after {self.downtime:g} s"
+        return f"restart of {', '.join(self.members)}{after}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

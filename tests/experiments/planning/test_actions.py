@@ -124,6 +124,18 @@ def test_the_restart_of_a_member_balances_groups_of_the_consumer_protocol():
     assert sorted(action.metrics.loads.values()) == [3, 3, 3]
 
 
+def test_a_static_member_of_the_consumer_protocol_stays_away_until_its_session_has_ended():
+    status = GroupStatus(protocol="consumer", assignor="uniform", state="Stable")
+    group = small_group("t:9", a="t | t-0..7 @4", b="t | t-8 @4", c="t @4")
+    members = tuple(replace(one, instance_id=one.id) for one in group.members)
+    group = replace(group, members=members, status=status)
+    action = plan(group).actions[0]
+    assert action.text.startswith("stop c for 60 s, ")
+    assert sorted(action.metrics.loads.values()) == [3, 3, 3]
+    best = recommend(forecast_changes(group, Configuration.of(group)))
+    assert best.configuration == "uniform, restart of c after 60 s"
+
+
 def test_a_downgrade_is_no_action_if_the_consumer_protocol_has_one():
     group = small_group("t:7 u:7", a="t u", b="t u", c="t u")
     group = rejoin(group, assign(group, "server-range"))
