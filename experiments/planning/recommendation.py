@@ -159,7 +159,7 @@ def _best(
 def _loads_text(current: Forecast, best: Forecast, optimum: float | None) -> str:
     before, after = current.highest("maximum_load"), best.highest("maximum_load")
     now, later = current.now.shown, current.maximum_load
-    if best.assigned > current.assigned:
+    if best.assigned > current.assigned or (current.now.unowned and best.change.action):
         return f"more partitions have an owner, with a maximum load of {after}"
     if best is current:
         text = f"the maximum load stays {after}"
