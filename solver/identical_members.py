@@ -363,7 +363,7 @@ class MakespanSearch:
     """Search for the minimum makespan; it improves a bound and a packing step by step."""
 
     packing: Packing
-    rng: Random
+    rng: np.random.Generator
 
     def __post_init__(self) -> None:
         self.weights = sorted(chain.from_iterable(self.packing), reverse=True)
@@ -391,8 +391,11 @@ class MakespanSearch:
         """Keep a packing if it is better than the current packing."""
         self.packing = min(self.packing, packing, key=makespan_of)
 
+    def _filling(self, capacity: int, budget: SearchBudget) -> SubsetFilling:
+        return SubsetFilling(capacity, budget, Random(int(self.rng.integers(2**62))))  # noqa: S311
+
     def _fill(self, budget: SearchBudget) -> None:
-        filling = SubsetFilling(self.bound, budget, self.rng)
+        filling = self._filling(self.bound, budget)
         filled = filling.fill(self.weights, self.members) or self.packing
         self.offer(filled)
         self.offer(refill(filled, filling, _SHORT_REFILL))
@@ -440,7 +443,7 @@ class MakespanSearch:
                 failures *= 2
 
     def _refill_within(self, budget: SearchBudget, failures: int, capacity: int) -> int | None:
-        filling = SubsetFilling(capacity, budget, self.rng)
+        filling = self._filling(capacity, budget)
         self.offer(refill(self.packing, filling, failures))
         return self.makespan if self.makespan <= capacity else None
 
@@ -454,7 +457,7 @@ def minimise_makespan(
     one need no search.
     """
     parts = [part for part in connected_components(problem) if len(part[1])]
-    rng = Random(budget.seed)  # noqa: S311
+    rng = np.random.default_rng(budget.seed)
     held = [problem.weight[at].tolist() for at in positions_by_value(start, problem.member_count)]
     searches = [MakespanSearch([held[member] for member in members], rng) for members, _ in parts]
     bound = max((search.bound for search in searches), default=0)

@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.solver.counting_bounds import owned_partitions
 from kassay.solver.evaluation import moves_cost
+from kassay.solver.limits import limited_steps
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.search.knapsack_subproblems import (
     INFEASIBLE,
@@ -204,6 +205,7 @@ _MAX_CELLS = 200_000_000
 _MIN_GRID = 400
 _MAX_GIVEN_CELLS = 50_000_000  # entries of the knapsacks of given partitions
 _MAX_PRICED = 4_000  # partitions with single prices; the linear program cannot be interrupted
+_ROUNDS = 60  # of prices per partition before a new start
 _WORK_PER_STEP, _WORK_PER_CELL = 5e-3, 6e-9  # of the linear program and of the knapsacks
 
 
@@ -261,7 +263,10 @@ def price_by_partition(
     search.raise_bound(enough, may_continue)
     if problem.partition_count <= _MAX_PRICED:
         search.price_partitions()
-        search.raise_bound(enough, may_continue)
+        # After some rounds, the search starts from the best prices again.
+        while search.bound <= enough and may_continue():
+            if search.raise_bound(enough, limited_steps(_ROUNDS, may_continue)):
+                break
     return search.priced()
 
 

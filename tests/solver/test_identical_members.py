@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import pairwise, product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -56,7 +57,7 @@ def classes(weights: list[int]) -> Counter[int]:
 
 
 def run(weights: list[int], members: int, seconds: float = 20.0) -> MakespanSearch:
-    search = MakespanSearch(in_turn(weights, members), random.Random(0))
+    search = MakespanSearch(in_turn(weights, members), np.random.default_rng(0))
     search.run(clock(seconds))
     packed = sorted(weight for own in search.packing for weight in own)
     assert packed == sorted(weights)
@@ -153,7 +154,7 @@ def test_prices_exclude_only_capacities_below_the_optimum(largest, number, often
 
 
 def test_the_bound_of_one_component_is_not_rounded_to_the_sums_of_another():
-    search = MakespanSearch([[10, 10], [7, 7]], random.Random(0))
+    search = MakespanSearch([[10, 10], [7, 7]], np.random.default_rng(0))
     search.bound = 18  # of another component
     search._raise_bound(clock())
     assert search.bound == 18
