@@ -169,6 +169,9 @@ class MovedPartitionsModel:
     constraints: Sequence[Constraint] = ()  # with the capacities of the members
     movement: Movement = field(default_factory=Movement)  # cost of the moves
     possible: NDArray[np.bool_] | None = None  # moves, per partition and member; None for all
+    interleaves: bool = False
+    """Whether CP-SAT runs several strategies in turn. They find placements near a known bound
+    earlier, and prove bounds later."""
 
     def minimise(
         self,
@@ -221,7 +224,13 @@ class MovedPartitionsModel:
             return SearchResult(None, None)
         if hint is not None:
             model.hint(hint)
-        found = minimise(model, terms[0].expression, budget, terms[0].scaled_up(bound))
+        found = minimise(
+            model,
+            terms[0].expression,
+            budget,
+            terms[0].scaled_up(bound),
+            interleaves=self.interleaves,
+        )
         if found.bound is None:
             return found
         return SearchResult(

@@ -526,6 +526,7 @@ def minimise(
     budget: SearchBudget,
     bound: int,
     *,
+    interleaves: bool = False,
     is_direct: bool = False,
 ) -> SearchResult:
     """Minimise an expression with a known lower bound, by one CP-SAT search.
@@ -538,21 +539,26 @@ def minimise(
     """
     if not budget.has_work:
         return SearchResult(None, None)
-    if not is_direct:
-        # A variable as objective has no offset, which CP-SAT would store as a float.
-        most = Arithmetic.CP_SAT.value
-        objective = model.cp.new_int_var(min(bound, most), most, "objective")
-        model.cp.add(objective == expression + model.zero)
-        expression = objective
-    model.cp.minimize(expression)
-    result = search(model, budget)
+    if is_direct:
+        model.cp.minimize(expression)
+        result = search(model, budget, interleaves=interleaves)
+        model.cp.clear_objective()
+        return result
+    # A variable as objective has no offset, which CP-SAT would store as a float.
+    most = Arithmetic.CP_SAT.value
+    objective = model.cp.new_int_var(min(bound, most), most, "objective")
+    model.cp.add(objective == expression + model.zero)
+    model.cp.minimize(objective)
+    result = search(model, budget, interleaves=interleaves)
     model.cp.clear_objective()
     return result
 
 
-def search(model: AssignmentModel, budget: SearchBudget) -> SearchResult:
+def search(
+    model: AssignmentModel, budget: SearchBudget, *, interleaves: bool = False
+) -> SearchResult:
     """Run CP-SAT once: minimise the objective of the model, or find any placement without one."""
-    solver, status = run_cpsat(model.cp, budget)
+    solver, status = run_cpsat(model.cp, budget, interleaves=interleaves)
     feasible = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return SearchResult(
         placement=model.read(solver) if feasible else None,
@@ -591,12 +597,13 @@ def _greatest_coefficient(model: cp_model.CpModel) -> int:
 
 
 def run_cpsat(
-    model: cp_model.CpModel, budget: SearchBudget
+    model: cp_model.CpModel, budget: SearchBudget, *, interleaves: bool = False
 ) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
-    """Run CP-SAT once, until it ends, the work is done or the search is stopped."""
+    """Run CP-SAT once; with ``interleaves``, one worker runs several strategies in turn."""
     solver = new_solver(model)
     solver.parameters.max_time_in_seconds = budget.seconds
     solver.parameters.num_workers = budget.limits.workers
+    solver.parameters.interleave_search = interleaves and budget.limits.workers == 1
     solver.parameters.random_seed = budget.seed % 2**31
     solver.parameters.max_deterministic_time = budget.left / WORK_PER_DETERMINISTIC_TIME
     stop = budget.limits.stop

@@ -163,7 +163,8 @@ class FewestMovesProof:
         while not self.is_proven and budget.has_work:
             bound, limit = self.bound, 2 * limit
             possible = None if self.priced is None else self.priced.possible_moves(bound)
-            if not self._search(budget.until(limit), possible):
+            is_first = limit == 2 * _FIRST_LIMIT
+            if not self._search(budget.until(limit), possible, interleaves=is_first):
                 return
             if self.bound > bound:
                 limit = _FIRST_LIMIT
@@ -175,6 +176,7 @@ class FewestMovesProof:
         budget: SearchBudget,
         possible: NDArray[np.bool_] | None = None,
         *,
+        interleaves: bool = False,
         from_best: bool = True,
     ) -> bool:
         """Search once with CP-SAT, among all moves or those that the prices permit at the bound.
@@ -185,7 +187,9 @@ class FewestMovesProof:
         from kassay.solver.cpsat.level_search import MovedPartitionsModel  # noqa: PLC0415
 
         pool, target, limits = self.pool, self.bound, self.limits
-        model = MovedPartitionsModel(pool.problem, pool.constraints, self.level, possible)
+        model = MovedPartitionsModel(
+            pool.problem, pool.constraints, self.level, possible=possible, interleaves=interleaves
+        )
         if possible is not None:
             limits = self.preferred or limits
         hint = pool.best(self.level, limits) if from_best else None
