@@ -11,7 +11,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
-from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.reference.model.topic_partitions import Partitions
 
 NO_OWNER, NEVER_OWNED = -1, -2
 
@@ -121,15 +121,6 @@ class ConsumedPartitions:
         """Set the current members. A partition taken over from a former member is no move."""
         present = {self._number(member) for member in members}
         self._absent = set(self._members.values()) - present
-
-    def unowned(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Return the partitions of the given topics that have no consumer."""
-        return [
-            TopicPartition(name, number)
-            for name in topics
-            for number, owner in enumerate(self._topics[name].owner)
-            if owner == NO_OWNER
-        ]
 
     def close(self, now: int) -> None:
         """Extend the totals to the time ``now``."""

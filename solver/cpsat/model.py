@@ -539,16 +539,13 @@ def minimise(
     """
     if not budget.has_work:
         return SearchResult(None, None)
-    if is_direct:
-        model.cp.minimize(expression)
-        result = search(model, budget, interleaves=interleaves)
-        model.cp.clear_objective()
-        return result
-    # A variable as objective has no offset, which CP-SAT would store as a float.
-    most = Arithmetic.CP_SAT.value
-    objective = model.cp.new_int_var(min(bound, most), most, "objective")
-    model.cp.add(objective == expression + model.zero)
-    model.cp.minimize(objective)
+    if not is_direct:
+        # A variable as objective has no offset, which CP-SAT would store as a float.
+        most = Arithmetic.CP_SAT.value
+        objective = model.cp.new_int_var(min(bound, most), most, "objective")
+        model.cp.add(objective == expression + model.zero)
+        expression = objective
+    model.cp.minimize(expression)
     result = search(model, budget, interleaves=interleaves)
     model.cp.clear_objective()
     return result
