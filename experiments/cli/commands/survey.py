@@ -42,11 +42,10 @@ from kassay.experiments.cli.output import (
     without_control_characters,
 )
 from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.history.prometheus_metrics import metrics_text
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.render_plan import PLAN_PAGE, to_json, write_plan
-from kassay.experiments.planning.render_survey import render_survey, survey_text
+from kassay.experiments.planning.render_survey import metrics_text, render_survey, survey_text
 from kassay.experiments.planning.survey import (
     MoveHistory,
     Survey,
