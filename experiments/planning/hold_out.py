@@ -69,7 +69,7 @@ class HoldOut:
     """Test of a plan of all cycles but the last one on the last cycle.
 
     ``planned`` and ``tested`` name the cycles. The plan is compared with the current assignment
-    or, without owners, with range.
+    or, without owners, with range. It must keep half of its effect: a smaller one can be chance.
     """
 
     cycle_seconds: int
@@ -152,16 +152,18 @@ def _hold_out(group: Group, size: int, search: Search) -> HoldOut | None:
         for name, one in found.items()
         if one is not None
     }
-    if "plan" not in ratios or len(ratios) == 1:
+    is_for_peak = parts[0][1].levels[0].name == Measure.MAKESPAN
+    if "plan" not in ratios or len(ratios) == 1 or not is_for_peak:
         return None
     plan, compared, *_ = ratios.values()
+    learned, tested = (was - now for was, now in zip(compared, plan, strict=True))
     count, seconds = group.window_count // size, size * (group.windows.seconds or 1)
     name = {DAY: "day", WEEK: "week"}.get(seconds, "cycle")
     return HoldOut(
         cycle_seconds=seconds,
         planned=f"{name} 1" if count == 2 else f"{name}s 1 to {count - 1}",
         tested=f"{name} {count}",
-        is_better=plan[1] < compared[1],
+        is_better=tested > 0 and 2 * tested >= learned,
         ratios=tuple(
             PeakRatios(name, *(round(float(one), 4) for one in pair))
             for name, pair in ratios.items()
