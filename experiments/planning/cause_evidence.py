@@ -18,7 +18,7 @@ from kassay.experiments.planning.plan_verdict import count_of, unowned_partition
 from kassay.reference.assignors import kafka_name
 from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.group import Group, Member, Protocol
+from kassay.reference.model.group import NO_WINDOWS, Group, Member, Protocol
 from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, default_measure
@@ -135,8 +135,11 @@ class Evidence:
         """Return the group as assignors see it: without weights, speeds and capacities."""
         return replace(
             self.group,
-            topics=tuple(replace(topic, weights=None) for topic in self.group.topics),
+            topics=tuple(
+                replace(topic, weights=None, profiles=None) for topic in self.group.topics
+            ),
             members=tuple(replace(one, speed=1, capacity=None) for one in self.group.members),
+            windows=NO_WINDOWS,
         )
 
     @property

@@ -382,3 +382,15 @@ def test_the_share_of_a_topic_is_that_of_its_most_uneven_topic(group, assignor):
         assert shares[share.topic] == (share.count, share.even)
         assert share.count - share.even == max(most - even for most, even in shares.values())
         assert share.others == len(shares) - 1
+
+
+def test_sentences_of_groups_with_windows_count_partitions():
+    plain = named("range", dict.fromkeys("tuv", 6), equal(4, "tuv"))
+    profiles = tuple((50 + 7 * n, 3 + n) for n in range(6))
+    topics = tuple(replace(topic, profiles=profiles) for topic in plain.topics)
+    cause = survey_group(replace(plain, topics=topics)).cause
+    counts = [len(member.owned) for member in plain.members]
+    assert cause is not None
+    numbers = set(map(int, re.findall(r"(\d+) partitions", cause.text)))
+    assert numbers
+    assert numbers <= {min(counts), max(counts)}
