@@ -1,12 +1,12 @@
 """Contents of documents and texts of tools: rows, partition counts and sizes."""
 
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kassay.experiments.sources.table_headers import TableKind
 from kassay.experiments.sources.table_rows import MemberRow, OffsetRow, ParsedTable, StateRow
+from kassay.experiments.sources.text_lines import FORMS
 from kassay.reference.documents.input_files import (
     as_array,
     as_integer,
@@ -105,9 +105,7 @@ def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
     )
 
 
-_CONTINUES = re.compile(
-    "(?i)next(page|pagetoken|token|cursor)?|cursor|has_?(more|next)|page_?count|truncated"
-)
+_CONTINUES = FORMS["key of a page"]
 
 
 def require_last_page(table: Mapping[str, object], where: str) -> None:

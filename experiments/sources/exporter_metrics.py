@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 
 from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows, JsonFields
 from kassay.experiments.sources.table_rows import OffsetRow, StateRow
+from kassay.experiments.sources.text_lines import FORMS
 from kassay.reference.documents.csv_writer import is_number
 from kassay.reference.documents.input_files import (
     as_array,
@@ -20,9 +21,7 @@ from kassay.reference.documents.input_files import (
 )
 from kassay.reference.model.errors import InputError
 
-_SAMPLE = re.compile(
-    r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?P<labels>.*)\})?\s+(?P<value>\S+)(\s+-?[0-9]+)?\s*"
-)
+_SAMPLE = FORMS["metric"]
 _LABEL = re.compile(r'\s*([a-zA-Z_]\w*)="((?:[^"\\]|\\["\\n])*)"\s*(?:,|$)')
 _ESCAPED = {'\\"': '"', "\\\\": "\\", "\\n": "\n"}
 _INTEGER = re.compile(r"[0-9]{1,9}")

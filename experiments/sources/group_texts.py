@@ -12,13 +12,11 @@ import yaml
 from kassay.experiments.sources.document_rows import DocumentRows, FoundText
 from kassay.experiments.sources.group_json import is_group_json, read_group_json
 from kassay.experiments.sources.table_rows import Assignment, OffsetRow, StateRow
-from kassay.experiments.sources.text_lines import Line
+from kassay.experiments.sources.text_lines import FORMS, Line
 from kassay.reference.documents.input_files import error_at
 from kassay.reference.model.errors import InputError
 
-_SUMMARY = re.compile(
-    r"(GROUP|COORDINATOR(-NODE|-PARTITION)?|STATE|BALANCER|MEMBERS|TOTAL-LAG|ERROR)(\s+(\S.*))?"
-)
+_SUMMARY = FORMS["line of rpk"]
 
 
 _PLAIN = re.compile(r"\S+(?<!\.\.\.)")
@@ -70,10 +68,7 @@ def _described(
 
 _PARTITIONS = re.compile(r"(?P<topic>[\w.-]+)\s+(=> )?\[(?P<numbers>[\d ]*)\]")
 _KAF_OFFSET = re.compile(r"(\d+)\s+(-?\d+)\s+(-?\d+)\s+(-?\d+)(\s+\S.*)?")
-_KAF_NOISE = re.compile(
-    r"|Protocol Type:.*|Offsets:|Partition\s+Group Offset.*|Total\s.*|Topic\s+Partitions|"
-    r"[-\s]+|(Metadata|UUID|UserEndpoint):.*|Assignments:"
-)
+_KAF_NOISE = FORMS["other line of kaf"]
 _KAF_KEY = re.compile(r"(Group ID|State|Protocol|Host):\s*(\S+)?")
 _BLOCK = re.compile(r"(\S+):")
 
@@ -134,17 +129,8 @@ def read_kaf(  # noqa: C901, PLR0912 - one branch per kind of line
     return FoundText("kaf", [DocumentRows(offsets=rows, states=[state])], count=count, group=group)
 
 
-_DESCRIPTION = re.compile(
-    r"\(groupId=(?P<group>.*?), isSimpleConsumerGroup=(true|false), members=(?P<members>.*?), "
-    r"partitionAssignor=(?P<assignor>[^,]*), (type=(?P<type>\w+), )?(group|s)[sS]?tate="
-    r"(?P<state>\w+), coordinator=(?P<rest>.*?authorizedOperations=[^)]*\)?)"
-)
-_MEMBER = re.compile(
-    r"\(memberId=(?P<memberid>.*?), groupInstanceId=(?P<instance>.*?), clientId=(?P<client>.*?), "
-    r"host=(?P<host>[^,]*), assignment=\((topicPartitions=)?(?P<assignment>[^()]*)\)"
-    r"(, targetAssignment=[^()]*(\((topicPartitions=)?(?P<targetassignment>[^()]*)\))?[^()]*)?"
-    r"(, memberEpoch=\w*(\[(?P<memberepoch>\d+)\])?)?[^()]*\)"
-)
+_DESCRIPTION = FORMS["group of the AdminClient"]
+_MEMBER = FORMS["member of the AdminClient"]
 
 
 def read_admin_client(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
@@ -191,7 +177,7 @@ def read_yaml(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
     texts = [lines[at].text.strip()]
     for line in lines[at + 1 :]:
         text = line.text.removeprefix(start[1])
-        if not re.match(r"\s+\S|- |[A-Za-z]+:", text) or text.startswith("group:"):
+        if not re.match(r" +\S|- |[A-Za-z]\w*:", text) or text.startswith("group:"):
             break
         texts.append(text)
     where, number, count = f"{name}:{lines[at].number}", lines[at].number, len(texts)
@@ -213,10 +199,7 @@ def read_yaml(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
 
 _KCAT_TOPIC = re.compile(r'topic "(?P<topic>[^"]+)" with (?P<count>\d+) partitions:(?P<error>.*)')
 _KCAT_PARTITION = re.compile(r"partition \d+, leader -?\d+, replicas: .*")
-_KCAT_OTHER = re.compile(
-    r"Metadata for (all topics|\S+) \(from broker .*\):|\d+ (brokers|topics):|"
-    r"broker -?\d+ at \S+( \(controller\))?"
-)
+_KCAT_OTHER = FORMS["other line of kcat -L"]
 
 
 def read_kcat(lines: Sequence[Line], at: int, name: str) -> FoundText | None:

@@ -20,6 +20,7 @@ from kassay.experiments.sources.table_rows import (
     StateRow,
     TableRow,
 )
+from kassay.experiments.sources.text_lines import FORMS
 from kassay.reference.documents.input_files import error_at
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import (
@@ -37,10 +38,7 @@ DescribedRow = MemberRow | OffsetRow | StateRow
 _STATES_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 _OWNER_COLUMNS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_HIDDEN_ID = re.compile(
-    r".*(\.{3}|\u2026)|[xX*#.]{3,}|[<\[({].*[>\])}]|(?i:redacted|masked|hidden|removed)|.*: .*|"
-    r".*-(?![0-9a-f-]{36}$)[\w*#]{8}(-[\w*#]{4}){3}-[\w*#]{12}"
-)
+_HIDDEN_ID = FORMS["hidden id"]
 """Id that its author has shortened or replaced, or that contains a part of a message."""
 _RANDOM_ID = re.compile(r"(.*-)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _CONFUSED = str.maketrans("Oo1I5", "00llS", " ")

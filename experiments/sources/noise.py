@@ -2,22 +2,15 @@
 
 import re
 
+from kassay.experiments.sources.text_lines import FORMS
 from kassay.reference.documents.input_files import read_data_file
 
 _NOISE_FORMS = [(rule, re.compile(form)) for rule, form in read_data_file(__package__, "noise.txt")]
 _WORD = re.compile(r"[(\"'`*]*([a-z]{2,}('[a-z]+)?|a)[)\"'`*.,:;!?]*")
-_CELL = re.compile(
-    r"(?<![\w.:/-])[([]?(-?[\d.,]+[a-zA-Z%]?|-|null|none)[)\],;]*(?!\S)|\S  |\t|"  # number, gap
-    r"(?<!\S)/?\d+\.\d+\.\d+\.\d+(?!\S)|\b[\w-]{22}(?!\S)|[:,(\[]\d+[\]),;]|[{,]\w+=|"  # host, id
-    r"(?i:(id|state|host|partitions?|assignment|coordinator|members?|topics?)[\"']?\s*[=:])|"
-    r"\w[\"']?:\s*[\"'\[{]|^\W+$|[\"'\]},;]$|\b[A-Z#]+-[A-Z-]+\b|\b[A-Z]{4,}\s+[A-Z]{4,}\b"
-)
+_CELL = FORMS["part of a row in a sentence"]
 """Parts of rows, headers, JSON values and messages that sentences do not contain."""
-_NO_PROSE = re.compile(
-    r"onsumer group|active members|is rebalancing|does not exist|PartitionCount|\w\{\w+=|\":|"
-    r"[\]}],?$|(^|\s)/[\w.]+(\s|$)|[0-9a-f]{8}-[0-9a-f]{2}|\w[(:]\d+(,\d+)*|(^|\s)-?\d+\s+-?\d+(\s|$)"
-)
-_PHRASE = re.compile(r"[A-Za-z][a-z']+(\s[A-Za-z']+){0,7}\s?[!?.]+|[-*\u2022]\s+[A-Za-z' ]+")
+_NO_PROSE = FORMS["no sentence"]
+_PHRASE = FORMS["short sentence"]
 """Words with the end of a sentence or the sign of a list."""
 _TIME = re.compile(r"\b\d{1,2}:\d\d(:\d\d)?\b")
 _SIGN = re.compile(r"^[^\w/]|[.!?:)]$")

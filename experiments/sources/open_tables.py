@@ -15,12 +15,10 @@ from kassay.experiments.sources.table_rows import (
     build_row,
     split_row,
 )
+from kassay.experiments.sources.text_lines import FORMS
 
 _SHARE_COLUMNS = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT")
-_LOG_MESSAGE = re.compile(
-    r" (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) |\((org|kafka)\.[\w.$]+\)\s*$|"
-    r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Consumer group '|\b(WARN(ING)?|Warning|ERROR):? "
-)
+_LOG_MESSAGE = FORMS["log message"]
 _MARK = re.compile(r"\s*([$#>%;*~+]+|//|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|Warning)[:\]])\s")
 """Sign of a prompt, comment or message in front of a row."""
 
@@ -53,6 +51,14 @@ class OpenTable:
         ):
             return None
         return cells
+
+    def split_numbered(self, text: str) -> Cells | None:
+        """Return the cells of a row behind its number, counted from 0 or 1, as exports have it."""
+        match = re.match(r"\s*(\d+)[\s,;|]\s*(?=\S)", text)
+        if match is None or int(match[1]) - len(self.rows) not in (0, 1):
+            return None
+        blanks = "" if self.header.delimiter else " " * match.end()
+        return self.split(blanks + text[match.end() :])
 
     def add(self, cells: Cells, line: int, text: str = "") -> None:
         """Add a row. ``text`` is its line, for a row that is not wrapped."""

@@ -40,43 +40,44 @@ from kassay.experiments.sources.table_headers import (
     starts_table,
 )
 from kassay.experiments.sources.table_rows import Cells, Notice, build_row
-from kassay.experiments.sources.text_lines import Line, clean_lines
+from kassay.experiments.sources.text_lines import FORMS, Line, clean_lines
 from kassay.experiments.sources.tool_documents import (
     METRIC,
     UnknownFormatError,
+    has_data,
     hides_json,
     read_json_value,
     read_tool_line,
-    text_in_json,
+    texts_in_json,
 )
 from kassay.reference.documents.kind_documents import Kind, KindDocument, kind_document_or_error
 from kassay.reference.model.errors import InputError
 
-_LOG_START = (
-    r"([\w./-]+\s*\|\s*)?(\[?[\dT:.,Z+-]{8,}\]?\s+){0,2}"
-    r"((WARN(ING)?|Warning|ERROR|Error|INFO)[:\]]?\s+)*(\S*\.\S*[:\]]?\s+)?"
-)
-_QUOTED = r"[`'\"](?P<group>.*)[`'\"]"
-_NOTICES = (
-    ("empty", re.compile(rf"{_LOG_START}Consumer group {_QUOTED} has no active members\.?")),
-    ("rebalancing", re.compile(rf"{_LOG_START}Consumer group {_QUOTED} is rebalancing\.?")),
-    ("missing", re.compile(rf"{_LOG_START}Consumer group {_QUOTED} does not exist\.?")),
-    ("missing", re.compile(r"Error: .*GroupIdNotFoundException: Group (?P<group>.*) not found\.")),
-)
+_NOTICES = [(kind, FORMS[f"notice: {kind}"]) for kind in ("empty", "rebalancing", "missing")]
+_NOTICES += [("missing", FORMS["notice: not found"])]
 _OTHER_GROUP = re.compile(r"Error: (Share|Streams) group '")
 _RECORD = re.compile(r"Dumping .*__consumer_offsets.*|\| offset: \d+ .*")
 _RECORD_MESSAGE = "the file contains records of kafka-dump-log.sh; read it with kassay history"
-_GROUP_OPTION = re.compile(
-    r"(?:--group[ =]|\bconsumer-group |\bgroup describe )(?!-)(\"[^\"]+\"|'[^']+'|[^\s;|&<>()]+)"
-)
+_GROUP_OPTION = FORMS["group option"]
 _TOOL = re.compile(r"\b(kafka-[a-z-]+(\.sh|\.bat)?|kafkactl|rpk|kaf|kcl|confluent) ")
 _COMMANDS = ("prompt", "command")
+_LOOSE = (
+    *(*_COMMANDS, "message", "setting", "version", "mail or chat", "heading", "greeting"),
+    *("markup", "file name"),
+)
+_CELLS = FORMS["cells of a damaged row"]
+"""Cells of a damaged row that starts like a command or a message, such as ``kafka-events 0 10``."""
 _HIDDEN = re.compile(r"onsumer group [`'\"]|\S\s+\[\d[\d ]*\]$")
 """Part of a notice, or partitions of a member as kaf prints them."""
 _FIRST_WORDS = ("Topic:", "Group ID:", "group:", "Metadata for ")
 _LEFT_OUT = "lines left out"
 _UNREADABLE = re.compile("[\ufffd\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e]")
 """Replacement of a byte that is no UTF-8, and control characters."""
+_JSON_IN_LINE = re.compile(r"(?!^-)\S\s*(?=[{]\s*([\"']|$)|\[\s*([{]|$))")
+_MAX_BEHIND = 20_000
+_MAX_TEXTS = 40
+_MIN_CELLS = 3
+"""Words from which a text beside a capture in JSON may be a row of it."""
 _KINDS = frozenset(Kind) - {Kind.CONSUMER}
 _KIND_TABLES = (TableKind.SHARE, TableKind.STREAMS)
 _MAX_BROKEN = 200
@@ -222,33 +223,61 @@ class _Reader:
         else:
             found = read_json_value(self.lines, at, name=self.name)
         if found is None:
-            return 0
-        if isinstance(found.value, dict) and self._kind_document(found.value, at):
+            return self._json_behind_text(at)
+        if self._kind_documents(found.value, at):
             return self.use(at, "document of another kind of group", found.count)
         is_unknown = found.error is None or isinstance(found.error, UnknownFormatError)
         return (self._text_in_json(at, found) if is_unknown else 0) or self._take(at, found)
 
+    def _json_behind_text(self, at: int) -> int:
+        """Use a JSON value of a known form that follows other text in a line, such as a log."""
+        line = self.lines[at]
+        start = _JSON_IN_LINE.search(line.text)
+        if start is None or self._hides_row(line.text[: start.start() + 1]):
+            return 0
+        rest = replace(line, text=line.text[start.start() + 1 :])
+        inner = _Reader("", self.name, self.default_group)
+        inner.lines = [rest, *self.lines[at + 1 : at + 1 + _MAX_BEHIND]]
+        count = inner.json_value(0)
+        if not count or inner.problems or all(use.is_noise for use in inner.uses):
+            return 0
+        self.lines[at] = rest
+        return self.json_value(at)
+
     def _text_in_json(self, at: int, found: FoundText) -> int:
-        """Use a JSON value that has a capture as text, or JSON Lines that have its lines."""
-        texts, count, value = [], 0, found
-        while (text := text_in_json(value.value)) is not None:
-            texts.append(text)
+        """Use JSON values that have captures as texts, such as JSON Lines that have its lines."""
+        values, count, value = [], 0, found
+        while value.value is not None:
+            values.append(value.value)
             count += value.count
-            rest = self.lines[at + count :]
-            following = read_json_value(rest, 0, name=self.name) if rest else None
+            if at + count >= len(self.lines):
+                break
+            following = read_json_value(self.lines, at + count, name=self.name)
             if following is None:
                 break
             value = following
-        name = f"{self.name}:{self.lines[at].number}"
-        inner = _Reader("\n".join(texts), name, self.default_group).read()
-        if not inner.account.is_used:
+        number = self.lines[at].number
+        name = f"{self.name}:{number}"
+        texts = texts_in_json(values)
+        if len(texts) > _MAX_TEXTS:
             return 0
-        self.enclosed.append(inner)
-        line = self.lines[at].number
-        self.problems.extend(
-            Problem(line, str(inner.account.error(one)), one.group)
-            for one in inner.account.problems
-        )
+        inner = [_Reader(text, name, self.default_group).read() for text in texts]
+        for place, (text, one) in enumerate(zip(texts, inner, strict=True)):
+            if one.account.problems:  # collectors of logs can show the last line first
+                backwards = "\n".join(reversed(text.splitlines())) + "\n"
+                reversed_one = _Reader(backwards, name, self.default_group).read()
+                if not reversed_one.account.problems:
+                    inner[place] = reversed_one
+        used = [one for one in inner if one.account.is_used]
+        if not used:
+            return 0
+        for one in inner:
+            self.problems.extend(
+                Problem(number, str(one.account.error(each)), each.group)
+                for each in one.account.problems
+                if one in used or len(each.text.split()) >= _MIN_CELLS or _CELLS.search(each.text)
+            )
+        self.enclosed.extend(used)
         return self.use(at, "text in JSON", count)
 
     def _take(self, at: int, found: FoundText) -> int:
@@ -296,7 +325,8 @@ class _Reader:
         """Use a row of the table above."""
         if self.current is None or not self.lines[at].text.strip():
             return 0
-        cells = self.current.split(self.lines[at].text)
+        text = self.lines[at].text
+        cells = self.current.split(text) or self.current.split_numbered(text)
         if cells is None:
             return 0
         self.current.add(cells, self.lines[at].number, self.lines[at].text)
@@ -322,6 +352,8 @@ class _Reader:
             rule = "command"  # behind a prompt of another form
         if rule in (None, _LEFT_OUT) or _HIDDEN.search(text.strip()) or self._hides_row(text):
             return 0
+        if rule in _LOOSE and self.tables and _CELLS.search(text):
+            return 0
         if rule in _COMMANDS and "--list" in text:
             self.lists.add(self.lines[at].number)
         if rule in _COMMANDS:
@@ -337,6 +369,20 @@ class _Reader:
         if group != self.group and self.current is not None and not names_group(self.current):
             self.current = None
         self.group = group
+
+    def _kind_documents(self, value: object, at: int) -> bool:
+        """Add a document of another kind, or one in an object or list around it."""
+        while isinstance(value, list | dict):
+            if isinstance(value, dict) and self._kind_document(value, at):
+                return True
+            if isinstance(value, list) and len(value) > 1:
+                every = all(map(is_connector_status, value))
+                return every and all(self._kind_document(one, at) for one in value)
+            inner = list(filter(has_data, value.values() if isinstance(value, dict) else value))
+            if len(inner) != 1:
+                return False
+            value = inner[0]
+        return False
 
     def _kind_document(self, value: Mapping[str, object], at: int) -> bool:
         """Add a document of another kind than consumer groups, and return whether it is one."""
@@ -397,8 +443,13 @@ class _Reader:
         if line.number - 1 in self.lists and re.fullmatch(r"[\w.-]+", line.text.strip()):
             self.lists.add(line.number)
             return True
+        is_data_above = above is None or "table" in above.rule or above.rule == METRIC
+        if not is_data_above and re.fullmatch(r"\d{1,3}", line.text.strip()):
+            return True  # the status of the command or request
+        if above is not None and above.rule == "stack trace":
+            return line.text.startswith("    ")  # the code of the line above it
         is_title = is_prose_above or waiting.table is None
-        return is_title and bool(re.fullmatch(r"[A-Z][a-z]+( [A-Z][a-z]+)?", line.text))
+        return is_title and bool(re.fullmatch(r"[A-Za-z][a-z]+( [A-Za-z]+){0,3}", line.text))
 
     def _names(self) -> frozenset[str]:
         """Return the names of groups, topics and members in the tables."""

@@ -57,6 +57,9 @@ def _other_starts(table: OpenTable, names: Collection[str]) -> Iterator[Problem]
         if known != name and known in names:
             message = f"{name!r} may be {known!r} with other text in front of it"
             yield Problem(row.line, message, group)
+        is_end = any(other != name and other.endswith(name) for other in names)
+        if is_end and row.line in table.shifted and not table.has_aligned:
+            yield Problem(row.line, f"the start of {name!r} may be missing", group)
     for line in table.shifted if table.has_aligned else ():
         yield Problem(line, "the start of the row may be missing", group)
 
@@ -181,10 +184,11 @@ def _is_complete(text: str, table: OpenTable, others: Iterable[TableRow]) -> boo
     if table.header.is_csv:
         return False
     column, cells = table.header.names[-1], table.split(text) or {}
-    if text.endswith(" ") and cells.get(column) and column != "ASSIGNMENTS":
+    is_wide = not table.header.starts or len(text) > table.header.starts[-1]
+    if text.endswith(" ") and cells.get(column) and column != "ASSIGNMENTS" and is_wide:
         return True
     value = cells[column]
-    if column in _CHECKED_COLUMNS:
+    if column in _CHECKED_COLUMNS and ("#PARTITIONS" in cells or cells[column]):
         return True
     if column not in _ID_COLUMNS:
         return False

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kassay.experiments.sources.table_headers import Header, TableKind, csv_cells
+from kassay.experiments.sources.text_lines import FORMS
 from kassay.reference.documents.input_files import read_data_file
 
 _BLANK_IN_RPK = (
@@ -28,9 +29,7 @@ _NULL = re.compile(r"\s*|[<(\[]?(null|none|nan|n/a|nil)[>)\]]?|\\N", re.IGNORECA
 _BLANK_IN_WORDS = frozenset({"GROUP-INSTANCE-ID", "ASSIGNMENT-STRATEGY", "ASSIGNMENT"})
 _ASSIGNMENT_GAP = re.compile(r"(?<=\d)\), +(?=[\w.(-])")
 _COORDINATOR_GAP = re.compile(r" +(?=\(-?[0-9]+\)( |$))")
-_JOINED_ID_AND_HOST = re.compile(
-    r"(?P<id>.+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?P<host>/.*)"
-)
+_JOINED_ID_AND_HOST = FORMS["joined id and host"]
 # Releases 0.10.2 to 1.0 print no space after an id of at least this length.
 _JOINED_LENGTH = 50
 
@@ -125,7 +124,7 @@ def _by_words_with_blank(text: str, header: Header) -> Cells | None:
     for column in _BLANK_IN_WORDS.intersection(header.names):
         at = header.names.index(column)
         cells = dict(zip(header.names, [*words[:at], "", *words[at:]], strict=True))
-        if column == "ASSIGNMENT-STRATEGY" and cells["STATE"] == "Stable":
+        if column == "ASSIGNMENT-STRATEGY" and cells["STATE"] in _NEEDS_ASSIGNOR:
             continue  # rather a cell that is lost
         if _is_valid(cells) and cells.get("HOST", "/").startswith("/"):
             found.append(cells)
@@ -155,9 +154,13 @@ def _named(header: Header, values: list[str]) -> Cells | None:
 Assignment = tuple[tuple[str, tuple[int, ...]], ...]
 
 _RANDOM = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_NEEDS_ASSIGNOR = ("Stable", "Reconciling", "Assigning", "-")
+_SHORTENED = ("..", "*", ">", "~")
 _DITTO = ('"', "''", '""', "\u3003")
 _MISSING = frozenset({"-", "unknown"})
 _COUNT = re.compile(r"[0-9]{1,10}")
+_CUT_ID = re.compile(r"-[0-9a-f]{8}-([0-9a-f]{4}-){1,3}[0-9a-f]{0,11}$")
+"""End of an id whose random part is cut."""
 _ADDRESS = re.compile(r"/\d+\.\d+\.\d+\.\d+")
 # Redpanda prints no slash.
 _HOST = re.compile(r"(?!.*[0-9a-f]{8}-[0-9a-f]{4}-)(\S*/\S*|(?=\S*[a-zA-Z.:])[\w.:%\[\]-]+)")
@@ -252,8 +255,15 @@ def _is_valid(cells: Cells) -> bool:
         return False  # rather the consumer id
     if "PROCESS" in cells and ":[" in cells["MEMBER"] + cells["PROCESS"] + cells["CLIENT-ID"]:
         return False  # the end of a row
-    if any(value.endswith("\u2026") or value in _DITTO for value in cells.values()):
-        return False  # shortened
+    is_shortened = cells.get("HOST", "").endswith(_SHORTENED)
+    if is_shortened or any(one.endswith("\u2026") or one in _DITTO for one in cells.values()):
+        return False
+    last, value = next(reversed(cells.items()))
+    is_id = last in ("CLIENT-ID", "OWNER", "Owner") and not cells.get("CONSUMER-ID", "").startswith(
+        value
+    )
+    if is_id and re.search(r"\s[^\w\s]", value):
+        return False  # text behind the row
     return (
         all(pattern.fullmatch(cells[name]) for name, pattern in _PATTERNS.items() if name in cells)
         and _is_valid_partition(cells)
@@ -276,8 +286,10 @@ def _is_valid_consumer(cells: Cells) -> bool:
     consumer, host = cells.get("CONSUMER-ID", "-"), cells.get("HOST", "-")
     if "HOST" in cells and (consumer == "-") is not (host == "-"):
         return False
-    if _ADDRESS.fullmatch(consumer):
+    if _ADDRESS.fullmatch(consumer) or _CUT_ID.search(consumer):
         return False
+    if cells.get("CLIENT-ID") == "" and "GROUP-INSTANCE-ID" not in cells and consumer[0] != "-":
+        return False  # the id of a member starts with its client id
     return host == "-" or bool(_HOST.fullmatch(host))
 
 

@@ -5,21 +5,21 @@ container, a time stamp or the number of the line.
 """
 
 import html
+import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import islice, pairwise, zip_longest
 
 from kassay.reference.documents.input_files import read_data_file
 
-_HEADER_START = re.compile(
-    r"(?<=[^\w-])(GROUP|Group|TOPIC|CONSUMER-ID|MEMBER-ID|Cluster|group|Metadata for|Topic)\b"
-)
+FORMS = {name: re.compile(form) for name, form in read_data_file(__package__, "line_forms.txt")}
+"""Forms of lines and of parts of lines by name."""
+_HEADER_START = FORMS["header start"]
 _EMPHASIS = re.compile(r"(?<=\|)\s*(\*\*|`)([^|`*]+)\1\s*(?=\|)")
 _LINE_END = re.compile(r"\r?\n|\r")
-_CONTROL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][A-Z0-9]|\x1b[=>78]"
-)
+_CONTROL = FORMS["control characters"]
 _INVISIBLE = str.maketrans(
     dict.fromkeys("\x1e\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\xad")
     | dict.fromkeys("\xa0\u2002\u2003\u2007\u2009\u202f", " ")
@@ -27,9 +27,21 @@ _INVISIBLE = str.maketrans(
 )
 _LONE_DASH = re.compile(r"(?<!\S)[\u2012-\u2015\u2212](?!\S)")
 """Dash that an editor has put in place of a hyphen in a cell."""
-_HTML = re.compile(r"</?(pre|code|br|p|span|div)\b[^>\n]*>")
-_JSON_TEXT = re.compile(r'".*\\n')
+_HTML = FORMS["HTML tag"]
+_HTML_ROW = re.compile(r"<tr\b[^>]*>(.*?)</tr>", re.DOTALL)
+_HTML_CELL = re.compile(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", re.DOTALL)
+_BOX = re.compile("[\u2500\u2501\u2504\u2505\u2508\u2509\u254c\u254d\u2550]")
+_BOX_ROW = re.compile("[\u2502-\u257f].*\\w.*[\u2502-\u257f]")
+_BARS = re.compile("[\u2502-\u2503\u2506-\u2507\u250a-\u257f]")
+_GLUED_FENCE = FORMS["fence beside text"]
+_SHARE = 0.8
+"""Share of the lines below that have a prefix or suffix of no known form."""
+_MAX_STARTS = 16
+_WORD_START = re.compile(r"(?<=[\s|:>\])}])[^\s|]")
+_JSON_TEXT = re.compile(r'".*\\[n"]')
+_JSON_ON_LINES = re.compile(r"[{\[]$", re.MULTILINE)
 _WRAPPERS = [re.compile(form) for _, form in read_data_file(__package__, "wrappers.txt")]
+_SUFFIXES = [form for name, form in FORMS.items() if name.startswith("end: ")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +69,38 @@ def clean_lines(
     ['GROUP  STATE', 'orders Stable', '']
     """
     if _HTML.search(text):
-        text = html.unescape(_HTML.sub("", text))
+        text = html.unescape(_HTML.sub("", _HTML_ROW.sub(_bars_of_html, text)))
     contents = [_CONTROL.sub("", line).translate(_INVISIBLE) for line in _LINE_END.split(text)]
-    contents = [_LONE_DASH.sub("-", line) for line in contents]
+    contents = [_GLUED_FENCE.sub("", _LONE_DASH.sub("-", line)) for line in contents]
+    contents = [
+        _BARS.sub("|", _BOX.sub(" ", line)) if _BOX_ROW.search(line) else line for line in contents
+    ]
     contents = [_EMPHASIS.sub(r" \2 ", line) if "|" in line else line for line in contents]
-    while wrapper := _wrapper(contents, (is_start, is_header)) or _shared_prefix(
-        contents, is_header
+    while wrapper := (
+        _shared_suffix(contents, is_start)
+        or _wrapper(contents, (is_start, is_header))
+        or _shared_prefix(contents, is_start, is_header)
     ):
         contents = [_without(wrapper, content) for content in contents]
     return [Line(number, content) for number, content in enumerate(contents, start=1)]
+
+
+def _bars_of_html(row: re.Match[str]) -> str:
+    """Return the cells of a row of an HTML table between bars, with as many line ends."""
+    cells = (" ".join(cell.split()) for cell in _HTML_CELL.findall(row[1]))
+    return f"| {' | '.join(cells)} |" + "\n" * row[0].count("\n")
+
+
+def _shared_suffix(
+    contents: Sequence[str], is_start: Callable[[str], bool]
+) -> re.Pattern[str] | None:
+    """Return the form of lines that nearly all end with the same sign."""
+    filled = [one for one in contents if one.strip()]
+    for form in _SUFFIXES:
+        found = [match["text"] for one in filled if (match := form.fullmatch(one))]
+        if len(found) > 1 and len(found) >= _SHARE * len(filled) and any(map(is_start, found)):
+            return form
+    return None
 
 
 def _wrapper(
@@ -73,7 +108,7 @@ def _wrapper(
 ) -> re.Pattern[str] | None:
     """Return the form of lines without which a rule knows a start of data."""
     # The quotes of lines in a JSON object belong to the object, those of a text to the text.
-    is_json = any(one.endswith("{") or one == "[" or _JSON_TEXT.match(one) for one in contents)
+    is_json = any(_JSON_TEXT.match(one) for one in contents) or _has_json("\n".join(contents))
     return next(
         (
             form
@@ -89,13 +124,32 @@ def _wrapper(
     )
 
 
+def _has_json(text: str) -> bool:
+    """Return whether a JSON value on several lines stands in a text."""
+    for match in islice(_JSON_ON_LINES.finditer(text), _MAX_STARTS):
+        with suppress(ValueError, RecursionError):
+            json.JSONDecoder().raw_decode(text, match.start())
+            return True
+    return False
+
+
 def _shared_prefix(
-    contents: Sequence[str], is_header: Callable[[str], bool]
+    contents: Sequence[str], is_start: Callable[[str], bool], is_header: Callable[[str], bool]
 ) -> re.Pattern[str] | None:
-    """Return the form of a text in front of a header and of the line below it."""
-    for content, below in pairwise(one for one in contents if one.strip()):
+    """Return the form of a text in front of a header, and of the line below it.
+
+    In front of other data, nearly all lines below need it.
+    """
+    filled = [one for one in contents if one.strip()]
+    for number, (content, below) in enumerate(pairwise(filled), start=1):
         starts = (match.start() for match in _HEADER_START.finditer(content))
         start = next((at for at in starts if is_header(content[at:])), 0)
+        others = filled[number : number + 1]
+        if not start and content.split(maxsplit=1)[0][:1] == below.split(maxsplit=1)[0][:1]:
+            others = filled[number:]
+            words = islice(_WORD_START.finditer(content), _MAX_STARTS)
+            at_words = (0, *(match.start() for match in words))
+            start = next((at for at in at_words if is_start(content[at:])), 0)
         prefix = content[:start].rstrip()
         if not prefix or prefix.endswith('"') or is_header(content):
             continue
@@ -103,11 +157,14 @@ def _shared_prefix(
         between = (r"\s+" if gap.isspace() else r"\d+" for gap in re.findall(r"\d+|\s+", prefix))
         shape = "".join(map("".join, zip_longest(parts, between, fillvalue="")))
         form = re.compile(rf"{shape}\s{{0,{start - len(prefix)}}}(?P<text>.*)")
-        if form.fullmatch(below):
+        if sum(bool(form.fullmatch(one)) for one in others) >= _SHARE * len(others):
             return form
     return None
 
 
 def _without(wrapper: re.Pattern[str], content: str) -> str:
     match = wrapper.fullmatch(content)
-    return content if match is None else match["text"]
+    if match is None:
+        return content
+    is_quoted = "quoted" in wrapper.groupindex
+    return match["text"].replace('\\"', '"').replace('""', '"') if is_quoted else match["text"]

@@ -8,9 +8,8 @@ about topics, log directories and reassignments. Burrow's paths are
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import TypeGuard
+from typing import Any
 
 from kassay.experiments.sources.document_rows import (
     NO_ROWS,
@@ -26,7 +25,7 @@ from kassay.experiments.sources.exporter_metrics import read_metric, read_series
 from kassay.experiments.sources.group_json import is_group_json, read_group_json
 from kassay.experiments.sources.noise import noise_rule
 from kassay.experiments.sources.table_rows import OffsetRow
-from kassay.experiments.sources.text_lines import Line
+from kassay.experiments.sources.text_lines import FORMS, Line
 from kassay.reference.documents.input_files import error_at, format_value, parse_json
 from kassay.reference.documents.json_codec import parse_topic_id
 from kassay.reference.documents.kind_documents import Kind, wrong_kind_error
@@ -167,19 +166,18 @@ def read_metricbeat_event(document: JsonFields, line: int) -> DocumentRows:
     return DocumentRows(offsets=[row])
 
 
-_TOPIC_LINE = re.compile(
-    r"Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s(?:.*?\bTopicId: ?(?P<id>\S+)\s)?"
-    r".*?PartitionCount: ?(?P<count>\d+)\s.*"
-)
+_TOPIC_LINE = FORMS["topic line"]
 _COUNT_LABEL = "PartitionCount:"
-_TOPIC_PARTITION = re.compile(
-    r"Topic: ?(?P<topic>[a-zA-Z0-9._-]+)\s+Partition: ?(?P<number>\d+)\s.*"
-)
+_TOPIC_PARTITION = FORMS["topic partition"]
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 _GENERATED = "Proposed partition reassignment configuration"
 METRIC = "metric"
 """Rule of samples that are used."""
-_JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)|"([^"\\]|\\.)*\\n')
+_JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)|"([^"\\]|\\.)*\\[n"]|\[[\d.]+, ?"')
+
+
+_BEHIND = re.compile(r"[%)'\]>;]*\s*(\([a-zA-Z][\w.$]+\)|(HTTP\S* ?)?\d{3}|</\w+>)?")
+"""Text behind a JSON value: the end of a call, the name of a logger, the status of a request."""
 
 
 def read_tool_line(line: Line, *, name: str) -> FoundText | None:
@@ -236,7 +234,7 @@ def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText |
     count = text.count("\n", 0, end) + 1
     # A shell prints its prompt, or the sign of a missing line end, behind the last value.
     rest = text[end:].partition("\n")[0].strip(",; \t\r")
-    if not end or (rest and not (rest == "%" or noise_rule(rest) == "prompt")):
+    if not end or (rest and not (_BEHIND.fullmatch(rest) or noise_rule(rest) == "prompt")):
         count = max(count, _incomplete(lines, at))
         text = "\n".join([start, *(line.text for line in lines[at + 1 : at + count])])
         end = len(text)
@@ -252,8 +250,11 @@ def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText |
         if _is_log(value):
             return FoundText("JSON of a log", count=count, value=value, is_noise=True)
         return FoundText("JSON", error=error, count=count, value=value)
-    except InputError as error:
-        return FoundText("JSON", error=error, count=count, value=value)
+    except (InputError, RecursionError) as error:
+        invalid = (
+            error if isinstance(error, InputError) else InputError(f"{name}:{number}: {error}")
+        )
+        return FoundText("JSON", error=invalid, count=count, value=value)
     return FoundText(rule, contents, count=count)
 
 
@@ -290,36 +291,68 @@ def _read_value(
         raise UnknownFormatError(f"{where}: expected an object, got {format_value(value)}")
     document = JsonFields(value, where)
     table = document.table
-    if isinstance(table.get("status"), str) and ("data" in table or "errorType" in table):
+    data = table.get("data")
+    is_series = isinstance(data, dict) and data.get("resultType") not in (None, "streams")
+    if isinstance(table.get("status"), str) and (is_series or "errorType" in table):
         return read_series(document, line, name=name), "Prometheus"
     if "version" in table and ("partitions" in table or "topics" in table):
         return [_reassignment(document, is_complete=is_complete)], "kafka-reassign-partitions.sh"
     kafka = table.get("kafka")
     is_other = "kafka" in table and not (isinstance(kafka, dict) and "consumergroup" in kafka)
     for needed, read, rule in _DOCUMENTS:
-        if needed <= table.keys() and not (is_other and "kafka" in needed):
+        is_needed = needed <= table.keys() and not (is_other and "kafka" in needed)
+        if is_needed and table.get("kind") not in _KUBERNETES:
             return [read(document, line)], rule
-    inner = [one for one in table.values() if isinstance(one, dict | list) and one]
-    if len(inner) == 1 and not _is_texts(inner[0]):  # {"data": [...]}
-        with suppress(UnknownFormatError):
-            require_last_page(table, where)
-            return _read_value(inner[0], line, name=name, is_complete=is_complete)
+    if (found := _read_envelope(document, line, name=name, is_complete=is_complete)) is not None:
+        return found
     keys = ", ".join(map(repr, list(table)[:5]))
     raise UnknownFormatError(
         f"{where}: not the JSON output of a supported tool; its first keys: {keys}"
     )
 
 
-_NAMES_IN_GROUPS = re.compile(
-    "(?i)kafka|group|topic|partition|member|consumer|client|host|offset|lag|assign|task|worker|connector|"
-    "^(id|name|state|numbers|epoch|instance|current|end)$"
-)
+_KUBERNETES = ("List", "ConfigMap", "ConfigMapList")
+
+
+def _read_envelope(
+    document: JsonFields, line: int, *, name: str, is_complete: bool
+) -> tuple[list[DocumentRows], str] | None:
+    """Read the values in an object such as ``{"data": [...], "headers": {...}}``.
+
+    Return None if none has a known form, or if a value of an unknown form may have data.
+    """
+    found, values = [], list(document.table.values())
+    for inner in values:
+        if not isinstance(inner, dict | list) or not inner:
+            continue
+        try:
+            found.append(_read_value(inner, line, name=name, is_complete=is_complete))
+        except (UnknownFormatError, RecursionError):
+            if has_data(inner):
+                return None
+    if not found or any(isinstance(one, str) and "\n" in one for one in values):
+        return None
+    for one in (document.table, *(one for one in values if isinstance(one, dict))):
+        require_last_page(one, document.where)
+    return [one for contents, _ in found for one in contents], found[0][1]
+
+
+_NAMES_IN_GROUPS = FORMS["names in groups"]
+_DATA_NAMES = re.compile("(?i)partition|connector|member|consumer|assign|offset|^lag|topic|task")
+
+
+def has_data(value: object) -> bool:
+    """Return whether a JSON value of no known form has a key of members, partitions or lags."""
+    rest = [value]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, dict) and any(map(_DATA_NAMES.search, map(str, one))):
+            return True
+        rest += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+    return False
+
+
 _LOG_KEYS = frozenset({"time", "timestamp", "@timestamp", "ts", "level", "msg", "message"})
-_TEXTS = (
-    *("stdout", "stdout_lines", "output", "log", "message", "msg", "line", "textPayload"),
-    *("body", "content", "data", "result", "text"),
-)
-"""Keys of texts in the JSON of Ansible, containers and collectors of logs."""
 
 
 def hides_json(text: str) -> bool:
@@ -334,23 +367,37 @@ def hides_json(text: str) -> bool:
 
 def _is_log(value: object) -> bool:
     """Return whether a JSON value is a message of a log, which has no members."""
-    if not isinstance(value, dict) or _LOG_KEYS.isdisjoint(value):
-        return False
-    has_objects = any(isinstance(one, dict | list) and one for one in value.values())
-    return not (has_objects or any(_NAMES_IN_GROUPS.search(str(key)) for key in value))
+    is_log = isinstance(value, dict) and not _LOG_KEYS.isdisjoint(value)
+    return is_log and not has_data(value)
 
 
-def text_in_json(value: object) -> str | None:
-    """Return the text that a JSON value of no known tool has, such as ``{"stdout": "..."}``."""
-    if isinstance(value, dict):
-        keys = [key for name in _TEXTS for key in value if key.rpartition(".")[2] == name]
-        value = max((value[key] for key in keys), key=bool, default=None)
-    lines = [value] if isinstance(value, str) else value
-    return "".join(f"{line.rstrip()}\n" for line in lines) if _is_texts(lines) else None
+def texts_in_json(values: Sequence[object]) -> list[str]:
+    """Return the texts that JSON values have at the same place, such as the messages of a log.
+
+    A place has no positions in lists, except in records such as [time, line].
+    """
+    found: dict[str, list[str]] = {}
+    rest: list[tuple[Any, str, bool]] = [(one, "", len(values) > 1) for one in reversed(values)]
+    while rest:
+        value, place, in_list = rest.pop()
+        if isinstance(value, str):
+            found.setdefault(place, []).append(value)
+        elif isinstance(value, dict):
+            if value.keys() in _NAMED_VALUES:
+                value = {str(next(iter(value.values()))): value["value"]}
+            rest += [(one, f"{place}.{key}", False) for key, one in reversed(value.items())]
+        elif isinstance(value, list):
+            is_record = in_list and not any(isinstance(one, dict | list) for one in value)
+            is_record &= len(value) == 2 or not all(isinstance(one, str) for one in value)
+            keys = range(len(value)) if is_record else "*" * len(value)
+            items = [(one, f"{place}.{key}", True) for key, one in zip(keys, value, strict=True)]
+            rest += reversed(items)
+    texts = ("".join(f"{one.rstrip()}\n" for one in lines) for lines in found.values())
+    return list(dict.fromkeys(text for text in texts if _MAY_BE_CAPTURE.search(text)))
 
 
-def _is_texts(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+_MAY_BE_CAPTURE = re.compile(r"\S\s+\S|\{|,|;")
+_NAMED_VALUES = ({"field", "value"}, {"name", "value"}, {"key", "value"})
 
 
 def _kcat_metadata(document: JsonFields, _line: int) -> DocumentRows:
