@@ -126,16 +126,6 @@ def read_dump(lines: Iterable[str], *, name: str) -> Iterator[dict[str, Any]]:
     record are skipped.
 
     ``name`` is used in error messages, and gives the partition until a line names one.
-
-    Examples
-    --------
-    >>> text = (
-    ...     '| offset: 4 CreateTime: 70 keySize: 5 valueSize: 9 key: {"type":"3","data":'
-    ...     '{"groupId":"g"}} payload: {"version":"0","data":{"epoch":2}}'
-    ... )
-    >>> [row] = read_dump([text], name="__consumer_offsets-12.txt")
-    >>> row["partition"], row["offset"], row["payload"]
-    (12, 4, '[{"group":"g"},{"epoch":2,"metadata_hash":0}]')
     """
     partition = _partition(name)
     for number, line in enumerate(lines, start=1):

@@ -145,16 +145,6 @@ def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
 
     The lines of one log can come from several clients and brokers. Lines with other content are
     skipped. JSON lines are read if a text in them is such a message.
-
-    Examples
-    --------
-    >>> line = (
-    ...     b"[2024-05-01 12:00:00,250] INFO [GroupCoordinator 1]: Stabilized group orders "
-    ...     b"generation 7 (__consumer_offsets-3) with 2 members (kafka.coordinator.group.Gr...)"
-    ... )
-    >>> [event] = read_log([line], file="server.log")
-    >>> str(event.kind), event.group, event.number, event.size, event.time
-    ('stabilized', 'orders', 7, 2, 1714564800250)
     """
     clock = _Clock()
     groups: dict[str, str] = {}

@@ -504,21 +504,6 @@ def rebalances_of_log(events: Iterable[LogEvent]) -> Iterator[LogRebalance]:
 
     The rebalances of a group are in order. A rebalance is yielded when a later message can no
     longer change it.
-
-    Examples
-    --------
-    >>> from kassay.experiments.history.log_messages import read_log
-    >>> prefix = b"[2024-05-01 12:00:0%d,000] INFO [GroupCoordinator 1]: "
-    >>> lines = [
-    ...     prefix % 1 + b"Preparing to rebalance group g in state PreparingRebalance with old "
-    ...     b"generation 6 (__consumer_offsets-3) (reason: removing member c-1 on heartbeat "
-    ...     b"expiration)",
-    ...     prefix % 3 + b"Stabilized group g generation 7 (__consumer_offsets-3) with 2 members",
-    ...     prefix % 4 + b"Assignment received from leader c-2 for group g for generation 7.",
-    ... ]
-    >>> [one] = rebalances_of_log(read_log(lines, file="server.log"))
-    >>> one.number, str(one.cause), one.member, one.not_stable_ms
-    (7, 'session timeout', 'c-1', 3000)
     """
     groups: dict[str, RebalanceLog] = {}
     for event in events:

@@ -82,24 +82,12 @@ def _percent(value: Fraction) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Escape the characters that have a meaning in Markdown and HTML.
-
-    Examples
-    --------
-    >>> print(escape_markdown("a|b `c`"))
-    a\|b \`c\`
-    """
+    r"""Escape the characters that have a meaning in Markdown and HTML."""
     return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def markdown_code(text: str) -> str:
-    """Format a name as inline code in Markdown, even if it contains backticks.
-
-    Examples
-    --------
-    >>> print(markdown_code("t-0"), markdown_code("a`b"))
-    `t-0` ``a`b``
-    """
+    """Format a name as inline code in Markdown, even if it contains backticks."""
     text = " ".join(text.split())
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)

@@ -63,13 +63,7 @@ def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
 
 
 def short_number(value: float | None) -> str:
-    """Format a number with three significant digits or as an integer, without trailing zeros.
-
-    Examples
-    --------
-    >>> short_number(0.05), short_number(1234.5), short_number(None)
-    ('0.05', '1234', '–')
-    """
+    """Format a number with three significant digits or as an integer, without trailing zeros."""
     if value is None:
         return "–"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -77,13 +71,7 @@ def short_number(value: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    r"""Proportion of groups that have a property, with a confidence interval.
-
-    Examples
-    --------
-    >>> Proportion(45, 50).percent_with_interval, Proportion(900, 1000).percent_of_total
-    ('90\xa0% (78.6 to 95.7)', '90\xa0% of 1,000')
-    """
+    r"""Proportion of groups that have a property, with a confidence interval."""
 
     count: int
     total: int

@@ -510,15 +510,7 @@ def load_speeds(path: Path) -> dict[str, int]:
 
 
 def integer_speeds(rates: Mapping[str, Fraction]) -> dict[str, int]:
-    """Convert rates to integer speeds: unchanged if valid, else in per cent of the fastest.
-
-    Examples
-    --------
-    >>> integer_speeds({"a": Fraction(2), "b": Fraction(3)})
-    {'a': 2, 'b': 3}
-    >>> integer_speeds({"a": Fraction(1873, 2), "b": Fraction(1250)})
-    {'a': 75, 'b': 100}
-    """
+    """Convert rates to integer speeds: unchanged if valid, else in per cent of the fastest."""
     if all(rate.denominator == 1 and 1 <= rate <= MAX_SPEED for rate in rates.values()):
         return {name: int(rate) for name, rate in rates.items()}
     fastest = max(rates.values())

@@ -127,12 +127,6 @@ class JsonFields:
 
     A missing value, or one of another type, is an InputError that states its position. The optional
     values are None if they are missing or null.
-
-    Examples
-    --------
-    >>> JsonFields({"partition": -1}, "lag.json: status").count("partition")
-    Traceback (most recent call last):
-    kassay...InputError: lag.json: status.partition: must be from 0 to 2147483647, got -1
     """
 
     table: Mapping[str, object]

@@ -20,13 +20,7 @@ _TABLE_WORDS = frozenset({"none", "unknown", "range", "roundrobin", "sticky", "u
 
 
 def noise_rule(text: str) -> str | None:
-    """Return the name of the rule that knows a line as noise, or None.
-
-    Examples
-    --------
-    >>> noise_rule("bash-4.4$ exit"), noise_rule("orders 0 10 60 50 c-1 /10.0.0.1 c")
-    ('prompt', None)
-    """
+    """Return the name of the rule that knows a line as noise, or None."""
     content = text.strip()
     return next((rule for rule, form in _NOISE_FORMS if form.fullmatch(content)), None)
 
@@ -37,13 +31,6 @@ def is_prose(text: str, names: frozenset[str], *, is_below: bool = False) -> boo
     A sentence has at least three words in lower case, or three words and nothing that looks like a
     cell, such as a number, a host, an id or a gap. Names of the input do not count. Below a table,
     three words without a sign can be the start of a row.
-
-    Examples
-    --------
-    >>> is_prose("This is what I see on broker 3:", frozenset())
-    True
-    >>> is_prose("orders range Stable 2", frozenset({"orders"}))
-    False
     """
     text = _TIME.sub("", text)
     start = text.strip()

@@ -52,14 +52,6 @@ class OpenTable:
             return None
         return cells
 
-    def split_numbered(self, text: str) -> Cells | None:
-        """Return the cells of a row behind its number, counted from 0 or 1, as exports have it."""
-        match = re.match(r"\s*(\d+)[\s,;|]\s*(?=\S)", text)
-        if match is None or int(match[1]) - len(self.rows) not in (0, 1):
-            return None
-        blanks = "" if self.header.delimiter else " " * match.end()
-        return self.split(blanks + text[match.end() :])
-
     def add(self, cells: Cells, line: int, text: str = "") -> None:
         """Add a row. ``text`` is its line, for a row that is not wrapped."""
         self.rows.append(build_row(self.header.kind, cells, line=line))

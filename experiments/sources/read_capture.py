@@ -44,7 +44,6 @@ from kassay.experiments.sources.text_lines import FORMS, Line, clean_lines
 from kassay.experiments.sources.tool_documents import (
     METRIC,
     UnknownFormatError,
-    has_data,
     hides_json,
     read_json_value,
     read_tool_line,
@@ -73,8 +72,9 @@ _FIRST_WORDS = ("Topic:", "Group ID:", "group:", "Metadata for ")
 _LEFT_OUT = "lines left out"
 _UNREADABLE = re.compile("[\ufffd\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e]")
 """Replacement of a byte that is no UTF-8, and control characters."""
+_ROW_PART = FORMS["part of a row or message"]
+_TEXT_RULES = (*_COMMANDS, "mail or chat", "greeting")
 _JSON_IN_LINE = re.compile(r"(?!^-)\S\s*(?=[{]\s*([\"']|$)|\[\s*([{]|$))")
-_MAX_BEHIND = 20_000
 _MAX_TEXTS = 40
 _MIN_CELLS = 3
 """Words from which a text beside a capture in JSON may be a row of it."""
@@ -224,7 +224,7 @@ class _Reader:
             found = read_json_value(self.lines, at, name=self.name)
         if found is None:
             return self._json_behind_text(at)
-        if self._kind_documents(found.value, at):
+        if isinstance(found.value, dict) and self._kind_document(found.value, at):
             return self.use(at, "document of another kind of group", found.count)
         is_unknown = found.error is None or isinstance(found.error, UnknownFormatError)
         return (self._text_in_json(at, found) if is_unknown else 0) or self._take(at, found)
@@ -237,7 +237,7 @@ class _Reader:
             return 0
         rest = replace(line, text=line.text[start.start() + 1 :])
         inner = _Reader("", self.name, self.default_group)
-        inner.lines = [rest, *self.lines[at + 1 : at + 1 + _MAX_BEHIND]]
+        inner.lines = [rest, *self.lines[at + 1 : at + 2_000]]
         count = inner.json_value(0)
         if not count or inner.problems or all(use.is_noise for use in inner.uses):
             return 0
@@ -262,12 +262,6 @@ class _Reader:
         if len(texts) > _MAX_TEXTS:
             return 0
         inner = [_Reader(text, name, self.default_group).read() for text in texts]
-        for place, (text, one) in enumerate(zip(texts, inner, strict=True)):
-            if one.account.problems:  # collectors of logs can show the last line first
-                backwards = "\n".join(reversed(text.splitlines())) + "\n"
-                reversed_one = _Reader(backwards, name, self.default_group).read()
-                if not reversed_one.account.problems:
-                    inner[place] = reversed_one
         used = [one for one in inner if one.account.is_used]
         if not used:
             return 0
@@ -325,8 +319,7 @@ class _Reader:
         """Use a row of the table above."""
         if self.current is None or not self.lines[at].text.strip():
             return 0
-        text = self.lines[at].text
-        cells = self.current.split(text) or self.current.split_numbered(text)
+        cells = self.current.split(self.lines[at].text)
         if cells is None:
             return 0
         self.current.add(cells, self.lines[at].number, self.lines[at].text)
@@ -370,20 +363,6 @@ class _Reader:
             self.current = None
         self.group = group
 
-    def _kind_documents(self, value: object, at: int) -> bool:
-        """Add a document of another kind, or one in an object or list around it."""
-        while isinstance(value, list | dict):
-            if isinstance(value, dict) and self._kind_document(value, at):
-                return True
-            if isinstance(value, list) and len(value) > 1:
-                every = all(map(is_connector_status, value))
-                return every and all(self._kind_document(one, at) for one in value)
-            inner = list(filter(has_data, value.values() if isinstance(value, dict) else value))
-            if len(inner) != 1:
-                return False
-            value = inner[0]
-        return False
-
     def _kind_document(self, value: Mapping[str, object], at: int) -> bool:
         """Add a document of another kind than consumer groups, and return whether it is one."""
         if is_connect_status(value):
@@ -424,7 +403,8 @@ class _Reader:
                     at += self.refuse(line.number - 1, message)
                     continue
                 count = self._wrapped(run, at) or self._without_header(run[at])
-                if not count and (is_left_out or self._is_prose(run[at], names)):
+                is_text = self._is_prose(run[at], names) or self._is_apart(run[at], names)
+                if not count and (is_left_out or is_text):
                     rule = _LEFT_OUT if is_left_out else "prose"
                     count = self.use(line.number - 1, rule, is_noise=True)
                 at += count or self._refuse_row(run[at])
@@ -434,6 +414,24 @@ class _Reader:
         text = waiting.line.text
         is_sentence = is_prose(text, names, is_below=waiting.table is not None)
         return (is_sentence or self._continues_prose(waiting)) and not self._hides_row(text)
+
+    def _is_apart(self, waiting: _Waiting, names: frozenset[str]) -> bool:
+        """Return whether a line is apart from all data, and has no part of a row or message.
+
+        It stands above all tables, or below known noise, such as a command or a message.
+        """
+        line, words = waiting.line, waiting.line.text.split()
+        above = next((use for use in self.uses if use.line == line.number - 1), None)
+        is_below_noise = above is not None and above.rule in _TEXT_RULES
+        is_output = is_below_noise and not _TOOL.search(self.lines[line.number - 2].text)
+        is_first = all(use.is_noise for use in self.uses if use.line < line.number)
+        return (
+            (is_first or is_below_noise)
+            and (len(words) > 1 or is_output)
+            and names.isdisjoint(words)
+            and not _ROW_PART.search(line.text)
+            and not self._hides_row(line.text)
+        )
 
     def _continues_prose(self, waiting: _Waiting) -> bool:
         """Return whether a line is a title, or a word below a sentence, such as a name."""
@@ -608,16 +606,6 @@ def read_capture(text: str, *, name: str, group: str | None = None) -> ReadCaptu
     r"""Read a capture. ``name`` is the name of the file in errors.
 
     ``group`` is the id of a Connect cluster, whose answers do not name it.
-
-    Examples
-    --------
-    >>> text = "$ kafka-consumer-groups.sh --list --state\nGROUP STATE\norders Stable\n^C\n"
-    >>> print(read_capture(text, name="x").account)
-    x:1: ignored: prompt
-    x:2: read: header of listing table
-    x:3: read: listing table
-    x:4: ignored: interrupt
-    x:5: ignored: blank line
     """
     return _Reader(text, name, group).read()
 

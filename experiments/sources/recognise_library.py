@@ -23,13 +23,6 @@ def recognise_library(
     A member id of the classic protocol is the client id and a UUID, so it replaces a client id
     that the source does not show. An application that sets ``client.id`` is recognised only by
     an assignor that no other library has.
-
-    Examples
-    --------
-    >>> recognise_library("consumer-orders-1"), recognise_library("rdkafka")
-    ('java', 'librdkafka')
-    >>> recognise_library("billing") is None
-    True
     """
     if client_id is None and member_id is not None:
         client_id = client_id_of(member_id)

@@ -106,15 +106,6 @@ def read_header(texts: Sequence[str], *, line: int) -> Header | str | None:
     Return the problem of a header that is cut or unknown, and None for other lines. ``line`` is the
     number of the first line. In CSV, names of columns may be in lower case and have ``_`` or a
     blank instead of ``-``.
-
-    Examples
-    --------
-    >>> read_header(["TOPIC  PARTITION  NEW-OFFSET"], line=1).kind
-    <TableKind.RESET: 'reset'>
-    >>> read_header(["topic;partition;consumer_id"], line=1).names
-    ('TOPIC', 'PARTITION', 'CONSUMER-ID')
-    >>> read_header(["topic,lag,topic"], line=1)
-    "column 'TOPIC' is repeated in the header"
     """
     text = texts[0]
     found = _csv_header(text, line=line)

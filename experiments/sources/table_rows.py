@@ -322,12 +322,6 @@ def read_assignment(text: str) -> Assignment | None:
     """Parse an assignment such as ``t1(0,1), t2(3)``, ``t1:0,1;t2:3`` or ``-`` (empty).
 
     Return None if the text is not a valid assignment.
-
-    Examples
-    --------
-    >>> read_assignment("t1:0,1;t2:3")
-    (('t1', (0, 1)), ('t2', (3,)))
-    >>> read_assignment("t1:0,1;t2:")
     """
     if text in ("-", ""):
         return ()

@@ -28,8 +28,6 @@ _INVISIBLE = str.maketrans(
 _LONE_DASH = re.compile(r"(?<!\S)[\u2012-\u2015\u2212](?!\S)")
 """Dash that an editor has put in place of a hyphen in a cell."""
 _HTML = FORMS["HTML tag"]
-_HTML_ROW = re.compile(r"<tr\b[^>]*>(.*?)</tr>", re.DOTALL)
-_HTML_CELL = re.compile(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", re.DOTALL)
 _BOX = re.compile("[\u2500\u2501\u2504\u2505\u2508\u2509\u254c\u254d\u2550]")
 _BOX_ROW = re.compile("[\u2502-\u257f].*\\w.*[\u2502-\u257f]")
 _BARS = re.compile("[\u2502-\u2503\u2506-\u2507\u250a-\u257f]")
@@ -60,16 +58,9 @@ def clean_lines(
     A prefix is one if a header or another start of data, as ``is_start`` recognises it, follows it
     in some line, and so is any text in front of a header that the line below it repeats, with other
     numbers. Lines without the prefix stay as they are.
-
-    Examples
-    --------
-    >>> text = "> GROUP  STATE\n> \x1b[1morders\x1b[0m Stable\n"
-    >>> is_start = lambda line: line.startswith("GROUP")
-    >>> [line.text for line in clean_lines(text, is_start, is_start)]
-    ['GROUP  STATE', 'orders Stable', '']
     """
     if _HTML.search(text):
-        text = html.unescape(_HTML.sub("", _HTML_ROW.sub(_bars_of_html, text)))
+        text = html.unescape(_HTML.sub("", text))
     contents = [_CONTROL.sub("", line).translate(_INVISIBLE) for line in _LINE_END.split(text)]
     contents = [_GLUED_FENCE.sub("", _LONE_DASH.sub("-", line)) for line in contents]
     contents = [
@@ -83,12 +74,6 @@ def clean_lines(
     ):
         contents = [_without(wrapper, content) for content in contents]
     return [Line(number, content) for number, content in enumerate(contents, start=1)]
-
-
-def _bars_of_html(row: re.Match[str]) -> str:
-    """Return the cells of a row of an HTML table between bars, with as many line ends."""
-    cells = (" ".join(cell.split()) for cell in _HTML_CELL.findall(row[1]))
-    return f"| {' | '.join(cells)} |" + "\n" * row[0].count("\n")
 
 
 def _shared_suffix(
