@@ -61,15 +61,16 @@ _MIN_REPAIR_STEPS, _MAX_REPAIR_STEPS, _REPAIR_STEP = 2_000, 20_000, 1e-4
 and the maximum of each search; and the work of one of them."""
 
 
-_WINDOW_STEPS, _MOVES_STEPS, _LOAD_STEPS, _LAST_STEPS = 400, 1_200, 10_000, 18_000
+_WINDOW_STEPS, _MOVES_STEPS, _LOAD_STEPS = 400, 1_200, 10_000
 """Maximum numbers of changes in several windows: for one load limit within the tolerance of the
-bound, for fewer moves, for other load limits, and for fewer moves that CP-SAT does not prove."""
+bound, for fewer moves, and for other load limits."""
 _MANY_PER_MEMBER = 6
 """Partitions per member from which CP-SAT proves the fewest moves of most small groups."""
 _WINDOW_STEP, _WINDOW_STEP_PER_PROPOSAL = 6e-5, 2.5e-7
 """Work of one such change: in general, and per proposal."""
-_WINDOW_WORK = 1.5
-"""Maximum work of the search for one load limit in several windows."""
+_WINDOW_WORK, _LAST_WORK = 1.5, 2.2
+"""Maximum work of the search for one load limit in several windows, and for fewer moves that CP-SAT
+does not prove."""
 _WINDOW_SQUARES_WORK = 0.3
 """Work of this search after the moves."""
 
@@ -130,8 +131,10 @@ def may_repair_overloads(pool: IncumbentPool, level: Level) -> bool:
 def repair_again(pool: IncumbentPool, level: Movement, bound: int, budget: SearchBudget) -> None:
     """Add placements with fewer moves in several windows than the best one to the pool."""
     search = _OverloadSearch(pool, _loads_up_to(pool, level), level, budget)
-    start, steps = search.merged(pool.incumbent(level)), _LAST_STEPS
-    search.is_repaired(pool.limits(), budget, rounds=steps, most=steps, enough=bound, start=start)
+    start, within, most = search.merged(pool.incumbent(level)), budget.until(_LAST_WORK), 10**6
+    search.is_repaired(
+        pool.limits(), within, rounds=_MOVES_ROUNDS, most=most, enough=bound, start=start
+    )
 
 
 def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> None:

@@ -23,8 +23,9 @@ _FEW_WINDOWS = 24
 """Number of windows, those of greatest total load, that refuse most proposals."""
 _FIRST_RUN, _LONGEST_RUN, _LONGER = 400, 3_000, 1.5
 """Minimum number of steps of the first run, maximum number of others, and their ratio."""
-_HOT, _COLD = 0.5, 0.05
-"""First and last temperature of a run, in units of the mean positive load of a partition."""
+_HOT, _COLD, _HEATED = 0.5, 0.05, 48
+"""First and last temperature of a run, in units of the mean positive load of a partition, and the
+number of partitions above which they are lower in proportion."""
 _FIRST_PRICE, _PRICE_FACTOR = 0.3, 1.3
 """First price of a move in this unit, and its change from run to run."""
 _HOME_SHARE = 0.3
@@ -69,8 +70,8 @@ class WindowRepair(OverloadRepair):
     ) -> Placement | None:
         """Return a placement within the limits with few moves, or None if none is found.
 
-        In the first run, no change increases the overloads and the cost of moves. The price of
-        moves rises after runs that end within the limits, and falls after others.
+        In the first run, changes only lower the overloads, or the cost without overloads. The price
+        of moves rises after runs that end within the limits, and falls after others.
         """
         self._set_costs(costs)
         best, fewest, length = None, np.inf, float(max(_FIRST_RUN, len(start)))
@@ -82,9 +83,11 @@ class WindowRepair(OverloadRepair):
                     best, fewest = self.placement.astype(np.int32), self._cost()
                 if fewest <= enough or not may_continue():
                     return best
-                self._make_change(price, hot * (_COLD / _HOT) ** (step / length))
+                own = price if hot or self.overloads.max() <= 0 else 0.0
+                self._make_change(own, hot * (_COLD / _HOT) ** (step / length))
             price *= _PRICE_FACTOR if self.overloads.max() <= 0 else 1 / _PRICE_FACTOR
-            length, hot = min(length * _LONGER, max(length, _LONGEST_RUN)), _HOT
+            length = min(length * _LONGER, max(length, _LONGEST_RUN))
+            hot = _HOT * min(1, _HEATED / len(start))
             if best is not None:
                 self._reset(best)
         return best
@@ -132,6 +135,8 @@ class WindowRepair(OverloadRepair):
         if not len(chosen):
             return
         excess = self._after(changes[:, chosen]) - most[chosen]
+        if not heat:
+            excess /= 1 + np.maximum(cost[chosen], 0)
         if excess.min() <= 0:
             one, other, giver, taker = changes[:, chosen[excess.argmin()]].tolist()
             self._move(one, taker)
