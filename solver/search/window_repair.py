@@ -19,8 +19,7 @@ Floats = NDArray[np.float64]
 
 _PROPOSALS_PER_PARTITION, _MIN_PROPOSALS, _MAX_PROPOSALS = 5, 256, 4_096
 """Number of proposed changes of one step."""
-_FEW_WINDOWS = 24
-"""Number of windows, those of greatest total load, that refuse most proposals."""
+_FEW_WINDOWS = 24  # windows of greatest total load, which refuse most proposals
 _FIRST_RUN, _LONGEST_RUN, _LONGER = 400, 3_000, 1.5
 """Minimum number of steps of the first run, maximum number of others, and their ratio."""
 _HOT, _COLD, _HEATED = 0.5, 0.05, 48
@@ -28,10 +27,8 @@ _HOT, _COLD, _HEATED = 0.5, 0.05, 48
 number of partitions above which they are lower in proportion."""
 _FIRST_PRICE, _PRICE_FACTOR = 0.3, 1.3
 """First price of a move in this unit, and its change from run to run."""
-_HOME_SHARE = 0.3
-"""Share of the proposed transfers that return a partition to its owner."""
-_NONE = -1
-"""Partition in exchange for a transferred one."""
+_HOME_SHARE = 0.3  # share of the proposed transfers that return a partition to its owner
+_NONE = -1  # partition in exchange for a transferred one
 _LEAST_REDUCTION = 1e-9
 """Least reduction of a sum of squares, as a share of the squared weights, that is no rounding."""
 
