@@ -133,12 +133,15 @@ def decide(
         most = criterion.of(cheapest.over(0)).high
         calm = (one for one in actions if isinstance(one.change.action, Rebalance))
         return next((one for one in calm if criterion.of(one.over(0)).low <= most), cheapest)
-    if criterion is Criterion.UNOWNED and current in best and not _stops(current):
-        best = [one for one in best if not _stops(one)]
-    costs = [criterion.of(one.over(times)) for one in best]
-    if current in best and costs[best.index(current)].low <= min(one.high for one in costs):
-        return current
+    if current in best and current.now.maximum_load:  # Other current loads are chance.
+        if criterion is Criterion.UNOWNED and not _stops(current):
+            best = [one for one in best if not _stops(one)]
+        costs = [criterion.of(one.over(times)) for one in best]
+        if costs[best.index(current)].low <= min(one.high for one in costs):
+            return current
     best = _best(best, lambda one: criterion.of(one.over(times)))
+    if current in best:
+        return current
     best = _best(best, lambda one: one.over(times).stopped_seconds)
     return min(best, key=lambda one: (len(one.change.steps), one.over(0).moves.mean))
 
