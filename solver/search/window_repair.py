@@ -22,7 +22,7 @@ _PROPOSALS_PER_PARTITION, _MIN_PROPOSALS, _MAX_PROPOSALS = 5, 256, 4_096
 _FEW_WINDOWS = 24  # windows of greatest total load, which refuse most proposals
 _FIRST_RUN, _LONGEST_RUN, _LONGER = 400, 3_000, 1.5
 """Minimum number of steps of the first run, maximum number of others, and their ratio."""
-_HOT, _COLD, _HEATED = 0.5, 0.05, 48
+_HOT, _COLD, _HEATED = 0.5, 0.05, 96
 """First and last temperature of a run, in units of the mean positive load of a partition, and the
 number of partitions above which they are lower in proportion."""
 _FIRST_PRICE, _PRICE_FACTOR = 0.3, 1.3
