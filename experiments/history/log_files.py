@@ -4,7 +4,7 @@ import heapq
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,8 @@ def summarise_logs(
     """
     with ExitStack() as stack:
         streams = [_events(stack.enter_context(open_binary(file)), file) for file in files]
-        found = summarise_events(_in_order_of_time(streams), on_rebalance=on_rebalance)
+        merged = heapq.merge(*streams, key=lambda event: event.time or 0)
+        found = summarise_events(_without_copies(merged), on_rebalance=on_rebalance)
     check_found(found, files)
     return found
 
@@ -161,19 +162,6 @@ def _events(lines: Iterable[bytes], file: Path) -> Iterator[LogEvent]:
         raise InputError(
             f"{name}: the times in the file descend; sort its lines from the first to the last"
         )
-
-
-def _in_order_of_time(streams: Sequence[Iterator[LogEvent]]) -> Iterator[LogEvent]:
-    """Merge logs that are each in order of time."""
-    if len(streams) == 1:
-        return streams[0]
-    # A log is opened when its first message is due: the first messages are read in advance.
-    started = []
-    for stream in streams:
-        first = next(stream, None)
-        if first is not None:
-            started.append(chain((first,), stream))
-    return _without_copies(heapq.merge(*started, key=lambda event: event.time or 0))
 
 
 def _without_copies(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
