@@ -71,14 +71,6 @@ class LogRebalance:
             self.lines.append(event)
 
 
-_CHANGES = {
-    LogEventKind.JOINED: "joined",
-    LogEventKind.LEFT: "left",
-    LogEventKind.EXPIRED: "expired",
-    LogEventKind.TIMED_OUT: "timed_out",
-    LogEventKind.REPLACED: "replaced",
-}
-"""List of a rebalance that a change of a member belongs to."""
 _CAUSE_OF_CHANGE = {
     LogEventKind.TIMED_OUT: Cause.POLL_TIMEOUT,
     LogEventKind.EXPIRED: Cause.SESSION_TIMEOUT,
@@ -87,6 +79,8 @@ _CAUSE_OF_CHANGE = {
     LogEventKind.REPLACED: Cause.STATIC_MEMBER,
 }
 """Cause of a rebalance without a reason, from the changes before it, in order of precedence."""
+_CHANGES = {kind: kind.replace(" ", "_") for kind in _CAUSE_OF_CHANGE}
+"""List of a rebalance that a change of a member belongs to."""
 
 
 @dataclass(slots=True)
@@ -128,8 +122,7 @@ class RebalanceLog:
 
     def flush(self) -> Iterator[LogRebalance]:
         """Yield the last rebalances, including an unfinished one. Call this method at the end."""
-        if self._open is not None:
-            yield from self._close(None)
+        yield from self._close(None)
         yield from self._recent.values()
         self._recent.clear()
 
@@ -154,8 +147,6 @@ class RebalanceLog:
                     known.ended = event.time
             case LogEventKind.ABANDONED:
                 self._changes = [each for each in self._changes if each.member != event.member]
-            case _:
-                return
 
     def _stabilize(self, event: LogEvent) -> None:
         one = self._open or self._new(event, Protocol.CLASSIC)  # The log can start here.
@@ -178,12 +169,10 @@ class RebalanceLog:
 
     def _start(self, event: LogEvent) -> Iterator[LogRebalance]:
         """Start a rebalance of the classic protocol. An unfinished one ends here."""
-        if self._open is not None:
-            yield from self._close(event.time)
+        yield from self._close(event.time)
         number = (event.number or 0) + 1
         if self._recent and number <= next(reversed(self._recent)):
-            yield from self._recent.values()  # The group has been deleted and created again.
-            self._recent.clear()
+            yield from self.flush()  # The group has been deleted and created again.
         self._open = one = self._new(event, Protocol.CLASSIC)
         one.number, one.reason, one.cause = number, event.reason, cause_of(event.reason)
         found = _MEMBER_IN_REASON.search(event.reason or "")
@@ -208,14 +197,11 @@ class RebalanceLog:
 
     def _at_epoch(self, event: LogEvent, number: int) -> Iterator[LogRebalance]:
         """Start the rebalance of an epoch, or extend it until its target is computed."""
-        if self._open is not None:
-            yield from self._close(event.time)
+        yield from self._close(event.time)
         one = self._recent.get(number)
         if one is None:
-            last = next(reversed(self._recent), None)
-            if last is not None and number < last:
-                yield from self._recent.values()
-                self._recent.clear()
+            if self._recent and number < next(reversed(self._recent)):
+                yield from self.flush()
             one = self._new(event, Protocol.CONSUMER)
             one.number = number
             self._take_changes(one)
@@ -232,7 +218,7 @@ class RebalanceLog:
         return one
 
     def _close(self, time: int | None) -> Iterator[LogRebalance]:
-        """End the open rebalance. Without a time, its end is that of its last message."""
+        """End a rebalance that is open. Without a time, its end is that of its last message."""
         one, self._open = self._open, None
         if one is not None:
             one.ended = time if time is not None else one.ended
