@@ -409,7 +409,7 @@ def plan(
         search.part("hold-out", 1)
 
     def search_windows(part: Group, share: float) -> Solution:
-        rest = replace(budget, deadline=budget.counter.spent + share * further).rest()
+        rest = replace(budget, deadline=budget.counter.spent + share * _FURTHER_WORK).rest()
         return solve(part, levels=levels, constraints=constraints, limits=rest, seed=seed)
 
     windows = window_advice(group, assignment, search_windows, cycle=cycle)
