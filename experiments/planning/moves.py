@@ -123,7 +123,8 @@ def schedule_moves(
     factors = metrics.relative_loads(group, dict.fromkeys(current, 1))
     start = {member: load * factors[member] for member, load in current.items()}
     for move in placed:
-        start[move.target] = start[move.target] + _moved_load(group, move) * factors[move.target]
+        load = _load_of(group, move.topic, move.partition)
+        start[move.target] = start[move.target] + load * factors[move.target]
     owned = [move for move in moves if move.source is not None]
     moved = list(_highest_loads_first(group, owned, start, factors))
     slices = [placed] if placed else []
@@ -132,7 +133,7 @@ def schedule_moves(
     batches = []
     for batch in slices:
         for move in batch:
-            load = _moved_load(group, move)
+            load = _load_of(group, move.topic, move.partition)
             current[move.target] = current[move.target] + load
             if move.source is not None:
                 current[move.source] = current[move.source] - load
@@ -153,10 +154,6 @@ def _peak(load: Load) -> int:
     return load if isinstance(load, int) else int(load.max())
 
 
-def _moved_load(group: Group, move: Move) -> Load:
-    return move.weight if group.window_count == 1 else _load_of(group, move.topic, move.partition)
-
-
 def _load_of(group: Group, topic: str, number: int) -> Load:
     """Return the load of a partition, relative to the capacities of the windows."""
     given, factors = group.topic_table()[topic], group.window_factors
@@ -175,7 +172,7 @@ def _highest_loads_first(
     """
     pending: dict[str, list[int]] = {}
     ordered = sorted(moves, key=lambda move: (-move.weight, move.topic, move.partition))
-    loads = [_moved_load(group, move) for move in ordered]
+    loads = [_load_of(group, move.topic, move.partition) for move in ordered]
     for at, move in enumerate(ordered):
         pending.setdefault(move.source or "", []).append(at)
     heap = [(-_peak(current[source]), source) for source in pending]
@@ -291,34 +288,31 @@ def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ..
     ...     print(step)
     a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1
     """
-    return tuple(_steps(group, [move for batch in batches for move in batch.moves]))
-
-
-def _steps(group: Group, moves: list[Move]) -> Iterator[MoveStep]:
+    moves = [move for batch in batches for move in batch.moves]
     loads, units = owned_loads(group), member_units(group)
     factors = relative_loads(group, dict.fromkeys(loads, 1))
     for move in moves:
         if move.source is None:
-            loads[move.target] = loads[move.target] + _moved_load(group, move)
+            loads[move.target] = loads[move.target] + _load_of(group, move.topic, move.partition)
     owned = [(move.source, move) for move in moves if move.source is not None]
     current = {member: _peak(load * factors[member]) for member, load in loads.items()}
-    before, step = dict(current), list[Move]()
+    before, step, found = dict(current), list[Move](), list[MoveStep]()
     for number, (source, move) in enumerate(owned, 1):
         step.append(move)
-        load = _moved_load(group, move)
+        load = _load_of(group, move.topic, move.partition)
         loads |= {source: loads[source] - load, move.target: loads[move.target] + load}
         current |= {at: _peak(loads[at] * factors[at]) for at in (source, move.target)}
         members = list(dict.fromkeys(m for one in step for m in (one.source or "", one.target)))
         old, new = ([loads[member] for member in members] for loads in (before, current))
         if sorted(new, reverse=True) < sorted(old, reverse=True) or number == len(owned):
-            yield MoveStep(
-                moves=tuple(step),
-                loads=tuple(
-                    (member, first, last)
-                    for member, first, last in zip(members, old, new, strict=True)
-                    if first != last
-                ),
-                makespan=(max(before.values(), default=0), max(current.values(), default=0)),
-                units=units,
+            changed = zip(members, old, new, strict=True)
+            found.append(
+                MoveStep(
+                    moves=tuple(step),
+                    loads=tuple(one for one in changed if one[1] != one[2]),
+                    makespan=(max(before.values(), default=0), max(current.values(), default=0)),
+                    units=units,
+                )
             )
             before, step = dict(current), []
+    return tuple(found)

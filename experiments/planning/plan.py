@@ -31,7 +31,6 @@ from kassay.experiments.planning.moves import (
 from kassay.experiments.planning.plan_verdict import (
     Verdict,
     has_lost_rebalance,
-    makespan_of,
     other_verdict,
     unowned_partitions,
     verdict_of,
@@ -269,9 +268,7 @@ class Plan:
         group, hosts = self.group, host_units(self.group)
         if not 1 < len(hosts.names) < len(hosts.unit_of):
             return []
-        speeds = [0] * len(hosts.names)
-        for unit, index in zip(hosts.unit_of, group.participant_indices, strict=True):
-            speeds[unit] += group.members[index].speed
+        speeds = hosts.loads([group.members[index].speed for index in group.participant_indices])
         current, planned = (
             unit_loads(group, one, hosts) for one in (keep_owners(group), self.assignment)
         )
@@ -363,8 +360,8 @@ def plan(
         seed=seed,
     )
     assignment, kept = solution.assignment, keep_owners(group)
-    makespan = makespan_of(group, solution, constraints)
-    if assignment is None or makespan is None:
+    verdict = verdict_of(group, solution, levels, constraints)
+    if assignment is None or verdict is None:
         raise LookupError("; ".join(solution.conflict) or "no assignment found within the limits")
     # The planned assignment is that of `solve` with all work, so the further parts have their own.
     spent = budget.counter.spent
@@ -432,7 +429,7 @@ def plan(
             group,
             current=current,
             planned=planned,
-            makespan=makespan,
+            makespan=verdict.makespan,
             outcomes=outcomes,
             forecast=partial(change_forecasts, group, seed=seed) if is_uneven else lambda _: (),
             levels=levels,
@@ -446,7 +443,7 @@ def plan(
         solution=solution,
         optimum=optimum,
         planned=planned,
-        verdict=verdict_of(group, solution, makespan, levels, constraints),
+        verdict=verdict,
         batches=batches,
         steps=move_steps(group, batches),
         options=plan_options(group, solution, optimum, curve),

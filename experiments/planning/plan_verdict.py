@@ -184,14 +184,13 @@ class Verdict:
 def verdict_of(
     group: Group,
     solution: Solution,
-    makespan: LevelValue,
     levels: Sequence[Level],
     constraints: Sequence[Constraint] = (),
-) -> Verdict:
-    """Describe the result of a plan. Raise LookupError if the solution has no assignment."""
-    assignment = solution.assignment
-    if assignment is None:
-        raise LookupError("; ".join(solution.conflict) or "no assignment")
+) -> Verdict | None:
+    """Describe the result of a plan; None if the solution has no assignment."""
+    assignment, makespan = solution.assignment, makespan_of(group, solution, constraints)
+    if assignment is None or makespan is None:
+        return None
     moves = movement(group, assignment)
     placed = sum(map(len, unowned_partitions(group).values()))
     current = measures(group, keep_owners(group))[Measure.MAKESPAN]
@@ -352,10 +351,7 @@ def other_verdict(
     if other is None:
         return None
     solution = solve(other, levels=levels, constraints=constraints, limits=limits, seed=seed)
-    makespan = makespan_of(other, solution, constraints)
-    if makespan is None:
-        return None
-    return verdict_of(other, solution, makespan, levels, constraints)
+    return verdict_of(other, solution, levels, constraints)
 
 
 def count_of(number: int, noun: str) -> str:

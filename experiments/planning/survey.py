@@ -17,7 +17,6 @@ from kassay.experiments.planning.plan_verdict import (
     StreamsApplicationError,
     Verdict,
     check_planning_start,
-    makespan_of,
     no_members,
     short_names,
     shorten,
@@ -218,7 +217,7 @@ class SurveyedGroup:
 
     def record(self) -> dict[str, object]:
         """Return the result as a JSON object."""
-        group, now, then = self.group, self.current, self.planned
+        group, values = self.group, self.values()
         target, other = target_assignment(group), self.other_reading
         weights, limiting = group.weight_source, self.limiting_partition
         return {
@@ -231,12 +230,12 @@ class SurveyedGroup:
             "gap": round(float(self.gap), 4),
             "gap_limit": round(float(self.gap_limit), 4),
             "makespan": {
-                "current": self.shown(now.makespan),
-                "planned": self.shown(then.makespan),
-                "bound": self.shown(self.makespan.bound),
+                "current": values["maximum_load"],
+                "planned": values["planned_maximum_load"],
+                "bound": values["maximum_load_bound"],
             },
-            "spread": {"current": self.shown(now.spread), "planned": self.shown(then.spread)},
-            "idle": {"current": self.idle, "planned": None if self.idle is None else then.idle},
+            "spread": {"current": values["spread"], "planned": values["planned_spread"]},
+            "idle": {"current": values["idle"], "planned": values["planned_idle"]},
             "hot": self.hot,
             "moves": value_and_bound(self.moves),
             "placed": self.verdict.placed,
@@ -408,13 +407,12 @@ def _surveyed_reading(
 ) -> SurveyedGroup | UnsurveyedGroup:
     levels = default_levels(group)
     solution = solve(group, levels=levels, limits=limits, seed=seed)
-    makespan = makespan_of(group, solution)
-    if solution.assignment is None or makespan is None:
+    verdict = verdict_of(group, solution, levels)
+    if solution.assignment is None or verdict is None:
         reason = "; ".join(solution.conflict) or "no assignment found within the time limit"
         return UnsurveyedGroup(id=group.id, reason=reason)
     current, planned = keep_owners(group), LoadSummary.of(group, solution.assignment)
     relative = member_units(group).relative_loads(load_vector(group, current))
-    verdict = verdict_of(group, solution, makespan, levels)
     limiting = limiting_partition(group)
     cause = find_cause(group, solution.assignment, levels=levels, limiting=limiting, limits=limits)
     return SurveyedGroup(
