@@ -199,13 +199,7 @@ def error_record(
 
 
 def directory_names(ids: Iterable[str | None]) -> list[str]:
-    """Derive a unique directory name from the id of each group.
-
-    Examples
-    --------
-    >>> directory_names(["orders", "a b/c", "orders", None])
-    ['orders', 'a-b-c', 'orders-3', 'group-4']
-    """
+    """Derive a unique directory name from the id of each group."""
     names: dict[str, None] = {}
     for number, id in enumerate(ids, 1):
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", id or "").strip(".-")

@@ -44,6 +44,7 @@ from kassay.experiments.sources.text_lines import FORMS, Line, clean_lines
 from kassay.experiments.sources.tool_documents import (
     METRIC,
     UnknownFormatError,
+    has_data,
     hides_json,
     read_json_value,
     read_tool_line,
@@ -224,7 +225,7 @@ class _Reader:
             found = read_json_value(self.lines, at, name=self.name)
         if found is None:
             return self._json_behind_text(at)
-        if isinstance(found.value, dict) and self._kind_document(found.value, at):
+        if self._kind_documents(found.value, at):
             return self.use(at, "document of another kind of group", found.count)
         is_unknown = found.error is None or isinstance(found.error, UnknownFormatError)
         return (self._text_in_json(at, found) if is_unknown else 0) or self._take(at, found)
@@ -362,6 +363,18 @@ class _Reader:
         if group != self.group and self.current is not None and not names_group(self.current):
             self.current = None
         self.group = group
+
+    def _kind_documents(self, value: object, at: int) -> bool:
+        """Add a document of another kind, or one in an object or list around it."""
+        while isinstance(value, list | dict):
+            if isinstance(value, dict) and self._kind_document(value, at):
+                return True
+            if isinstance(value, list) and len(value) > 1:
+                every = all(map(is_connector_status, value))
+                return every and all(self._kind_document(one, at) for one in value)
+            inner = list(filter(has_data, value.values() if isinstance(value, dict) else value))
+            value = inner[0] if len(inner) == 1 else None
+        return False
 
     def _kind_document(self, value: Mapping[str, object], at: int) -> bool:
         """Add a document of another kind than consumer groups, and return whether it is one."""

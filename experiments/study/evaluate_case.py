@@ -85,12 +85,6 @@ def evaluate_case(
     Failures become rows, because one group must not end a study of a million groups. Documents and
     assignments are recorded for groups that are small enough for a drawing, and whose seeds are
     smaller than ``drawn``; None for all seeds.
-
-    Examples
-    --------
-    >>> record = evaluate_case(Case(family="named", seed=1, assignors=("sticky",)))
-    >>> record.optimum.loads, record.assignments[0].loads
-    ('1/1/1', '2/1/0')
     """
     is_drawn = drawn is None or case.seed < drawn
     record, error = _attempt(partial(_evaluate, case, limits=limits, drawn=is_drawn))
