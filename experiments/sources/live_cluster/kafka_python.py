@@ -72,6 +72,12 @@ def _file(properties: Mapping[str, str], name: str) -> Iterator[str | None]:
         yield str(path)
 
 
+_KINDS = {Kind.CONSUMER: "Consumer", Kind.SHARE: "Share", Kind.STREAMS_GROUP: "Streams"}
+"""Start of the names of the messages, which have the API keys 69, 77 and 89."""
+_REQUESTS: dict[Kind, Any] = {}
+RESPONSES: dict[Kind, Any] = {}
+"""Classes of requests and responses by kind; empty if kafka-python 3 is not installed."""
+
 with warnings.catch_warnings():
     # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -81,13 +87,16 @@ with warnings.catch_warnings():
         from kafka.net.sasl.oauth import AbstractTokenProvider
         from kafka.net.selector import NetworkSelector
         from kafka.protocol.admin import ListGroupsRequest
-        from kafka.protocol.api_message import ApiMessage as _Message
+        from kafka.protocol.api_message import ApiMessage
         from kafka.protocol.metadata import FindCoordinatorRequest
-    except ImportError:  # older releases have other modules
-        _Message = None
-
-ApiMessage: Any = _Message
-"""Base class of kafka-python's messages; None if kafka-python 3 is not installed."""
+    except ImportError:
+        pass  # older releases have other modules
+    else:
+        for _kind, _name in _KINDS.items():
+            for _form, _messages in (("Request", _REQUESTS), ("Response", RESPONSES)):
+                _messages[_kind] = new_class(
+                    f"{_name}GroupDescribe{_form}", (ApiMessage,), {"load_json": __package__}
+                )
 
 _GROUP_KEY = 0
 """Type of a key in FindCoordinator: a group id."""
@@ -105,7 +114,7 @@ def connection(
     bootstrap_servers: str, settings: Mapping[str, str], timeout: float
 ) -> Iterator[Any]:
     """Connect to a cluster. Convert kafka-python's errors to `UnreadableDescriptionError`."""
-    if ApiMessage is None:
+    if not _REQUESTS:
         raise UnreadableDescriptionError("kafka-python 3 is not installed")
     milliseconds = int(timeout * 1000)
     net = NetworkSelector()
@@ -129,34 +138,6 @@ def connection(
         net.close()
 
 
-def groups_by_coordinator(manager: Any, names: Sequence[str]) -> dict[int, list[str]]:
-    """Return the groups of each broker that coordinates some of them."""
-    find = FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=list(names), min_version=4)
-    groups: dict[int, list[str]] = {}
-    for found in manager.run(manager.send, find).coordinators:
-        if not found.error_code:
-            groups.setdefault(found.node_id, []).append(found.key)
-    return groups
-
-
-_KINDS = {Kind.CONSUMER: "Consumer", Kind.SHARE: "Share", Kind.STREAMS_GROUP: "Streams"}
-"""Start of the names of the messages, which have the API keys 69, 77 and 89."""
-
-
-def _messages(form: str) -> dict[Kind, Any]:
-    """Return the class of the requests or responses per kind; empty without kafka-python 3."""
-    with warnings.catch_warnings():
-        # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return {
-            kind: new_class(f"{name}GroupDescribe{form}", (ApiMessage,), {"load_json": __package__})
-            for kind, name in (_KINDS if ApiMessage is not None else {}).items()
-        }
-
-
-_REQUESTS, RESPONSES = _messages("Request"), _messages("Response")
-
-
 def describe_groups_of_kind(
     bootstrap_servers: str,
     settings: Mapping[str, str],
@@ -174,8 +155,15 @@ def describe_groups_of_kind(
     or gets no response.
     """
     described: dict[str, Mapping[str, Any]] = {}
+    coordinated: dict[int, list[str]] = {}
     with connection(bootstrap_servers, settings, timeout) as manager:
-        for node, groups in groups_by_coordinator(manager, names).items():
+        find = FindCoordinatorRequest(
+            key_type=_GROUP_KEY, coordinator_keys=list(names), min_version=4
+        )
+        for found in manager.run(manager.send, find).coordinators:
+            if not found.error_code:
+                coordinated.setdefault(found.node_id, []).append(found.key)
+        for node, groups in coordinated.items():
             request = _REQUESTS[kind](group_ids=groups, include_authorized_operations=False)
             described |= groups_of_response(manager.run(manager.send, request, node))
     return described
@@ -219,7 +207,7 @@ def live_group(described: Mapping[str, Any]) -> LiveGroup:
 
 
 def _member(member: Mapping[str, Any]) -> ObservedMember:
-    assigned, target = _partitions(member["assignment"]), _partitions(member["target_assignment"])
+    assigned, target = (partitions_of(member[name]) for name in ("assignment", "target_assignment"))
     return ObservedMember(
         id=member["member_id"],
         client_id=member["client_id"],
@@ -236,7 +224,8 @@ def _member(member: Mapping[str, Any]) -> ObservedMember:
     )
 
 
-def _partitions(assignment: Mapping[str, Any]) -> tuple[PartitionKey, ...]:
+def partitions_of(assignment: Mapping[str, Any]) -> tuple[PartitionKey, ...]:
+    """Return the partitions of an assignment in a response."""
     return tuple(
         (topic["topic_name"], number)
         for topic in assignment["topic_partitions"]

@@ -6,7 +6,10 @@ from typing import Any
 from kassay.experiments.sources.kind_texts import ROLES, checked_document, most_copies, standby_note
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveTopic, ThreadMember
-from kassay.experiments.sources.live_cluster.kafka_python import UnreadableDescriptionError
+from kassay.experiments.sources.live_cluster.kafka_python import (
+    UnreadableDescriptionError,
+    partitions_of,
+)
 from kassay.reference.documents.kind_documents import (
     Kind,
     KindDocument,
@@ -107,11 +110,7 @@ def share_group_document(
         {
             "id": member["member_id"],
             "topics": sorted(member["subscribed_topic_names"]),
-            "owned": [
-                [topic["topic_name"], number]
-                for topic in member["assignment"]["topic_partitions"]
-                for number in topic["partitions"]
-            ],
+            "owned": list(map(list, partitions_of(member["assignment"]))),
             **({} if member["rack_id"] is None else {"rack": member["rack_id"]}),
         }
         for member in described["members"]
