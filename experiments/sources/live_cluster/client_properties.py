@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kassay.experiments.sources.live_cluster import msk_iam
-from kassay.reference.documents.input_files import error_at, read_data_file
-from kassay.reference.model.errors import InputError
+from kassay.reference.documents.input_files import error_at, read_data_file, read_text
 
 Settings = Mapping[str, str]
 
@@ -53,12 +52,7 @@ class Property:
 
 def load_librdkafka_settings(path: Path) -> dict[str, str]:
     """Read a Java properties file, and translate its properties to those of librdkafka."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise InputError(f"{path}: the file must be text in UTF-8, got byte 0x{byte:02x}") from None
-    properties = parse_properties(text, name=str(path))
+    properties = parse_properties(read_text(path), name=str(path))
     for item in properties.values():
         is_file = item.key.startswith("ssl.") and item.key.endswith(".location")
         if is_file and not Path(item.value).is_file():
