@@ -30,7 +30,8 @@ from kassay.reference.protocol.record_schemas import (
 )
 
 Row = Mapping[str, Any]
-_EMPTY = dict.fromkeys(("group", "kind", "partition", "offset", "timestamp", "payload"))
+_COLUMNS = ("group", "kind", "partition", "offset", "timestamp", "payload", "error")
+_EMPTY: Row = {**dict.fromkeys(_COLUMNS), "records": 1}
 
 
 def record_row(record: DecodedRecord, position: Row) -> dict[str, Any]:
@@ -52,14 +53,7 @@ def record_row(record: DecodedRecord, position: Row) -> dict[str, Any]:
         "kind": record.kind,
         "group": record.key.get("group"),
         "payload": payload,
-        "records": 1,
-        "error": None,
     }
-
-
-def error_row(message: str, position: Row) -> dict[str, Any]:
-    """Return the table row for a record that cannot be decoded."""
-    return {**_EMPTY, **position, "records": 1, "error": message}
 
 
 def from_row(row: Row) -> DecodedRecord:
@@ -96,9 +90,9 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]
             try:
                 yield record_row(decode(row["key"], row["value"]), position)
             except CorruptRecordError as error:
-                yield error_row(str(error), position)
+                yield {**_EMPTY, **position, "error": str(error)}
     if commits:
-        yield {**_EMPTY, "records": commits, "error": None}
+        yield {**_EMPTY, "records": commits}
 
 
 _PARTITION = re.compile(r"__consumer_offsets-(\d+)")
@@ -137,7 +131,7 @@ def read_dump(lines: Iterable[str], *, name: str) -> Iterator[dict[str, Any]]:
         try:
             yield record_row(_record(match["key"], match["payload"]), position)
         except ValueError as failure:
-            yield error_row(f"{name}:{number}: {failure}", position)
+            yield {**_EMPTY, **position, "error": f"{name}:{number}: {failure}"}
 
 
 def _partition(text: str) -> int | None:
