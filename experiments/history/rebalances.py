@@ -296,7 +296,7 @@ def _member(state: _GroupState, member: GenerationMember, assignor: str | None) 
     )
 
 
-def _identity(member: GenerationMember) -> str:
+def _identity(member: GenerationMember | Member) -> str:
     """Return the group instance id if the member is static, otherwise its member id."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 
@@ -433,7 +433,11 @@ def _known_rebalance(row: Row) -> tuple[Group, Assignment] | None:
 def _added(
     total: HindsightRow, sequence: list[tuple[Group, Assignment]], limits: SearchLimits
 ) -> HindsightRow:
-    groups = [_with_lasting_ids(group) for group, _ in sequence]
+    # Unlike a member id, the instance id of a static member outlasts a restart.
+    groups = [
+        replace(group, members=tuple(replace(one, id=_identity(one)) for one in group.members))
+        for group, _ in sequence
+    ]
     try:
         found = optimal_trajectory(groups, limits=limits)
     except InputError:
@@ -446,12 +450,3 @@ def _added(
         hindsight=total.hindsight + found.moves,
         hindsight_bound=total.hindsight_bound + found.bound,
     )
-
-
-def _with_lasting_ids(group: Group) -> Group:
-    """Return a group whose static members have their instance ids, which outlast a restart."""
-    members = tuple(
-        one if one.instance_id is None else replace(one, id=f"static {one.instance_id}")
-        for one in group.members
-    )
-    return replace(group, members=members)
