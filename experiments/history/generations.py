@@ -167,20 +167,16 @@ class _Replay:
         self._state = _ConsumerGroup()
 
     def apply(self, record: DecodedRecord) -> Iterator[Generation]:
-        pending, value = self._pending, record.value
-        if record.kind == RecordType.GROUP_METADATA:
-            if value is not None:
+        pending, epoch, value = self._pending, self._state.epoch, record.value
+        match record.kind:
+            case RecordType.GROUP_METADATA if value is not None:
                 yield from self._replace_pending(self._classic_generation(record, value))
-            elif pending is not None and pending.protocol is Protocol.CLASSIC:
+            case RecordType.GROUP_METADATA if pending and pending.protocol is Protocol.CLASSIC:
                 yield from self._delete_group()
-        elif (
-            record.kind == RecordType.CONSUMER_GROUP_METADATA
-            and value is None
-            and self._state.epoch is not None
-        ):
-            yield from self._delete_group()
-        else:
-            yield from self._apply_consumer_record(record)
+            case RecordType.CONSUMER_GROUP_METADATA if value is None and epoch is not None:
+                yield from self._delete_group()
+            case _:
+                yield from self._apply_consumer_record(record)
 
     def flush(self) -> Iterator[Generation]:
         if self._pending is not None:

@@ -338,13 +338,9 @@ def _text_in_json(line: bytes) -> bytes | None:
         document = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    texts = document.values() if isinstance(document, dict) else ()
-    for value in texts:
-        if isinstance(value, str):
-            text = value.encode(errors="replace")
-            if any(prefix in text for prefix in _PREFIXES):
-                return text
-    return None
+    values = document.values() if isinstance(document, dict) else ()
+    texts = (value.encode(errors="replace") for value in values if isinstance(value, str))
+    return next((text for text in texts if any(prefix in text for prefix in _PREFIXES)), None)
 
 
 _DATE = re.compile(

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 from kassay.experiments.history.log_causes import Cause, client_of, entries_of_causes
@@ -181,8 +182,10 @@ class GroupLogSummary:
         """Return the summary as JSON. Call this method after the last rebalance."""
         self._end_storm()
         causes = sorted(self._causes.items(), key=lambda item: -item[1].rebalances)
-        hours = sorted(self._hours.items())
-        busiest = max(hours, key=lambda hour: hour[1], default=None)
+        hours = [
+            {"from": time_text(hour * _HOUR_MS), "rebalances": count}
+            for hour, count in sorted(self._hours.items())
+        ]
         seconds = None if self._first is None or self._last is None else self._last - self._first
         return {
             "id": self._group,
@@ -195,9 +198,7 @@ class GroupLogSummary:
             "rebalances_per_hour": None
             if seconds is None
             else round(self._rebalances / max(1.0, seconds / _HOUR_MS), 2),
-            "busiest_hour": None
-            if busiest is None
-            else {"from": time_text(busiest[0] * _HOUR_MS), "rebalances": busiest[1]},
+            "busiest_hour": max(hours, key=itemgetter("rebalances"), default=None),
             "not_stable_seconds": round(self._not_stable_ms / 1000, 3),
             "storms": self._num_storms,
             "longest_storms": [storm.record() for storm in self._storms],
@@ -213,7 +214,7 @@ class GroupLogSummary:
                 for cause, count in causes[:_SHOWN_CAUSES]
             ],
             "changes": list(self._changes()),
-            "hours": [{"from": time_text(n * _HOUR_MS), "rebalances": count} for n, count in hours],
+            "hours": hours,
             "commits": None if self._commits is None else self._commits.record(),
         }
 
