@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -368,11 +369,9 @@ def _is_object(line: str) -> bool:
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(f"key {key!r} is repeated in one object")
-            seen.add(key)
+        counts = Counter(key for key, _ in pairs)
+        repeated = next(key for key in table if counts[key] > 1)
+        raise ValueError(f"key {repeated!r} is repeated in one object")
     return table
 
 
@@ -397,29 +396,20 @@ def format_value(value: object) -> str:
     return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
 
 
-def as_object(value: object, where: str, *, expected: str = "an object") -> Mapping[str, object]:
-    """Return the value if it is a JSON object. Otherwise raise InputError."""
-    if isinstance(value, Mapping):
-        return value
-    raise _unexpected(value, where, expected)
-
-
-def as_array(value: object, where: str, *, expected: str = "a list") -> Sequence[object]:
-    """Return the value if it is a JSON array. Otherwise raise InputError."""
-    if isinstance(value, list | tuple):
-        return value
-    raise _unexpected(value, where, expected)
-
-
-def _value_of(kind: type[T], expected: str) -> Parser[T]:
+def value_of(kind: type | tuple[type, ...], expected: str) -> Parser[Any]:
     """Return the parser of a value of a type. A boolean is no integer."""
 
-    def parse(value: object, where: str) -> T:
+    def parse(value: object, where: str) -> Any:
         if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
             return value
-        raise _unexpected(value, where, expected)
+        raise unexpected(value, where, expected)
 
     return parse
+
+
+def unexpected(value: object, where: str, expected: str) -> InputError:
+    """Build the error for a value that is not the expected one."""
+    return InputError(f"{where}: expected {expected}, got {format_value(value)}")
 
 
 def optional(parse: Parser[T]) -> Parser[T | None]:
@@ -444,9 +434,11 @@ def items_of(parse: Parser[T]) -> Parser[tuple[T, ...]]:
     )
 
 
-as_integer = _value_of(int, "an integer")
-as_text = _value_of(str, "a string")
-as_flag = _value_of(bool, "true or false")
+as_object: Parser[Mapping[str, object]] = value_of(Mapping, "an object")
+as_array: Parser[Sequence[object]] = value_of((list, tuple), "a list")
+as_integer: Parser[int] = value_of(int, "an integer")
+as_text: Parser[str] = value_of(str, "a string")
+as_flag: Parser[bool] = value_of(bool, "true or false")
 as_optional_integer, as_optional_text = optional(as_integer), optional(as_text)
 as_integers, as_texts = _column_of(int, as_integer), _column_of(str, as_text)
 
@@ -492,8 +484,9 @@ def parse_fields(
     }
 
 
-def _unexpected(value: object, where: str, expected: str) -> InputError:
-    return InputError(f"{where}: expected {expected}, got {format_value(value)}")
+def fields_of(optional: Mapping[str, Parser[Any]]) -> Parser[dict[str, Any]]:
+    """Return the parser of an object whose keys are all optional."""
+    return lambda value, where: parse_fields(value, where, {}, optional)
 
 
 def has_only(kind: type, values: Sequence[object]) -> bool:

@@ -29,7 +29,6 @@ from kassay.reference.documents.input_files import (
     as_text,
     as_texts,
     document_id,
-    format_value,
     has_only,
     items_of,
     optional,
@@ -38,6 +37,8 @@ from kassay.reference.documents.input_files import (
     read_json_documents,
     read_json_object,
     table_of,
+    unexpected,
+    value_of,
     word_of,
 )
 from kassay.reference.documents.kind_documents import wrong_kind_error
@@ -48,7 +49,6 @@ from kassay.reference.model.group import (
     NO_CLIENT,
     NO_GENERATION,
     NO_STATUS,
-    NO_WINDOWS,
     Assumed,
     Client,
     Group,
@@ -58,7 +58,7 @@ from kassay.reference.model.group import (
     WeightSource,
     Windows,
 )
-from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
+from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 
 
 def _capacity(value: object, where: str) -> int | tuple[int, ...]:
@@ -102,7 +102,7 @@ def member_document(member: Member) -> dict[str, object]:
     """Return the JSON object of a member. Default values are omitted."""
     document: dict[str, object] = {"id": member.id, "topics": list(member.subscription)}
     if member.owned:
-        document["owned"] = [list(pair) for pair in partition_pairs(member.owned)]
+        document["owned"] = list(map(list, member.owned))
     default = Member(id=member.id, subscription=())
     for key in _SCALAR_FIELDS:
         if (value := getattr(member, key)) != getattr(default, key):
@@ -110,7 +110,7 @@ def member_document(member: Member) -> dict[str, object]:
     if member.streams:
         document["streams"] = dict(member.streams)
     if member.target is not None:
-        document["target"] = [list(pair) for pair in partition_pairs(member.target)]
+        document["target"] = list(map(list, member.target))
     for key, field in _CLIENT_KEYS.items():
         if (value := getattr(member.client, field)) is not None:
             document[key] = value
@@ -152,7 +152,7 @@ def parse_partitions(value: object, where: str) -> Partitions:
             names.extend([topic] * len(of_topic))
             numbers.extend(of_topic)
         return Partitions.from_columns(names, numbers) if names else NO_PARTITIONS
-    entries = as_array(value, where, expected="a list of [topic, partition] or an object")
+    entries = value_of((list, tuple), "a list of [topic, partition] or an object")(value, where)
     if not entries:
         return NO_PARTITIONS
     return pack_partitions(entries) or _parse_entries(entries, where)
@@ -168,12 +168,6 @@ def pack_partitions(entries: Sequence[Any]) -> Partitions | None:
     return Partitions.from_columns(topics, numbers)
 
 
-def partition_pairs(partitions: Partitions) -> list[tuple[str, int]]:
-    """Return the partitions as (topic, number) pairs for a JSON array."""
-    topics = map(partitions.topics.__getitem__, partitions.codes.tolist())
-    return list(zip(topics, partitions.numbers.tolist(), strict=True))
-
-
 def _parse_entries(entries: Sequence[Any], where: str) -> Partitions:
     """Read [topic, number] pairs one by one. Raise InputError for an invalid pair."""
     for index, entry in enumerate(entries):
@@ -181,10 +175,7 @@ def _parse_entries(entries: Sequence[Any], where: str) -> Partitions:
             case [str(), number]:
                 as_integer(number, f"{where}[{index}]")
             case _:
-                raise InputError(
-                    f"{where}[{index}]: expected [topic, partition number], "
-                    f"got {format_value(entry)}"
-                )
+                raise unexpected(entry, f"{where}[{index}]", "[topic, partition number]")
     _check_range([number for _, number in entries], where)
     return Partitions.of(entries)
 
@@ -205,7 +196,7 @@ def parse_topic(name: str, value: object, where: str) -> Topic:
     """Build a topic from its JSON value: a partition count or an object."""
     if isinstance(value, int):
         value = {"partitions": value}
-    table = as_object(value, where, expected="a partition count or an object")
+    table = value_of(Mapping, "a partition count or an object")(value, where)
     fields = parse_fields(table, where, {"partitions": as_integer}, _TOPIC_FIELDS)
     if any(isinstance(weight, tuple) for weight in fields.get("weights") or ()):
         fields["profiles"] = fields.pop("weights")
@@ -316,26 +307,22 @@ def group_document(group: Group) -> dict[str, object]:
     document: dict[str, object] = {} if group.id is None else {"id": group.id}
     document["topics"] = {topic.name: topic_document(topic) for topic in group.topics}
     document["members"] = [member_document(member) for member in group.members]
-    for key in _STATUS_KEYS:
-        if (value := getattr(group.status, key)) is not None:
-            document[key] = str(value)
-    if group.weight_source is not None:
-        document["weight_source"] = str(group.weight_source)
-    if group.weight_unit is not None:
-        document["weight_unit"] = group.weight_unit
-    if group.available_weights:
-        document["available_weights"] = list(map(str, group.available_weights))
-    if group.windows != NO_WINDOWS:
-        windows = group.windows
-        parts = {
-            "names": list(windows.names) or None,
-            "seconds": windows.seconds,
-            "capacities": windows.capacities and list(windows.capacities),
-        }
-        document["windows"] = {key: part for key, part in parts.items() if part is not None}
-    if group.notes:
-        document["notes"] = list(group.notes)
-    return document
+    windows = {key: getattr(group.windows, key) for key in _WINDOWS}
+    optional_values = {
+        **{key: getattr(group.status, key) for key in _STATUS_KEYS},
+        "weight_source": group.weight_source,
+        "weight_unit": group.weight_unit,
+        "available_weights": group.available_weights,
+        "windows": _given(windows),
+        "notes": group.notes,
+    }
+    return document | _given(optional_values)
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, object]:
+    """Return the JSON values that are neither missing nor empty."""
+    given = {key: value for key, value in values.items() if value not in (None, (), {})}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
 
 
 def load_group(path: str | Path) -> Group:
@@ -365,9 +352,9 @@ def read_groups(
         yield document_id(located.value), _group_or_error(located)
 
 
-def assignment_document(assignment: Assignment) -> dict[str, list[tuple[str, int]]]:
+def assignment_document(assignment: Assignment) -> dict[str, list[TopicPartition]]:
     """Return the JSON document of an assignment: (topic, partition) pairs per member."""
-    return {member: partition_pairs(partitions) for member, partitions in assignment.items()}
+    return {member: partitions.to_list() for member, partitions in assignment.items()}
 
 
 def parse_assignment(document: object, *, where: str = "assignment") -> Assignment:
