@@ -301,19 +301,12 @@ def assignee_column(group: Group, assignment: Assignment) -> Column:
     members, topics and partition numbers are skipped. If a partition has several assignees, the
     column contains the last one.
     """
-    return _check(group, assignment).column
-
-
-@dataclass(frozen=True, slots=True)
-class _Assignees:
-    """Assigned member of each partition, and whether the assignment is valid."""
-
-    column: Column
-    valid: bool
+    return _check(group, assignment)[0]
 
 
 @cached_per_group
-def _check(group: Group, assignment: Assignment) -> _Assignees:
+def _check(group: Group, assignment: Assignment) -> tuple[Column, bool]:
+    """Return the assigned member of each partition, and whether the assignment is valid."""
     starts = topic_starts(group)
     rows = starts.rows(
         (index, assignment[member.id])
@@ -334,7 +327,7 @@ def _check(group: Group, assignment: Assignment) -> _Assignees:
         and np.array_equal(column != NO_OWNER, consumed_partitions(group))
         and bool(are_subscribed(group, rows).all())
     )
-    return _Assignees(column, valid)
+    return column, valid
 
 
 def violations(group: Group, assignment: Assignment) -> Iterator[str]:
@@ -353,7 +346,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
     >>> list(violations(group, Assignment({"a": [("t", 0), ("t", 0)]})))
     ["t-0 is assigned 2 times: ['a', 'a']", 't-1 is not assigned']
     """
-    if _check(group, assignment).valid:
+    if _check(group, assignment)[1]:
         return
     starts = topic_starts(group)
     index_of = {member.id: index for index, member in enumerate(group.members)}

@@ -9,7 +9,7 @@ assignment, and an import does not mark it as assumed.
 import inspect
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -133,12 +133,7 @@ def other_reading(group: Group) -> Group | None:
         return None
     is_equal = _reading_of(group, assumed) is AssumedSubscriptions.EQUAL
     reading = AssumedSubscriptions.ASSIGNED if is_equal else AssumedSubscriptions.EQUAL
-    other = with_assumption(group, reading)
-    changed = any(
-        set(old.subscription) != set(new.subscription)
-        for old, new in zip(group.members, other.members, strict=True)
-    )
-    return other if changed else None
+    return None if _all_equal(group, assumed, reading) else with_assumption(group, reading)
 
 
 def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
@@ -157,11 +152,14 @@ def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
 def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | None:
     """Return the limit to which all assumed subscriptions are equal, if any."""
     for reading in (AssumedSubscriptions.EQUAL, AssumedSubscriptions.ASSIGNED):
-        if all(
-            set(member.subscription) == set(_topics(group, member, reading)) for member in assumed
-        ):
+        if _all_equal(group, assumed, reading):
             return reading
     return None
+
+
+def _all_equal(group: Group, members: Iterable[Member], reading: AssumedSubscriptions) -> bool:
+    """Return whether the subscriptions of members are equal to a limit."""
+    return all(set(one.subscription) == set(_topics(group, one, reading)) for one in members)
 
 
 def _topics(group: Group, member: Member, reading: AssumedSubscriptions) -> tuple[str, ...]:
@@ -182,9 +180,7 @@ def _topics_of_group(group: Group, member: Member) -> Iterator[str]:
 def _subject(
     group: Group, assumed: list[Member], reading: AssumedSubscriptions | None
 ) -> tuple[str, dict[AssumedSubscriptions, str]]:
-    if reading is not None and all(
-        set(member.subscription) == set(_topics(group, member, reading)) for member in group.members
-    ):
+    if reading is not None and _all_equal(group, group.members, reading):
         return "every member subscribes", _CLAUSES
     if len(assumed) == 1:
         return f"member {assumed[0].id!r} subscribes", _CLAUSES

@@ -71,10 +71,7 @@ class Partitions(Sequence[TopicPartition]):
         """Build the list from topic names and partition numbers, one entry per partition."""
         code = dict(zip(dict.fromkeys(topics), range(len(topics)), strict=False))
         codes = np.fromiter(map(code.__getitem__, topics), dtype=np.int32, count=len(topics))
-        columns = codes, np.array(numbers, dtype=np.int32)
-        for column in columns:
-            column.flags.writeable = False
-        return cls(tuple(code), *columns)
+        return cls(tuple(code), codes, np.array(numbers, dtype=np.int32))
 
     def split(self, ends: Sequence[int]) -> list["Partitions"]:
         """Split the list into consecutive lists, one per end index."""
@@ -119,9 +116,7 @@ class Partitions(Sequence[TopicPartition]):
                 and self.codes.tobytes() == other.codes.tobytes()
             )
         if isinstance(other, Sequence) and not isinstance(other, str | bytes):
-            return len(self) == len(other) and all(
-                mine == theirs for mine, theirs in zip(self, other, strict=True)
-            )
+            return self.to_list() == list(other)
         return NotImplemented
 
     def __hash__(self) -> int:

@@ -3,7 +3,6 @@
 Primitive types have a plain and a compact form. Messages and records follow their schemas.
 """
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,8 +19,6 @@ from kassay.reference.protocol.record_schemas import (
     Field,
     Schema,
 )
-
-_INTEGERS = {width: struct.Struct(f">{width}") for width in "bhiq"}
 
 
 class CorruptRecordError(InputError):
@@ -58,11 +55,9 @@ class Reader:
         self._position = end
         return self._data[start:end]
 
-    def integer(self, width: str) -> int:
-        """Read a signed big-endian integer."""
-        form = _INTEGERS[width]
-        value: int = form.unpack(self.take(form.size))[0]
-        return value
+    def integer(self, size: int) -> int:
+        """Read a signed big-endian integer of ``size`` bytes."""
+        return int.from_bytes(self.take(size), signed=True)
 
     def unsigned_varint(self) -> int:
         """Read an unsigned varint of at most 32 bits."""
@@ -74,18 +69,18 @@ class Reader:
                 return value
         raise CorruptRecordError("a variable-length integer must have at most 5 bytes")
 
-    def length(self, *, compact: bool, width: str) -> int:
+    def length(self, *, compact: bool, size: int = 4) -> int:
         """Read the length of a string, of bytes or of an array. The length -1 means null."""
-        return self.unsigned_varint() - 1 if compact else self.integer(width)
+        return self.unsigned_varint() - 1 if compact else self.integer(size)
 
     def text(self, *, compact: bool = False) -> str | None:
         """Read a string or null."""
-        size = self.length(compact=compact, width="h")
+        size = self.length(compact=compact, size=2)
         return None if size < 0 else self.take(size).decode("utf-8", "surrogatepass")
 
     def blob(self, *, compact: bool = False) -> bytes | None:
         """Read bytes or null."""
-        size = self.length(compact=compact, width="i")
+        size = self.length(compact=compact)
         return None if size < 0 else self.take(size)
 
     def uuid(self) -> UUID:
@@ -102,7 +97,7 @@ class Reader:
 
 
 Fields = dict[str, Any]
-_INTEGER_WIDTHS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q"}
+_INTEGER_SIZES = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}  # bytes
 _COOPERATIVE_USER_DATA_SIZE = 4  # bytes
 
 
@@ -131,7 +126,7 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
     if key is None:
         raise CorruptRecordError("the key of a record must not be null")
     reader = Reader(key)
-    kind: int = _locate("key", reader.integer, "h")
+    kind: int = _locate("key", reader.integer, 2)
     if kind < 0:
         raise CorruptRecordError(f"key: the record type must be at least 0, got {kind}")
     if kind not in RECORD_SCHEMAS:
@@ -194,7 +189,7 @@ def _locate(where: str, function: Callable[..., Any], *arguments: object) -> Any
 def decode_message(schema: Schema, data: bytes) -> Fields:
     """Decode a message with its version prefix. The field ``version`` contains the version."""
     reader = Reader(data)
-    version = reader.integer("h")
+    version = reader.integer(2)
     if version < 0 or (version > schema.newest and not schema.open_ended):
         raise CorruptRecordError(f"version must be from 0 to {schema.newest}, got {version}")
     fields = decode_versioned(schema, version, reader)
@@ -265,8 +260,8 @@ def _field(field: Field, version: int, *, compact: bool) -> Decode:
         return _array(_field(item, version, compact=compact), compact=compact)
     if field.type == "uuid":
         return Reader.uuid
-    if field.type in _INTEGER_WIDTHS:
-        return partial(Reader.integer, width=_INTEGER_WIDTHS[field.type])
+    if field.type in _INTEGER_SIZES:
+        return partial(Reader.integer, size=_INTEGER_SIZES[field.type])
     decode = partial(Reader.text if field.type == "string" else Reader.blob, compact=compact)
     return decode if field.nullable else _not_null(decode, field.type)
 
@@ -283,7 +278,7 @@ def _not_null(decoder: Decode, type_name: str) -> Decode:
 
 def _array(item: Decode, *, compact: bool) -> Decode:
     def decode(reader: Reader) -> list[Any]:
-        size = reader.length(compact=compact, width="i")
+        size = reader.length(compact=compact)
         if not 0 <= size <= reader.remaining:
             raise CorruptRecordError(
                 f"the array length must be from 0 to {reader.remaining}, "

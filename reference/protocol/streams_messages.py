@@ -68,7 +68,7 @@ def decode_thread_assignment(data: bytes) -> ThreadAssignment:
 
 def _decode(name: str, data: bytes) -> Fields:
     schema, reader = SCHEMAS[name], Reader(data)
-    version = reader.integer("i")
+    version = reader.integer(4)
     if not _OLDEST <= version <= schema.newest:
         raise CorruptRecordError(
             f"{name}: version must be from {_OLDEST} to {schema.newest}, got {version}"
