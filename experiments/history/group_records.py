@@ -104,6 +104,7 @@ _FAILED = re.compile(r"Error at offset \d+, skipping\. ?(?P<reason>.*)")
 _OTHER_TYPE = re.compile(r"Unknown record type (?P<kind>\d+) at offset")
 _TOMBSTONE = "<DELETE>"
 
+_OF_CONSUMERS = {"subscription": SUBSCRIPTION, "assignment": ASSIGNMENT}
 _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 # On Spark workers, this package is in an archive.
 _FIELD_NAMES: Mapping[str, str] = json.loads(
@@ -186,27 +187,21 @@ def _field_name(name: str) -> str:
 
 
 def _value(field: Field, value: Any) -> Any:
-    if field.name in ("subscription", "assignment"):
-        schema = SUBSCRIPTION if field.name == "subscription" else ASSIGNMENT
-        # The tool prints undecodable bytes, and bytes of other applications, in base 64.
-        return _fields(schema.fields, value) if isinstance(value, dict) else _bytes(value)
     if isinstance(field.type, tuple):
         return [_fields(field.type, each) for each in value or ()]
     if value is None:
         if field.nullable or field.since or field.default is not None or field.type == "bytes":
             return field.default
         raise CorruptRecordError(f"the field {field.name} is missing")
-    match field.type:
-        case "uuid":
-            return _uuid(value)
-        case "bytes":
-            return _bytes(value)
-    return value
+    if field.name in _OF_CONSUMERS and isinstance(value, dict):
+        return _fields(_OF_CONSUMERS[field.name].fields, value)
+    if field.type == "uuid":
+        return _uuid(value)
+    # The tool prints undecodable bytes, and bytes of other applications, in base 64.
+    return _bytes(value) if field.type == "bytes" else value
 
 
-def _bytes(text: str | None) -> bytes | None:
-    if text is None:
-        return None
+def _bytes(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, TypeError):
