@@ -37,8 +37,9 @@ class _Rebalances:
     def add(self, one: LogRebalance, clients: Iterable[str]) -> None:
         """Add the next rebalance."""
         self.rebalances += 1
-        for client in clients:
-            _count(self.clients, client)
+        self.clients.update(clients)
+        if len(self.clients) > _MAX_CLIENTS:
+            self.clients = Counter({one: n for one, n in self.clients.items() if n > 1})
         if len(self.lines) < _SHOWN_LINES:
             # The line with the reason explains more than the lines around it.
             reason = (one.reason or "").encode()
@@ -281,13 +282,6 @@ def _clients(one: LogRebalance) -> Iterable[str]:
         return (client_of(one.member),)
     changed = one.expired or one.timed_out or one.left or one.joined
     return tuple(dict.fromkeys(map(client_of, changed)))
-
-
-def _count(clients: Counter[str], client: str) -> None:
-    clients[client] += 1
-    if len(clients) > _MAX_CLIENTS:
-        for name in [name for name, number in clients.items() if number == 1]:
-            del clients[name]
 
 
 def _line_records(lines: Sequence[LogEvent]) -> list[dict[str, object]]:
