@@ -119,8 +119,8 @@ _BROKER, _JAVA, _NATIVE = b"[GroupCoordinator ", b"[Consumer ", b"#consumer-"
 _PREFIXES = (_BROKER, _JAVA, _NATIVE)
 _GROUP_AND_MEMBER = re.compile(
     # A group id can contain the bracket, but hardly the bracket and a blank.
-    rb"\[Group(?:Id[ =]| )(?P<group>.*?)\](?= |\[MemberId |$) *"
-    rb"(?:\[MemberId (?P<member>[^\]]*)\] *)?"
+    r"\[Group(?:Id[ =]| )(?P<group>.*?)\](?= |\[MemberId |$) *"
+    r"(?:\[MemberId (?P<member>[^\]]*)\] *)?"
 )
 _LAYOUT_ENDS = (b" (kafka.", b" (org.apache.kafka.", b" (state.change.logger")
 _CLIENT = re.compile(
@@ -312,14 +312,12 @@ def _coordinator_message(line: bytes, start: int) -> _Message | None:
     end = line.find(b"]", start)
     if end < 0:
         return None
-    text = line[end + 1 :].lstrip(b": ")
+    text = _decoded(line[end + 1 :].lstrip(b": "))
     match = _GROUP_AND_MEMBER.match(text)
-    if match is not None:
-        ids = {name: value for name, value in match.groupdict().items() if value is not None}
-        fields = {name: value.decode(errors="replace") for name, value in ids.items()}
-        rules = _SECTIONS["new coordinator"]
-        return _Message(_decoded(text[match.end() :]), rules, start, fields)
-    return _Message(_decoded(text), _SECTIONS["classic coordinator"], start, _CLASSIC)
+    if match is None:
+        return _Message(text, _SECTIONS["classic coordinator"], start, _CLASSIC)
+    fields = {name: value for name, value in match.groupdict().items() if value is not None}
+    return _Message(text[match.end() :], _SECTIONS["new coordinator"], start, fields)
 
 
 def _decoded(text: bytes) -> str:
