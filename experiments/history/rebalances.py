@@ -350,8 +350,7 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
     except Exception as error:  # noqa: BLE001 - one bad row must not end thousands of others
         failure = {"ending": "error", "detail": f"{type(error).__name__}: {error}"}
         return {**_NO_COMPARISON, **row, **failure}
-    names = {"case": row["case"], "assignor": row["assignor"]}
-    return {**row, **comparison_columns(comparison), **names}
+    return {**comparison_columns(comparison), **row}
 
 
 def last_document(row: Row) -> dict[str, object] | None:
