@@ -227,16 +227,13 @@ def _notes(reading: ClusterReading, options: ImportOptions) -> Iterator[str]:
 
 
 def _pattern_notes(reading: ClusterReading) -> Iterator[str]:
-    members_of_group = reading.group.members
-    counts = Counter(one.pattern for one in members_of_group if one.pattern is not None)
+    counts = Counter(one.pattern for one in reading.group.members if one.pattern is not None)
+    resolved = {one.pattern for one in reading.group.members if one.subscription is not None}
     for pattern, count in sorted(counts.items()):
         members = "1 member subscribes" if count == 1 else f"{count} members subscribe"
-        resolved = any(
-            one.pattern == pattern and one.subscription is not None for one in members_of_group
-        )
         result = (
             "with the names of the cluster's topics"
-            if resolved
+            if pattern in resolved
             else "not: Python cannot match the topics of the group with it"
         )
         yield f"{members} to the regular expression {pattern!r}, resolved {result}"

@@ -71,10 +71,8 @@ def _described(
     try:
         described = cluster.describe_groups(kind, names)
     except UnreadableDescriptionError as error:
-        reason = str(error)
-        yield from (
-            (name, InputError(f"group {name!r} cannot be read: {reason}")) for name in names
-        )
+        for name in names:
+            yield name, InputError(f"group {name!r} cannot be read: {error}")
         return
     topics: dict[str, LiveTopic | InputError] = {}
     needed = sorted({topic for one in described.values() for topic in _topics(one)})
