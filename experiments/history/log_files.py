@@ -3,7 +3,6 @@
 import heapq
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -95,10 +94,8 @@ def summarise_logs(
     InputError
         If no line of the files is a message about a rebalance.
     """
-    with ExitStack() as stack:
-        streams = [_events(stack.enter_context(open_binary(file)), file) for file in files]
-        merged = heapq.merge(*streams, key=lambda event: event.time or 0)
-        found = summarise_events(_without_copies(merged), on_rebalance=on_rebalance)
+    merged = heapq.merge(*map(events_of_file, files), key=lambda event: event.time or 0)
+    found = summarise_events(_without_copies(merged), on_rebalance=on_rebalance)
     check_found(found, files)
     return found
 
@@ -139,25 +136,23 @@ def summarise_events(
 
 
 def events_of_file(file: Path) -> Iterator[LogEvent]:
-    """Yield the messages about rebalances in a file, in the order of its lines."""
-    with open_binary(file) as lines:
-        yield from _events(lines, file)
+    """Yield the messages about rebalances in a file, in the order of its lines.
 
-
-def _events(lines: Iterable[bytes], file: Path) -> Iterator[LogEvent]:
-    """Yield the events of a file. An event without a time has the time of the one before."""
+    An event without a time has the time of the one before.
+    """
     name, earlier, later = name_of(file), 0, 0
     first: int | None = None
     last: int | None = None
-    for event in read_log(lines, file=name):
-        if event.time is None:
-            yield event._replace(time=last)
-            continue
-        # Partitions of the offsets topic follow each other in any order.
-        if last is not None and event.kind is not LogEventKind.COMMITTED:
-            earlier, later = earlier + (event.time < last), later + (event.time > last)
-        first, last = event.time if first is None else first, event.time
-        yield event
+    with open_binary(file) as lines:
+        for event in read_log(lines, file=name):
+            if event.time is None:
+                yield event._replace(time=last)
+                continue
+            # Partitions of the offsets topic follow each other in any order.
+            if last is not None and event.kind is not LogEventKind.COMMITTED:
+                earlier, later = earlier + (event.time < last), later + (event.time > last)
+            first, last = event.time if first is None else first, event.time
+            yield event
     if earlier > later and first is not None and last is not None and first - last >= _SECOND_MS:
         raise InputError(
             f"{name}: the times in the file descend; sort its lines from the first to the last"
