@@ -38,41 +38,30 @@ from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import value_and_bound
 
 _TEMPLATES = Path(__file__).parent / "templates"
+PAGE, TICKET, TEXT = "plan.html.j2", "ticket.md.j2", "summary.txt.j2"
+"""Templates of the page, the ticket and the text of a plan."""
 _NO_ARGUMENTS = PlanArguments()
 _MAX_DRAWN_PARTITIONS = 150
 _MAX_LISTED_MOVES = 500
 """Maximum number of moves on the HTML page; ``moves.csv`` has all moves."""
 
 
-def render_html(
-    plan: Plan, *, directory: str = ".", arguments: PlanArguments = _NO_ARGUMENTS
+def render_plan(
+    plan: Plan,
+    template: str,
+    *,
+    directory: str | None = ".",
+    arguments: PlanArguments = _NO_ARGUMENTS,
 ) -> str:
-    """Render a plan as an HTML page. Equal plans give equal bytes.
+    """Render a plan as page, ticket or text, by the name of the template.
 
-    ``directory`` has the files of the plan; ``arguments`` are those of `kassay plan`.
+    Equal plans give equal bytes. ``directory`` has the files of the plan; None if they are not
+    written: the text then has more moves. ``arguments`` are those of `kassay plan`.
     """
     context = _context(plan, directory, arguments)
-    context |= _page_context(plan)
-    return _environment(plan, autoescape=True).get_template("plan.html.j2").render(**context)
-
-
-def render_ticket(
-    plan: Plan, *, directory: str = ".", arguments: PlanArguments = _NO_ARGUMENTS
-) -> str:
-    """Render a plan as Markdown text for an issue tracker ticket, see `render_html`."""
-    context = _context(plan, directory, arguments)
-    return _environment(plan, autoescape=False).get_template("ticket.md.j2").render(**context)
-
-
-def render_summary(
-    plan: Plan, *, directory: str | None, arguments: PlanArguments = _NO_ARGUMENTS
-) -> str:
-    """Render the summary of a plan as text for a terminal, see `render_html`.
-
-    If the plan is not written to a ``directory``, the text has more moves.
-    """
-    context = _context(plan, directory, arguments) | {"is_written": directory is not None}
-    return _environment(plan, autoescape=False).get_template("summary.txt.j2").render(**context)
+    if template == PAGE:
+        context |= _page_context(plan)
+    return _environment(plan, autoescape=template == PAGE).get_template(template).render(**context)
 
 
 def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
@@ -88,6 +77,7 @@ def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dic
     short = short_names(plan.group.members)
     return {
         "plan": plan,
+        "is_written": directory is not None,
         "short": short,
         "steps": [shorten(str(step), short) for step in plan.steps],
         "summary": summary,
@@ -407,11 +397,11 @@ def write_plan(plan: Plan, directory: Path, *, arguments: PlanArguments = _NO_AR
     """
     place, after = str(directory), group_document(rejoin(plan.group, plan.assignment))
     files = {
-        PLAN_PAGE: render_html(plan, directory=place, arguments=arguments),
+        PLAN_PAGE: render_plan(plan, PAGE, directory=place, arguments=arguments),
         "plan.json": to_json(plan_document(plan, arguments=arguments)),
         "moves.csv": moves_csv(plan),
         "loads.csv": loads_csv(plan),
-        "ticket.md": render_ticket(plan, directory=place, arguments=arguments),
+        "ticket.md": render_plan(plan, TICKET, directory=place, arguments=arguments),
         "static-assignment.json": to_json(static_assignment(plan)),
         "after.jsonl": json.dumps(after, ensure_ascii=False) + "\n",
     }

@@ -3,7 +3,7 @@
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -19,6 +19,7 @@ from kassay.experiments.planning.hold_out import headroom
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.assignors import NEWEST_ASSIGNORS
+from kassay.reference.model.assignment import consumed_partitions
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition, require_group
@@ -111,8 +112,8 @@ class NeededMembers:
     maximum_load: Load
     optimum: LevelValue | None
     reason: str
-    assignor: int | None
-    best: BestNumber | None
+    assignor: int | None = None
+    best: BestNumber | None = None
     headroom: Fraction | None = None
     with_headroom: LevelValue | None = None
 
@@ -233,7 +234,7 @@ def scale(
     own = assignor or identify_assignor(group).port
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
     search = _ScaleSearch(resizing, own, budget, progress)
-    needed = None if maximum_load is None else search.with_headroom(search.needed(maximum_load))
+    needed = None if maximum_load is None else search.needed(maximum_load)
     return Scale(
         id=group.id,
         current=len(group.members),
@@ -244,19 +245,14 @@ def scale(
 
 
 def _numbers(group: Group, first: int | None, last: int | None) -> tuple[int, int]:
-    current = len(group.members)
+    current, partitions = len(group.members), int(consumed_partitions(group).sum())
     if first is None:
         first = 1 if last is not None else max(1, current - _SHOWN // 2 + 1)
     if last is None:
-        last = max(first, min(first + _SHOWN - 1, max(_consumed_partitions(group), current)))
+        last = max(first, min(first + _SHOWN - 1, max(partitions, current)))
     if not 1 <= first <= last:
         raise UsageError(f"first must be from 1 to last, got {first!r} and {last!r}")
     return first, last
-
-
-def _consumed_partitions(group: Group) -> int:
-    subscribers = group.subscribers()
-    return sum(topic.partitions for topic in group.topics if subscribers[topic.name])
 
 
 @dataclass
@@ -303,38 +299,29 @@ class _ScaleSearch:
             )
 
     def needed(self, maximum_load: Load) -> NeededMembers:
-        """Find the smallest numbers of members that keep a maximum load."""
+        """Find the smallest numbers of members that keep a maximum load, and the headroom."""
         target = int(maximum_load * self.resizing.multiple // self.resizing.fastest)
-        sizing = self._sizing(maximum_load)
-        own, number, members = self.own, None, None
-        if sizing.needed is not None:
-            start = sizing.needed.bound
-            if own is not None:
-                number = self._first(start, lambda at: self._keeps(at, own, target))
-            members = self._first(
-                start, lambda at: any(self._keeps(at, name, target) for name in self.assignors)
-            )
+        sizing, own = self._sizing(maximum_load), self.own
+        least = sizing.needed
+        found = NeededMembers(maximum_load=maximum_load, optimum=least, reason=sizing.reason)
+        if least is None:
+            return found
+        if own is not None:
+            number = self._first(least.bound, lambda at: self._keeps(at, [own], target))
+            found = replace(found, assignor=number)
+        members = self._first(least.bound, lambda at: self._keeps(at, self.assignors, target))
         best = None if members is None else self._best(members)
-        return NeededMembers(
-            maximum_load=maximum_load,
-            optimum=sizing.needed,
-            reason=sizing.reason,
-            assignor=number,
-            best=None if best is None or members is None else BestNumber(best[1], members),
+        if best is not None and members is not None:
+            found = replace(found, best=BestNumber(best[1], members))
+        limits, seed = self.budget.part(1 / 4).rest(), self.budget.seed
+        ratio = headroom(
+            self.resizing.resized(least.value),
+            lambda part, _share: solve(part, limits=limits, seed=seed),
         )
-
-    def with_headroom(self, needed: NeededMembers) -> NeededMembers:
-        """Add the headroom of the hold-out, and the number of members with it."""
-        if needed.optimum is None:
-            return needed
-        group = self.resizing.resized(needed.optimum.value)
-        limits = self.budget.part(1 / 4).rest()
-        seed = self.budget.seed
-        ratio = headroom(group, lambda part, _share: solve(part, limits=limits, seed=seed))
         if ratio is None:
-            return needed
+            return found
         return replace(
-            needed, headroom=ratio, with_headroom=self._sizing(needed.maximum_load / ratio).needed
+            found, headroom=ratio, with_headroom=self._sizing(maximum_load / ratio).needed
         )
 
     def _sizing(self, maximum_load: Load | Fraction) -> Sizing:
@@ -349,7 +336,7 @@ class _ScaleSearch:
     def _first(self, start: int, is_enough: Callable[[int], bool]) -> int | None:
         """Return the smallest sufficient number of members, or None if none was found."""
         group = self.resizing.group
-        most = len(group.members) + _consumed_partitions(group)
+        most = len(group.members) + int(consumed_partitions(group).sum())
         scanned = range(start, min(start + _SCANNED, most) + 1)
         found = next(filter(is_enough, scanned), None)
         low, step = scanned[-1], _SCANNED
@@ -360,11 +347,11 @@ class _ScaleSearch:
             low, step = high, 2 * step
         return found
 
-    def _keeps(self, number: int, assignor: str, target: int) -> bool:
+    def _keeps(self, number: int, assignors: Sequence[str], target: int) -> bool:
         if self.budget.limits.is_stopped or self.resizing.unserved(number):
             return False
-        load = self._load(number, assignor)
-        return load is not None and load <= target
+        found = (self._load(number, assignor) for assignor in assignors)
+        return any(load is not None and load <= target for load in found)
 
     def _best(self, number: int, bound: int = 0) -> tuple[int, str] | None:
         """Return the lowest load of Kafka's assignors, and the first assignor that has it.

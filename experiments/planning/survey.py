@@ -23,7 +23,7 @@ from kassay.experiments.planning.plan_verdict import (
     verdict_of,
 )
 from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.assignment import Assignment, consumed_partitions
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
@@ -118,8 +118,7 @@ class SurveyedGroup:
     @property
     def partitions(self) -> int:
         """Return the number of partitions of the topics with a subscriber."""
-        subscribers = self.group.subscribers()
-        return sum(topic.partitions for topic in self.group.topics if subscribers[topic.name])
+        return int(consumed_partitions(self.group).sum())
 
     @property
     def makespan(self) -> LevelValue:

@@ -40,9 +40,10 @@ from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_sentences import EVEN_TOPICS, PlanArguments, verdict
 from kassay.experiments.planning.plan_verdict import check_planning_start
 from kassay.experiments.planning.render_plan import (
+    TEXT,
     actions_record,
     frontier_record,
-    render_summary,
+    render_plan,
     steps_record,
     write_plan,
 )
@@ -148,7 +149,7 @@ def _plan_groups(
                 write_plan(result, directory, arguments=arguments)
             if options.is_text:
                 place = None if directory is None else str(directory)
-                summary = render_summary(result, directory=place, arguments=arguments)
+                summary = render_plan(result, TEXT, directory=place, arguments=arguments)
                 typer.echo(without_control_characters(summary))
             else:
                 typer.echo(_line(result, directory))

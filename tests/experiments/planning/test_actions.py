@@ -10,7 +10,7 @@ from kassay.experiments.planning.forecast import forecast_changes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
 from kassay.experiments.planning.recommendation import recommend
-from kassay.experiments.planning.render_plan import render_summary
+from kassay.experiments.planning.render_plan import TEXT, render_plan
 from kassay.experiments.prediction.scenario import Configuration
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
@@ -210,7 +210,7 @@ def test_a_group_without_members_has_no_action(assignor):
     assert not result.actions
     assert result.planned.makespan == 0
     # A forecast of other numbers of members needs a member.
-    assert "kassay forecast" not in render_summary(result, directory=None)
+    assert "kassay forecast" not in render_plan(result, TEXT, directory=None)
 
 
 def test_an_action_that_does_not_reach_the_plan_is_that_of_the_forecast():
@@ -226,7 +226,7 @@ def test_an_action_that_does_not_reach_the_plan_is_that_of_the_forecast():
     assert recommend(found).configuration == action.configuration
     assert result.planned.makespan * 21 < action.makespan * 20
     assert action.makespan < result.current.makespan
-    text = render_summary(result, directory=None)
+    text = render_plan(result, TEXT, directory=None)
     assert "No action that kassay checks reaches the maximum load of this plan." in text
 
 
@@ -235,4 +235,4 @@ def test_actions_of_a_group_that_rebalances_come_after_the_rebalance():
     for state, is_first in (("PreparingRebalance", True), ("Stable", False)):
         result = plan(replace(group, status=replace(group.status, state=state)))
         assert result.actions
-        assert ("Wait first: " in render_summary(result, directory=None)) == is_first
+        assert ("Wait first: " in render_plan(result, TEXT, directory=None)) == is_first

@@ -11,12 +11,7 @@ import pytest
 from kassay import Group
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import verdict
-from kassay.experiments.planning.render_plan import (
-    plan_document,
-    render_html,
-    render_summary,
-    render_ticket,
-)
+from kassay.experiments.planning.render_plan import PAGE, TEXT, TICKET, plan_document, render_plan
 from kassay.experiments.planning.survey import SurveyedGroup, survey_group
 from kassay.reference.model.group import Assumed, GroupStatus
 from kassay.reference.model.group_remarks import AssumedSubscriptions, condition, with_assumption
@@ -47,7 +42,11 @@ def test_both_readings_are_solved_and_stated_with_their_conditions() -> None:
     document = plan_document(result)
     assert document["condition"] == ASSIGNED
     assert json.loads(json.dumps(document))["other_reading"]["condition"] == EQUAL
-    for text in (render_ticket(result), render_html(result), render_summary(result, directory="x")):
+    for text in (
+        render_plan(result, TICKET),
+        render_plan(result, PAGE),
+        render_plan(result, TEXT, directory="x"),
+    ):
         assert ASSIGNED in text
         assert f"If {EQUAL}: 3 moves" in text
 

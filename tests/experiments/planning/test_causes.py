@@ -16,7 +16,7 @@ from kassay.experiments.planning.cause_evidence import worst_share
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
-from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
+from kassay.experiments.planning.render_plan import PAGE, TEXT, TICKET, render_plan
 from kassay.experiments.planning.survey import survey_group
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
@@ -127,7 +127,7 @@ def test_a_balanced_group_has_no_cause(group):
     result = plan(group)
     assert result.cause is None
     assert survey_group(group).cause is None
-    assert render_summary(result, directory=None).startswith("g: Nothing to do")
+    assert render_plan(result, TEXT, directory=None).startswith("g: Nothing to do")
 
 
 def test_a_group_without_any_owner_has_no_cause():
@@ -192,13 +192,13 @@ def test_uneven_topics_are_the_cause_of_a_plan_that_divides_topics():
 def test_plans_open_with_the_cause_then_the_action_then_the_result():
     group = named("range", THREE, equal(5, THREE))
     result = plan(group)
-    lines = render_summary(result, directory=None).splitlines()
+    lines = render_plan(result, TEXT, directory=None).splitlines()
     assert lines[0] == f"g: {result.cause}"
     assert lines[1] == f"To do: S{result.actions[0].text[1:]}."
     assert lines[2] == f"Plan: {result.verdict}"
-    ticket = render_ticket(result).replace("\\", "").splitlines()
+    ticket = render_plan(result, TICKET).replace("\\", "").splitlines()
     assert ticket[2:7:2] == [str(result.cause), lines[1], str(result.verdict)]
-    page = render_html(result)
+    page = render_plan(result, PAGE)
     at = [page.index(text) for text in (str(result.cause), lines[1], str(result.verdict))]
     assert at == sorted(at)
 

@@ -6,7 +6,7 @@ from kassay.experiments.implementations import runner
 from kassay.experiments.planning import identify_assignor as identify_assignor_module
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import plan_document, render_summary
+from kassay.experiments.planning.render_plan import TEXT, plan_document, render_plan
 from kassay.reference.assignors import AssignorResult
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
@@ -85,5 +85,5 @@ def test_a_plan_with_the_client_shows_the_results_of_its_own_assignors(monkeypat
     texts = [one.text for one in result.actions]
     assert any(": sticky of sarama@1.43.3 then" in text for text in texts)
     assert not any("of Java" in text for text in texts)
-    summary = render_summary(result, directory="out")
+    summary = render_plan(result, TEXT, directory="out")
     assert "those of sarama@1.43.3; all other results are those of the Java client" in summary

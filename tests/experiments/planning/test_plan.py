@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given, settings
 
 from kassay import Group, MaxMoves, Member, Topic
-from kassay.experiments.planning import render_plan
+from kassay.experiments import planning
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import render_html, render_ticket
+from kassay.experiments.planning.render_plan import (
+    PAGE,
+    TICKET,
+    loads_csv,
+    moves_csv,
+    plan_document,
+    render_plan,
+    static_assignment,
+)
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.assignment import movement, rejoin, violations
 from kassay.reference.model.metrics import Measure, loads
@@ -21,14 +29,14 @@ from tests.notation import changed
 from tests.notation import group as small_group
 from tests.strategies import groups
 
-SCHEMA = json.loads((Path(render_plan.__file__).parent / "plan.schema.json").read_text())
+SCHEMA = json.loads((Path(planning.__file__).parent / "plan.schema.json").read_text())
 
 
 @given(groups(weighted=True))
 @settings(max_examples=settings.default.max_examples // 4)
 def test_plan_documents_match_the_schema_and_the_metrics(group):
     result = plan(group)
-    document = json.loads(json.dumps(render_plan.plan_document(result)))
+    document = json.loads(json.dumps(plan_document(result)))
     jsonschema.validate(document, SCHEMA)
     assert not list(violations(group, result.assignment))
     assert document["planned"]["loads"] == loads(group, result.assignment)
@@ -64,12 +72,12 @@ def test_a_group_without_an_assignment_has_no_plan():
 
 def test_the_csv_and_json_files_agree_with_the_plan():
     result = plan(NAMED_GROUPS["D"].group, batch_size=3)
-    rows = list(csv.DictReader(io.StringIO(render_plan.moves_csv(result))))
+    rows = list(csv.DictReader(io.StringIO(moves_csv(result))))
     assert len(rows) == len(result.moves)
     assert {row["batch"] for row in rows} == {str(n + 1) for n in range(len(result.batches))}
-    table = list(csv.DictReader(io.StringIO(render_plan.loads_csv(result))))
+    table = list(csv.DictReader(io.StringIO(loads_csv(result))))
     assert {row["member"]: int(row["planned load"]) for row in table} == result.planned.loads
-    lists = render_plan.static_assignment(result)["members"]
+    lists = static_assignment(result)["members"]
     assert {m: sum(map(len, topics.values())) for m, topics in lists.items()} == (
         result.assignment.counts()
     )
@@ -79,8 +87,8 @@ def test_the_group_after_the_plan_is_optimal():
     result = plan(NAMED_GROUPS["D"].group)
     again = plan(rejoin(result.group, result.assignment))
     assert (again.moves, again.steps) == ((), ())
-    assert "Nothing to do" in render_ticket(again)
-    assert "Nothing to do" in render_html(again)
+    assert "Nothing to do" in render_plan(again, TICKET)
+    assert "Nothing to do" in render_plan(again, PAGE)
 
 
 def test_the_page_loads_nothing_and_escapes_names():
@@ -89,7 +97,7 @@ def test_the_page_loads_nothing_and_escapes_names():
         topics=(Topic(name="t&", partitions=3),),
         members=(Member(id="<b>", subscription=("t&",), owned=[("t&", 0)]),),
     )
-    page = render_html(plan(group))
+    page = render_plan(plan(group), PAGE)
     assert "<script>alert" not in page
     assert "<b>" not in page.replace("<b>0", "").replace("<b>1", "").replace("<b>3", "")
     assert "t&-1" not in page
@@ -100,8 +108,8 @@ def test_the_page_loads_nothing_and_escapes_names():
 def test_sentences_and_the_page_show_the_unit_of_the_weights():
     group = small_group("t:5,3,2", a="t | t-0..2", b="t")
     result = plan(replace(group, weight_unit="messages/s"))
-    assert "maximum load from 10 to 5 messages/s" in render_ticket(result)
-    page = render_html(result)
+    assert "maximum load from 10 to 5 messages/s" in render_plan(result, TICKET)
+    page = render_plan(result, PAGE)
     assert "loads are sums of partition weights, in messages/s." in page
     assert "Loads are sums of weights, in messages/s." in page
 
@@ -109,11 +117,11 @@ def test_sentences_and_the_page_show_the_unit_of_the_weights():
 def test_a_member_name_that_is_a_formula_is_text_in_the_csv_files():
     members = (Member("=1+1", ("@t",), owned=[("@t", 0), ("@t", 1)]), Member("b", ("@t",)))
     result = plan(Group((Topic("@t", 2),), members))
-    (move,) = csv.DictReader(io.StringIO(render_plan.moves_csv(result)))
+    (move,) = csv.DictReader(io.StringIO(moves_csv(result)))
     assert (move["topic"], move["from"], move["to"]) == ("'@t", "'=1+1", "b")
-    rows = csv.DictReader(io.StringIO(render_plan.loads_csv(result)))
+    rows = csv.DictReader(io.StringIO(loads_csv(result)))
     assert [row["member"] for row in rows] == ["'=1+1", "b"]
-    assert render_plan.plan_document(result)["current"]["loads"] == {"=1+1": 2, "b": 0}
+    assert plan_document(result)["current"]["loads"] == {"=1+1": 2, "b": 0}
 
 
 @pytest.mark.parametrize("moves", [Movement(MovementCost.WEIGHT), Movement({}, other=0)])

@@ -10,7 +10,7 @@ from kassay import Imbalance, Movement
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.notebook_helpers import load_captures
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import render_html
+from kassay.experiments.planning.render_plan import PAGE, render_plan
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.objective import HostImbalance
@@ -26,7 +26,9 @@ LOADS = "[...document.querySelector('table.loads').tBodies[0].rows]"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("plan") / "report.html"
-    path.write_text(render_html(plan(NAMED_GROUPS["D"].group, batch_size=3)), encoding="utf-8")
+    path.write_text(
+        render_plan(plan(NAMED_GROUPS["D"].group, batch_size=3), PAGE), encoding="utf-8"
+    )
     return path
 
 
@@ -51,7 +53,7 @@ CHOOSE = (Path(__file__).parent / "choose_moves.js").read_text(encoding="utf-8")
 def test_the_slider_shows_the_loads_after_the_first_moves(browser, page, tmp_path):
     result = plan(random_plan_group())
     path = tmp_path / "plan.html"
-    path.write_text(render_html(result), encoding="utf-8")
+    path.write_text(render_plan(result, PAGE), encoding="utf-8")
     browser.open(path)
     assert result.movement > 3
     for count, batch in enumerate(result.batches, 1):
@@ -98,7 +100,7 @@ def test_long_names_and_loads_of_many_digits_are_complete(browser, page, width, 
     owner = replace(members[0], owned=[("t", number) for number in range(12)])
     group = Group((Topic("t", 12, weights=weights),), (owner, *members[1:]))
     path = tmp_path / "long.html"
-    path.write_text(render_html(plan(group, limits=5)), encoding="utf-8")
+    path.write_text(render_plan(plan(group, limits=5), PAGE), encoding="utf-8")
     browser.open(path)
     browser.width(width)
     clipped, split = browser.run(CLIPPED_BARS), browser.run(SPLIT_NAMES)
@@ -114,7 +116,7 @@ def page_with_hosts(tmp_path_factory):
     group = next(group for group in groups if group.id == "orders")
     levels = (HostImbalance(), Imbalance(), Movement())
     path = tmp_path_factory.mktemp("hosts") / "report.html"
-    path.write_text(render_html(plan(group, levels=levels)), encoding="utf-8")
+    path.write_text(render_plan(plan(group, levels=levels), PAGE), encoding="utf-8")
     return path
 
 
@@ -152,7 +154,7 @@ def test_a_printed_table_repeats_its_headings_on_each_page(browser, page, tmp_pa
     group = log_normal_group(300, 60)
     wide = tmp_path / "wide.html"
     limits = CaseLimits(time=0)
-    wide.write_text(render_html(plan(group, limits=limits)), encoding="utf-8")
+    wide.write_text(render_plan(plan(group, limits=limits), PAGE), encoding="utf-8")
     browser.open(wide)
     pdf = browser.pdf()
     browser.open(page)

@@ -11,7 +11,7 @@ from kassay import MaxMoves, SearchLimits
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import render_html, render_summary, render_ticket
+from kassay.experiments.planning.render_plan import PAGE, TEXT, TICKET, render_plan
 from kassay.reference.model.group import WeightSource
 from tests.experiments.planning.enumerated_groups import CASES, Case
 
@@ -79,9 +79,9 @@ SHORT = (
 def texts(request) -> Texts:
     case = CASES[request.param]
     result = plan(case.group, **{"limits": SearchLimits(time=2), **case.settings})
-    page = html.unescape(_REMOVED.sub(" ", render_html(result)))
-    ticket = render_ticket(result).replace("\\", "")
-    return Texts(case, result, render_summary(result, directory=None), ticket, page)
+    page = html.unescape(_REMOVED.sub(" ", render_plan(result, PAGE)))
+    ticket = render_plan(result, TICKET).replace("\\", "")
+    return Texts(case, result, render_plan(result, TEXT, directory=None), ticket, page)
 
 
 def test_the_verdict_states_the_moves_and_the_maximum_loads(texts):

@@ -10,12 +10,7 @@ from benchmarks.weighted_groups import weighted_group
 from kassay import Group, Member, Topic
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import (
-    plan_document,
-    render_html,
-    render_summary,
-    render_ticket,
-)
+from kassay.experiments.planning.render_plan import PAGE, TEXT, TICKET, plan_document, render_plan
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.metrics import loads
@@ -95,7 +90,7 @@ def test_a_switch_of_the_assignor_is_the_first_action_if_it_is_effective():
     assert "switch the assignor to" in actions[0]["action"]
     assert "; 1 rolling restart; values of one rebalance" in actions[0]["action"]
     assert (actions[0]["maximum_load"], actions[0]["moves"]) == (2, 2)
-    for text in (render_summary(result, directory="out"), render_ticket(result)):
+    for text in (render_plan(result, TEXT, directory="out"), render_plan(result, TICKET)):
         assert "cause further rebalances and moves: kassay forecast --current NAME compares" in text
         # Only commands that work as printed are listed.
         assert "ASSIGNOR" not in text
@@ -104,7 +99,7 @@ def test_a_switch_of_the_assignor_is_the_first_action_if_it_is_effective():
 
 def test_names_in_the_ticket_cannot_break_out_of_the_markdown():
     members = (Member("a`b|c", ("t",), owned=[("t", 0), ("t", 1)]), Member("<script>", ("t",)))
-    ticket = render_ticket(plan(Group((Topic("t", 2),), members, id="# [x](y)")))
+    ticket = render_plan(plan(Group((Topic("t", 2),), members, id="# [x](y)")), TICKET)
     assert "# Rebalance \\# \\[x\\](y)" in ticket
     assert "``a`b\\|c``" in ticket
     assert "`<script>`" in ticket
@@ -148,7 +143,7 @@ def test_the_least_loaded_members_receive_the_partitions(final):
 
 def test_page_ticket_summary_and_json_state_the_reason(final):
     reason = "partition big-204 alone carries 9,152, 15% of the traffic and 1.8 times the mean load"
-    assert reason in render_html(final)
-    assert reason in render_summary(final, directory="out")
-    assert reason in render_ticket(final).replace("\\", "")
+    assert reason in render_plan(final, PAGE)
+    assert reason in render_plan(final, TEXT, directory="out")
+    assert reason in render_plan(final, TICKET).replace("\\", "")
     assert plan_document(final)["limiting_partition"]["reason"].startswith(reason)

@@ -9,7 +9,7 @@ import pytest
 from kassay.experiments.planning.hold_out import Peak
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
-from kassay.experiments.planning.render_plan import render_html, render_summary, write_plan
+from kassay.experiments.planning.render_plan import PAGE, TEXT, render_plan, write_plan
 from kassay.experiments.planning.scale import scale
 from kassay.experiments.sources.build_group import ImportOptions, with_weights
 from kassay.reference.documents.json_codec import load_weights
@@ -46,7 +46,7 @@ def test_the_moves_end_at_the_planned_peak(hourly):
 
 
 def test_a_page_shows_the_peaks(hourly):
-    page = render_html(hourly, arguments=PlanArguments())
+    page = render_plan(hourly, PAGE, arguments=PlanArguments())
     assert f"{hourly.current.makespan} → {hourly.planned.makespan}" in page.replace("&rarr;", "→")
 
 
@@ -87,7 +87,7 @@ def test_a_plan_that_fails_on_the_last_day_recommends_nothing(tmp_path):
     assert found.moves
     assert verdict(found).startswith("Not recommended: a plan of day 1 does not lower the peak")
     assert (found.cause, found.actions) == (None, ())
-    text = render_summary(found, directory=None)
+    text = render_plan(found, TEXT, directory=None)
     assert "To do" not in text
     assert "gives" not in text
     write_plan(found, tmp_path)
@@ -98,12 +98,12 @@ def test_a_plan_that_fails_on_the_last_day_recommends_nothing(tmp_path):
 
 def test_the_page_and_the_text_draw_loads_by_time_of_the_day():
     found = plan(two_days((0, 1)))
-    page = render_html(found)
+    page = render_plan(found, PAGE)
     # The current load of one member exceeds the planned maximum in one hour of the day.
     assert page.count('<rect class="hot"') == 1
     assert page.count('fill-opacity="1"') == 1
     assert "Hold-out: a plan of day 1, tested in day 2" in page
-    text = render_summary(found, directory=None)
+    text = render_plan(found, TEXT, directory=None)
     assert "a  ▁▁▁▁▁▁▁▁█▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁  220" in text
 
 
