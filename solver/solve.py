@@ -196,7 +196,8 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
             contributed.append(UsedMethod.of_origin(bound.origin))
         if bound.value > proven.value:
             proven = bound
-    if proofs.proven is not None and not isinstance(level, objective.Movement):
+    is_within_bounds = proofs.proven is not None and not isinstance(level, objective.Movement)
+    if is_within_bounds or pool.problem.profiles is not None:
         proven = _bound_within_tolerances(task, proven)
     if isinstance(level, objective.Movement):
         proofs.searches.append(proofs.within(level, pool.limits()))
@@ -224,9 +225,10 @@ def _tolerated(task: LevelTask, bound: int) -> int:
 def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBound:
     """Return a bound within the tolerances of the best known values.
 
-    If moves are proven before loads, the searches use lower limits, within the tolerances of the
-    bounds. Their bounds can be too high within the tolerances of the minima, so that CP-SAT, the
-    last search, runs again within the tolerances of the best known values.
+    If moves are proven before loads, or with several windows, the searches use lower limits, within
+    the tolerances of the bounds. Their bounds can be too high within the tolerances of the minima,
+    so that CP-SAT, the last search, runs again for levels after the moves within the tolerances of
+    the best known values.
     """
     pool, reached = task.pool, task.pool.reached
     within = [

@@ -57,6 +57,14 @@ def test_searches_without_enumeration_agree_with_all_assignments(first):
         check_case(random_case(seed), "cp-sat")
 
 
+def test_bounds_on_moves_hold_within_the_tolerance_of_the_minimum_peak():
+    case = random_case(900_467)  # its peak is 104, and the bound of the searches 95
+    found = solve(case.group, levels=case.levels, constraints=case.rules, method="cp-sat")
+    minima = optimum(case)
+    assert minima == [104, 37]
+    assert all(level.bound <= best for level, best in zip(found.levels, minima, strict=True))
+
+
 def test_a_single_window_is_the_model_with_one_weight():
     for seed in range(60):
         case = random_case(seed, windows=1)
