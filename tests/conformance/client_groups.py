@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 
 from tests.conformance import jars
 from tests.conformance.consumers import Profile, RunningConsumer
@@ -218,15 +218,20 @@ def _node_consumer() -> Path:
     return directory / "consumer.js"
 
 
+_INSTALLING = Lock()
+"""Lock of the installation, because groups of a benchmark start in several threads."""
+
+
 @cache
 def _python() -> Path:
     """Create a virtual environment with the Python clients."""
     directory = BUILD / "python"
     interpreter = directory / "bin" / "python"
-    if not interpreter.exists():
-        venv.create(directory, with_pip=True)
-    command = [str(interpreter), "-m", "pip", "install", "--quiet", *PYTHON_PACKAGES]
-    subprocess.run(command, check=True, timeout=_BUILD_SECONDS)
+    with _INSTALLING:
+        if not interpreter.exists():
+            venv.create(directory, with_pip=True)
+        command = [str(interpreter), "-m", "pip", "install", "--quiet", *PYTHON_PACKAGES]
+        subprocess.run(command, check=True, timeout=_BUILD_SECONDS)
     return interpreter
 
 
