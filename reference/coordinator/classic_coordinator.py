@@ -109,9 +109,8 @@ class ClassicCoordinator:
         if self.group.state is DEAD:
             reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
             return
-        is_new_group = not self.log.writes
         self._join(request, reply)
-        if is_new_group and not self.log.writes and not self.group.generation:
+        if not self.log.writes and not self.group.generation:
             self.log.append("group", GroupMetadata(self.group.id, "", 0, None, None, 0, ()))
 
     def sync(self, request: SyncRequest, reply: SyncReply) -> None:
@@ -185,8 +184,6 @@ class ClassicCoordinator:
     def commit(self, member_id: str, generation: int, offsets: Offsets) -> ErrorCode:
         """Handle an OffsetCommit request. An empty group accepts requests with generation -1."""
         group = self.group
-        if group.state is DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not (generation < 0 and group.state is EMPTY):
             code = self._validate(member_id, generation, None)
             if code is NO_ERROR and group.state is COMPLETING_REBALANCE:

@@ -7,7 +7,6 @@ ClassicGroupState, group-coordinator 4.x.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 
 from kassay.reference.java_collections import first_in_map
 from kassay.reference.model.errors import InternalError
@@ -40,15 +39,13 @@ EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = GroupState
 """The states as constants: in Python 3.11 `GroupState.STABLE` takes ten times as long."""
 
 
-VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = MappingProxyType(
-    {
-        EMPTY: (PREPARING_REBALANCE,),
-        PREPARING_REBALANCE: (EMPTY, COMPLETING_REBALANCE, STABLE),
-        COMPLETING_REBALANCE: (PREPARING_REBALANCE,),
-        STABLE: (COMPLETING_REBALANCE,),
-        DEAD: tuple(GroupState),
-    }
-)
+VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = {
+    EMPTY: (PREPARING_REBALANCE,),
+    PREPARING_REBALANCE: (EMPTY, COMPLETING_REBALANCE, STABLE),
+    COMPLETING_REBALANCE: (PREPARING_REBALANCE,),
+    STABLE: (COMPLETING_REBALANCE,),
+    DEAD: tuple(GroupState),
+}
 """Valid previous states of each state."""
 
 
@@ -254,12 +251,8 @@ class ClassicGroup:
         """Start the sync phase of the next generation; without members, change to state Empty."""
         self.generation += 1
         self.pending_syncs.clear()
-        if self.members:
-            self.protocol = self.select_protocol()
-            self.transition_to(COMPLETING_REBALANCE, now)
-        else:
-            self.protocol = None
-            self.transition_to(EMPTY, now)
+        self.protocol = self.select_protocol() if self.members else None
+        self.transition_to(COMPLETING_REBALANCE if self.members else EMPTY, now)
 
     def join_response(
         self, member_id: str, *, with_members: bool = True, skip_assignment: bool = False

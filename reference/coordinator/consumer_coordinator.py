@@ -116,8 +116,8 @@ class ConsumerCoordinator:
         group, now = self.group, self._clock.now
         group.epoch = epoch
         for member in members:
-            group.put_member(member)
-            group.put_assignment(member)
+            group.put("member", member)
+            group.put("current", member)
             self.restart_session(member.id)
         group.metadata_hash = group.hash_metadata()
         group.put_target(
@@ -144,7 +144,7 @@ class ConsumerCoordinator:
         changed = member.subscription != previous.subscription
         preferred = "" if request.assignor is None else self.group.preferred_assignor()
         if member != previous or member.id not in self.group.members:
-            self.group.put_member(member)
+            self.group.put("member", member)
         changes_assignor = (
             member.assignor != previous.assignor and self.group.preferred_assignor() != preferred
         )
@@ -218,8 +218,6 @@ class ConsumerCoordinator:
         self, member: ConsumerMember, owned: PartitionSet | None, *, changed: bool
     ) -> ConsumerMember:
         group = self.group
-        if not changed and member.is_reconciled_to(group.target_epoch):
-            return member
         reconciled = reconcile(
             member,
             target_epoch=group.target_epoch,
@@ -229,7 +227,7 @@ class ConsumerCoordinator:
             subscription_changed=changed,
         )
         if reconciled != member:
-            group.put_assignment(reconciled)
+            group.put("current", reconciled)
             self._restart_revocation_timer(reconciled)
         return reconciled
 
@@ -244,7 +242,7 @@ class ConsumerCoordinator:
             away = replace(
                 member, epoch=STATIC_LEAVE_EPOCH, previous_epoch=member.epoch, revoking=NONE
             )
-            self.group.put_assignment(away)
+            self.group.put("current", away)
         else:
             self.fence(member.id)
         return HeartbeatResponse(NO_ERROR, request.epoch)
@@ -401,7 +399,10 @@ class ClassicMembers:
         if (
             member.epoch < group.epoch
             or member.state is MemberState.UNREVOKED_PARTITIONS
-            or (member.state is MemberState.UNRELEASED_PARTITIONS and not self._is_waiting(member))
+            or (
+                member.state is MemberState.UNRELEASED_PARTITIONS
+                and not any(map(group.is_owned, group.target_of(member_id) - member.assigned))
+            )
         ):
             return ErrorCode.REBALANCE_IN_PROGRESS
         return NO_ERROR
@@ -415,11 +416,6 @@ class ClassicMembers:
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return NO_ERROR if generation == member.epoch else ErrorCode.ILLEGAL_GENERATION
-
-    def _is_waiting(self, member: ConsumerMember) -> bool:
-        """Return whether another member still owns a partition of the member's target."""
-        group = self._coordinator.group
-        return any(group.is_owned(tp) for tp in group.target_of(member.id) - member.assigned)
 
 
 def converted_members(group: ClassicGroup) -> list[ConsumerMember]:

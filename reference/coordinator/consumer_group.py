@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
+from typing import Literal
 
 from kassay.reference.coordinator.runtime import Log
 from kassay.reference.java_collections import first_in_map
@@ -79,9 +80,8 @@ def reconcile(
     ``is_owned`` returns whether a member owns a partition or still has to revoke it.
     ``owned`` are the partitions in the heartbeat; None if it does not contain them.
     """
-    if member.state is _STABLE and member.epoch == target_epoch:
-        return _drop_unsubscribed(member, owned) if subscription_changed else member
-    if member.state is _UNREVOKED and _owns_any(owned, member.revoking):
+    must_revoke = member.state is _UNREVOKED and _owns_any(owned, member.revoking)
+    if must_revoke or member.is_reconciled_to(target_epoch):
         return _drop_unsubscribed(member, owned) if subscription_changed else member
     # An unchanged target is the same object: no partition is revoked, assigned or filtered.
     if target is member.assigned and not (member.revoking or subscription_changed):
@@ -225,15 +225,10 @@ class ConsumerGroup:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
         return int.from_bytes(digest.digest(), "big", signed=True)
 
-    def put_member(self, member: ConsumerMember) -> None:
-        """Add a member or change its metadata."""
+    def put(self, kind: Literal["member", "current"], member: ConsumerMember) -> None:
+        """Add a member or change its metadata (``member``), or its assignment (``current``)."""
         self._store_member(member)
-        self._log.append(("member", member.id), member)
-
-    def put_assignment(self, member: ConsumerMember) -> None:
-        """Change the current assignment of a member."""
-        self._store_member(member)
-        self._log.append(("current", member.id), member)
+        self._log.append((kind, member.id), member)
 
     def put_target(self, target: dict[str, Partitions], now: int) -> None:
         """Store a new target assignment for the current group epoch.
@@ -265,10 +260,10 @@ class ConsumerGroup:
         target = self.target.get(old.id)
         self.remove(old.id)
         member = replace(old, id=new_id, epoch=0, previous_epoch=0)
-        self.put_member(member)
+        self.put("member", member)
         if target is not None:
             self._set_target(new_id, target)
-        self.put_assignment(member)
+        self.put("current", member)
         return member
 
     def _set_target(self, member_id: str, partitions: Partitions) -> None:

@@ -33,7 +33,6 @@ from kassay.reference.documents.input_files import (
     items_of,
     optional,
     parse_fields,
-    parse_json,
     read_json_documents,
     read_json_object,
     table_of,
@@ -374,8 +373,7 @@ def parse_assignment(document: object, *, where: str = "assignment") -> Assignme
 
 def load_assignment(path: str | Path) -> Assignment:
     """Read an assignment document from a JSON file."""
-    text = Path(path).read_text(encoding="utf-8")
-    return parse_assignment(parse_json(text, where=str(path)), where=str(path))
+    return parse_assignment(read_json_object(Path(path)), where=str(path))
 
 
 def load_weights(path: Path) -> dict[str, tuple[Any, ...]]:
