@@ -99,8 +99,7 @@ class ClassicCoordinator:
 
     def _add_members(self, members: Iterable[MemberMetadata]) -> None:
         for request, assignment in members:
-            member = ClassicMember(request.member_id, request)
-            member.assignment = assignment
+            member = ClassicMember(request.member_id, request.instance_id, request, assignment)
             self.group.add(member, None)
             self._restart_session(member)
 
@@ -371,8 +370,7 @@ class ClassicCoordinator:
 
     def _add(self, request: JoinRequest, reply: JoinReply, member_id: str) -> None:
         group = self.group
-        member = ClassicMember(member_id, request)
-        member.is_new = True
+        member = ClassicMember(member_id, request.instance_id, request, is_new=True)
         if group.state is PREPARING_REBALANCE and group.previous_state is EMPTY:
             group.new_member_added = True
         group.add(member, reply)

@@ -6,6 +6,7 @@ ClassicGroupState, group-coordinator 4.x.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.reference.java_collections import first_in_map
@@ -49,17 +50,17 @@ VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = {
 """Valid previous states of each state."""
 
 
+@dataclass(eq=False, slots=True)
 class ClassicMember:
     """Member of a classic group, with the functions that answer its pending requests."""
 
-    def __init__(self, member_id: str, request: JoinRequest) -> None:
-        self.id = member_id
-        self.instance_id = request.instance_id
-        self.request = request  # with the values of the last one
-        self.assignment: Partitions = NO_PARTITIONS
-        self.is_new = False
-        self.join_reply: JoinReply | None = None
-        self.sync_reply: SyncReply | None = None
+    id: str
+    instance_id: str | None
+    request: JoinRequest  # with the values of the last one
+    assignment: Partitions = NO_PARTITIONS
+    is_new: bool = False
+    join_reply: JoinReply | None = None
+    sync_reply: SyncReply | None = None
 
     def offer(self, protocol: str | None) -> SupportedProtocol:
         """Return a protocol that the member supports, with its subscription."""

@@ -99,23 +99,18 @@ def parse_member(value: object, where: str) -> Member:
 
 def member_document(member: Member) -> dict[str, object]:
     """Return the JSON object of a member. Default values are omitted."""
-    document: dict[str, object] = {"id": member.id, "topics": list(member.subscription)}
-    if member.owned:
-        document["owned"] = list(map(list, member.owned))
     default = Member(id=member.id, subscription=())
-    for key in _SCALAR_FIELDS:
-        if (value := getattr(member, key)) != getattr(default, key):
-            document[key] = list(value) if isinstance(value, tuple) else value
-    if member.streams:
-        document["streams"] = dict(member.streams)
-    if member.target is not None:
-        document["target"] = list(map(list, member.target))
-    for key, field in _CLIENT_KEYS.items():
-        if (value := getattr(member.client, field)) is not None:
-            document[key] = value
-    if member.assumed:
-        document["assumed"] = list(map(str, member.assumed))
-    return document
+    scalars = {key: getattr(member, key) for key in _SCALAR_FIELDS}
+    optional_values = {
+        "owned": tuple(map(list, member.owned)),
+        **{key: value for key, value in scalars.items() if value != getattr(default, key)},
+        "streams": dict(member.streams),
+        # An empty target assignment is not missing.
+        "target": None if member.target is None else list(map(list, member.target)),
+        **{key: getattr(member.client, field) for key, field in _CLIENT_KEYS.items()},
+        "assumed": member.assumed,
+    }
+    return {"id": member.id, "topics": list(member.subscription)} | _given(optional_values)
 
 
 def member_packer() -> Callable[[dict[str, object]], None]:

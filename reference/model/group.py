@@ -563,12 +563,10 @@ class Group:
     @cached
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
         """Return the indices of subscribed members per topic, none if it has 0 partitions."""
-        empty = dict.fromkeys((topic.name for topic in self.topics if not topic.partitions), ())
-        names = [topic.name for topic in self.topics if topic.partitions]
         members_by_subscription: dict[tuple[str, ...], list[int]] = {}
         for index, member in enumerate(self.members):
             members_by_subscription.setdefault(member.subscription, []).append(index)
-        parts: dict[str, list[tuple[int, ...]]] = {name: [] for name in names}
+        parts: dict[str, list[tuple[int, ...]]] = {t.name: [] for t in self.topics if t.partitions}
         for subscription, rows in members_by_subscription.items():
             part = tuple(rows)
             for topic in subscription:
@@ -578,7 +576,7 @@ class Group:
             name: lists[0] if len(lists) == 1 else tuple(sorted(chain.from_iterable(lists)))
             for name, lists in parts.items()
         }
-        return MappingProxyType(merged | empty)
+        return MappingProxyType({topic.name: merged.get(topic.name, ()) for topic in self.topics})
 
     @property
     @cached

@@ -20,9 +20,6 @@ from kassay.reference.model.group import ASSUMED, Assumed, Group, Member
 from kassay.reference.model.joined_groups import SEPARATOR
 from kassay.reference.model.metrics import Measure, measures, member_units
 
-_STREAMS_ASSIGNOR = "stream"
-_STREAMS_LIBRARY = "kafka-streams"
-
 
 class GroupWarning(UserWarning):
     """A part of a group has no effect, such as the claim to a partition that does not exist."""
@@ -93,15 +90,6 @@ class AssumedSubscriptions(StrEnum):
     EQUAL = "equal"  # all topics of the group
 
 
-_CLAUSES = {
-    AssumedSubscriptions.EQUAL: "to every topic of the group",
-    AssumedSubscriptions.ASSIGNED: "only to the topics of its partitions",
-}
-_PLURAL_CLAUSES = _CLAUSES | {
-    AssumedSubscriptions.ASSIGNED: "only to the topics of their partitions"
-}
-
-
 def condition(group: Group, *, with_racks: bool = False) -> str | None:
     """Return the condition under which results for a group hold, or None without a condition.
 
@@ -111,11 +99,10 @@ def condition(group: Group, *, with_racks: bool = False) -> str | None:
     assumed = [member for member in group.members if Assumed.TOPICS in member.assumed]
     if assumed:
         reading = _reading_of(group, assumed)
-        subject, clause_of = _subject(group, assumed, reading)
         clauses.append(
             "the assumed subscriptions are correct"
             if reading is None
-            else f"{subject} {clause_of[reading]}"
+            else _clause(group, assumed, reading)
         )
     if with_racks and any(Assumed.RACK in member.assumed for member in group.members):
         clauses.append("the members have no racks")
@@ -177,14 +164,17 @@ def _topics_of_group(group: Group, member: Member) -> Iterator[str]:
             yield topic.name
 
 
-def _subject(
-    group: Group, assumed: list[Member], reading: AssumedSubscriptions | None
-) -> tuple[str, dict[AssumedSubscriptions, str]]:
-    if reading is not None and _all_equal(group, group.members, reading):
-        return "every member subscribes", _CLAUSES
-    if len(assumed) == 1:
-        return f"member {assumed[0].id!r} subscribes", _CLAUSES
-    return f"the {len(assumed)} members without a known subscription subscribe", _PLURAL_CLAUSES
+def _clause(group: Group, assumed: list[Member], reading: AssumedSubscriptions) -> str:
+    """Return the assumption that some members have the subscriptions of a limit."""
+    subject, owner = "every member subscribes", "its"
+    if not _all_equal(group, group.members, reading):
+        subject = f"member {assumed[0].id!r} subscribes"
+        if len(assumed) > 1:
+            subject = f"the {len(assumed)} members without a known subscription subscribe"
+            owner = "their"
+    if reading is AssumedSubscriptions.EQUAL:
+        return f"{subject} to every topic of the group"
+    return f"{subject} only to the topics of {owner} partitions"
 
 
 class TargetAssignment(NamedTuple):
@@ -303,7 +293,7 @@ _REASONS = {
 def streams_caveat(group: Group) -> str | None:
     """State that a group is a Kafka Streams application, or return None for other groups."""
     libraries = {member.client.library for member in group.members}
-    if group.status.assignor != _STREAMS_ASSIGNOR and _STREAMS_LIBRARY not in libraries:
+    if group.status.assignor != "stream" and "kafka-streams" not in libraries:
         return None
     return (
         "The group is a Kafka Streams application (classic protocol, assignor 'stream'): Kafka "
