@@ -71,7 +71,10 @@ class Partitions(Sequence[TopicPartition]):
         """Build the list from topic names and partition numbers, one entry per partition."""
         code = dict(zip(dict.fromkeys(topics), range(len(topics)), strict=False))
         codes = np.fromiter(map(code.__getitem__, topics), dtype=np.int32, count=len(topics))
-        return cls(tuple(code), codes, np.array(numbers, dtype=np.int32))
+        columns = codes, np.array(numbers, dtype=np.int32)
+        for column in columns:
+            column.flags.writeable = False
+        return cls(tuple(code), *columns)
 
     def split(self, ends: Sequence[int]) -> list["Partitions"]:
         """Split the list into consecutive lists, one per end index."""
