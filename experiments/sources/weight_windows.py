@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 from kassay.experiments.sources.document_rows import JsonFields
 from kassay.experiments.sources.exporter_metrics import CLUSTER_LABELS, series_of
@@ -44,7 +45,14 @@ _MAX_SECONDS = 10**11
 """Greater times are milliseconds."""
 _COUNTERS = ("offset", "offsets", "_total", "_count")
 """Ends of the names of metrics that are counters."""
-_RECORDED_JSON = re.compile(r'{\s*"(status|data|time|cluster|end_offsets)"\s*:\s*[^\s\[]')
+_RECORDED = re.compile(
+    r'{\s*"(status|data|time|cluster|end_offsets|key)"\s*:\s*[^\s\[]|\[.*,\d+\]::|(?![{\[])'
+)
+_COMMIT = re.compile(
+    r"\[(?P<group>.*),(?P<topic>[^,]*),(?P<partition>\d+)\]::(OffsetAndMetadata\(offset=|"
+    r"\[OffsetMetadata\[)(?P<offset>\d+),.*(\bcommitTimestamp=|,CommitTime )(?P<time>\d+)"
+)
+"""Record of kafka-console-consumer.sh with its formatter of offsets."""
 _Row = tuple[str, object, str, object, object, str | None]
 """Position in the file, time, topic, partition, value, and cluster if it is shown."""
 _Period = tuple[int, int, Decimal]  # begin, end, number of records
@@ -144,7 +152,7 @@ def is_recording(path: Path) -> bool:
     """Return whether a file of weights has recorded traffic, else a JSON table by topic."""
     with open_text(path) as stream:
         start = stream.read(500).lstrip()
-    return not start.startswith(("{", "[")) or bool(_RECORDED_JSON.match(start))
+    return bool(_RECORDED.match(start))
 
 
 def parse_window(text: str) -> int:
@@ -170,6 +178,8 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     step = max(steps, key=lambda gap: (steps[gap], -gap), default=0)
     shift = recording.shift * step
     remarks = [] if recording.are_counters else [*_counter_remarks(samples)]
+    if recording.sources == "groups":
+        remarks.append("weights are consumed messages, from committed offsets")
     for (topic, number), values in sorted(samples.items()):
         periods = (
             _growth(topic, number, values, resets)
@@ -199,14 +209,20 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
 
 @dataclass(frozen=True, slots=True)
 class _Recording:
-    """Samples of a file. ``shift`` is -1 if their times are the ends of periods, else 0."""
+    """Samples of a file. ``shift`` is -1 if their times are the ends of periods, else 0.
+
+    ``sources`` are those of the last entries of the rows: clusters or, for commits, groups.
+    """
 
     rows: Iterable[_Row]
     are_counters: bool = False
     shift: int = 0
+    sources: str = "clusters"
 
 
 def _recording(path: Path, text: str) -> _Recording:
+    if re.match(r'\s*(\[|{\s*"key")', text):
+        return _Recording(_commit_rows(path, text), are_counters=True, sources="groups")
     if not text.lstrip().startswith("{"):
         return _Recording(_csv_rows(path, text))
     documents = [*read_json_documents(text.splitlines(keepends=True), name=str(path))]
@@ -235,6 +251,42 @@ def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
             raise InputError(f"{path}{place}: expected {len(columns)} values, got {len(cells)}")
         row = dict(zip(columns, cells, strict=True))
         yield place, row["time"], row["topic"], row["partition"], row["value"], row.get("cluster")
+
+
+def _commit_rows(path: Path, text: str) -> Iterable[_Row]:
+    """Return the last commit of each partition and second."""
+    found: dict[tuple[str, str, str, int], _Row] = {}
+    is_json = text.lstrip().startswith("{")
+    for place, record in (_json_commits if is_json else _text_commits)(path, text):
+        group, topic, number = record["group"], record["topic"], str(record["partition"])
+        row = place, record["time"], topic, number, record["offset"], group
+        found[group, topic, number, int(record["time"]) // 1_000] = row
+    return found.values()
+
+
+def _text_commits(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for line, record in enumerate(text.splitlines(), 1):
+        match = _COMMIT.match(record)
+        if match is not None:
+            yield f":{line}", match.groupdict()
+        elif record.strip() and "]::null" not in record.lower():  # a deleted offset
+            raise InputError(f"{path}:{line}: expected a committed offset, got {record[:60]!r}")
+
+
+def _json_commits(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    # Some releases print no line ends between two records.
+    lines = text.replace('}{"key":', '}\n{"key":').splitlines(keepends=True)
+    for at, document in enumerate(read_json_documents(lines, name=str(path)), 1):
+        if document.error is not None:
+            raise document.error
+        record: Any = document.value
+        try:
+            key, value = record["key"]["data"], record["value"]
+            if value is not None and "topic" in key:  # else a group, or a deleted offset
+                data = value["data"]
+                yield f": record {at}", {**key, **data, "time": data["commitTimestamp"]}
+        except (KeyError, TypeError):
+            raise InputError(f"{path}: record {at} is no committed offset") from None
 
 
 def _series_rows(
@@ -281,8 +333,8 @@ def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, 
         if len(clusters) > 1:
             first, second = sorted(map(repr, clusters))
             raise InputError(
-                f"{path}{place}: samples of two clusters, {first} and {second}; keep those of one, "
-                "such as by its label in the query"
+                f"{path}{place}: samples of two {recording.sources}, {first} and {second}; keep "
+                "those of one, such as by its label in the query"
             )
         known = None if value is None else found[partition].setdefault(moment, value)
         if known != value:

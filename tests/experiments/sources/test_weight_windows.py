@@ -66,6 +66,40 @@ def test_times_have_zones_or_are_utc(read, times):
     assert read(HEADER + f"{times[0]},t,0,5\n{times[1]},t,0,7") == read(rows([5, 7]))
 
 
+def text_commit(hour, offset, group="shop", millis=0):
+    time = (MONDAY + hour * 3_600) * 1_000 + millis
+    return (
+        f"[{group},t,0]::OffsetAndMetadata(offset={offset}, metadata=, commitTimestamp={time}, x)"
+    )
+
+
+def json_commit(hour, offset, group="shop", millis=0):
+    key = {"version": 1, "data": {"group": group, "topic": "t", "partition": 0}}
+    time = (MONDAY + hour * 3_600) * 1_000 + millis
+    value = {"version": 4, "data": {"offset": offset, "commitTimestamp": time}}
+    return json.dumps({"key": key, "value": value}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(("commit", "end"), [(text_commit, "\n"), (json_commit, "")])
+def test_commits_of_a_group_show_what_it_consumes(read, commit, end):
+    records = [commit(0, 3), commit(0, 5, millis=400), commit(1, 15), commit(2, 45)]
+    found = read(end.join(records))
+    assert found.weights["t"] == [[10, 30]]
+    assert "weights are consumed messages, from committed offsets" in found.remarks
+    with pytest.raises(InputError, match="two groups, 'other' and 'shop'"):
+        read(end.join([*records, commit(3, 46, group="other")]))
+
+
+def test_other_records_between_commits(read):
+    group = '{"key":{"version":2,"data":{"group":"shop"}},"value":null}'
+    assert read(json_commit(0, 5) + group + json_commit(1, 15)).weights["t"] == [[10]]
+    assert read(f"{text_commit(0, 5)}\n[shop,t,0]::null\n{text_commit(1, 15)}").weights["t"] == [
+        [10]
+    ]
+    with pytest.raises(InputError, match="traffic:2: expected a committed offset, got 'x'"):
+        read(f"{text_commit(0, 5)}\nx\n{text_commit(1, 15)}")
+
+
 def test_missing_hours_are_assumed_from_other_days_and_named(read):
     week = [day + hour for day in range(7) for hour in range(24)]
     week[3 * 24 + 5] = week[3 * 24 + 6] = None
