@@ -301,11 +301,6 @@ class TopicShare:
     even: int
     others: int = 0
 
-    @property
-    def is_uneven(self) -> bool:
-        """Return whether the member has at least half more partitions than equal numbers."""
-        return 2 * self.count >= 3 * self.even and self.count > self.even
-
     def __str__(self) -> str:
         verb = "is" if self.count == 1 else "are"
         return (
@@ -330,16 +325,14 @@ def worst_share(group: Group, assignment: Assignment) -> TopicShare | None:
     found = []
     for topic, counts in topic_counts(group, assignment).items():
         member = max(counts, key=lambda one: counts[one])
-        partitions = group.topic_table()[topic].partitions
-        share = TopicShare(
-            topic=topic,
-            member=member,
-            count=counts[member],
-            partitions=partitions,
-            even=-(-partitions // len(counts)),
-        )
-        if share.is_uneven:
-            found.append(share)
+        count, partitions = counts[member], group.topic_table()[topic].partitions
+        even = -(-partitions // len(counts))
+        if 2 * count >= 3 * even and count > even:  # at least half more than equal numbers
+            found.append(
+                TopicShare(
+                    topic=topic, member=member, count=count, partitions=partitions, even=even
+                )
+            )
     if not found:
         return None
     worst = max(found, key=lambda one: (one.count - one.even, one.count / one.even))

@@ -1,7 +1,7 @@
 """Plan the moves of one group. All searches of the plan share its limits."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -61,7 +61,7 @@ from kassay.solver.objective import (
     default_measure,
     requested_levels,
 )
-from kassay.solver.sizing import LimitingPartition, limiting_partition
+from kassay.solver.sizing import LimitingPartition, Progress, limiting_partition
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -78,8 +78,6 @@ _FURTHER_WORK = 3.0
 as the search for this assignment, and at most half of its limit."""
 _CONTENT_SECONDS = 1.2e-4
 """Time per partition for the content of a plan, after its searches."""
-Progress = Callable[[str], None]
-"""Function that is called with the name of each part of the plan when the part starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +293,7 @@ def plan(
     batch_size: int = 1,
     limits: SearchLimits | float = LIMITS,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = lambda _: None,
     client: str | None = None,
     cycle: int | None = None,
 ) -> Plan:
@@ -413,7 +411,7 @@ def plan(
     windows = None if budget.is_interrupted else windows
     actions: tuple[RecommendedAction, ...] = ()
     cause = None
-    if not search.is_stopped and (windows is None or windows.is_recommended):
+    if not limits.is_stopped and (windows is None or windows.is_recommended):
         cause = find_cause(
             group,
             assignment,
@@ -423,8 +421,7 @@ def plan(
             limits=search.part("cause of the imbalance", 0.1),
         )
         is_uneven = planned.measures != current.measures or has_lost_rebalance(group)
-        if progress is not None:
-            progress("simulated actions")
+        progress("simulated actions")
         actions = effective_actions(
             group,
             current=current,
@@ -462,16 +459,11 @@ def plan(
 @dataclass(frozen=True, slots=True)
 class _Search:
     budget: SearchBudget
-    progress: Progress | None
-
-    @property
-    def is_stopped(self) -> bool:
-        """Return whether the caller stopped the searches. A reached limit does not count."""
-        return self.budget.limits.is_stopped
+    progress: Progress
 
     def part(self, name: str, share: float) -> CaseLimits:
         """Report that a part of the planning starts, and return the limits for its searches."""
-        if self.progress is not None and not self.is_stopped:
+        if not self.budget.limits.is_stopped:
             self.progress(name)
         return CaseLimits.of(self.budget.part(share).rest())
 

@@ -197,7 +197,9 @@ def verdict_of(
     units, condition = member_units(group), plan_condition(group, levels)
     before, after = units.shown(current), units.shown(makespan.value)
     planned = f"{after:,}" + ("" if group.weight_unit is None else f" {group.weight_unit}")
-    restriction = _restriction(group, constraints)
+    restriction = " within the capacities" if group_constraints(group) else ""
+    if constraints:
+        restriction = " under the constraints"
     quality = quality_of(makespan, restriction)
     if moves or placed:
         benefit = _benefit(group, assignment, levels) if before == after else None
@@ -242,12 +244,6 @@ def unowned_text(count: int) -> str:
     """Describe a number of partitions without an owner."""
     have = "has" if count == 1 else "have"
     return f"{count_of(count, 'partition')} {have} no owner: a rebalance is pending or was lost"
-
-
-def _restriction(group: Group, constraints: Sequence[Constraint]) -> str:
-    if constraints:
-        return " under the constraints"
-    return " within the capacities" if group_constraints(group) else ""
 
 
 def quality_of(makespan: LevelValue, restriction: str = "") -> str:

@@ -174,8 +174,7 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
         for point in plan.frontier.points
         if has_points
     ]
-    speed_of = {member.id: member.speed for member in plan.group.members}
-    speeds = [speed_of[member] for member in members]
+    speeds = [plan.group.member_table()[member].speed for member in members]
     text = json.dumps(
         {
             "loads": loads,

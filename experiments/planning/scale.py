@@ -130,8 +130,7 @@ class NeededMembers:
         record |= {"bound": self.optimum.bound}
         if self.headroom is not None:
             record["headroom"] = round(float(self.headroom), 4)
-            found = self.with_headroom
-            record["with_headroom"] = None if found is None else value_and_bound(found)
+            record["with_headroom"] = value_and_bound(self.with_headroom)
         return record
 
 

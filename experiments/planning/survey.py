@@ -366,10 +366,9 @@ def survey_group(
     try:
         check_planning_start(group)
         return _surveyed(group, history, limits, seed)
-    except StreamsApplicationError as error:
-        return UnsurveyedGroup(id=group.id, reason=str(error), is_other_type=True)
     except KassayError as error:
-        return UnsurveyedGroup(id=group.id, reason=str(error))
+        is_streams = isinstance(error, StreamsApplicationError)
+        return UnsurveyedGroup(id=group.id, reason=str(error), is_other_type=is_streams)
     except Exception as error:  # noqa: BLE001 - one bad group must not end the survey
         reason = f"internal error: {type(error).__name__}: {error}"
         return UnsurveyedGroup(id=group.id, reason=reason)
@@ -446,7 +445,7 @@ def survey_groups(
     histories: Mapping[str, MoveHistory] | None = None,
     limits: SearchLimits = SearchLimits(),
     processes: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = lambda _done, _all: None,
 ) -> Iterator[SurveyResult]:
     """Survey groups, and yield each result as soon as it is found.
 
@@ -462,8 +461,7 @@ def survey_groups(
     is_parallel = min(processes, len(heavy) // _MIN_GROUPS_PER_PROCESS) > 1
     survey = surveyor.in_processes if is_parallel else surveyor.in_this_process
     for done, result in enumerate(chain(surveyor.in_this_process(light), survey(heavy)), 1):
-        if progress is not None:
-            progress(done, len(groups))
+        progress(done, len(groups))
         yield result
 
 
