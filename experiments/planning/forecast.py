@@ -283,14 +283,6 @@ class Forecast:
         samples = (zip(*(load.values for load in end), strict=True) for end in ends)
         return round(min((math.fsum(one) for end in samples for one in end), default=0), 6)
 
-    @property
-    def is_uneven_now(self) -> bool:
-        """Return whether a rolling restart alone lowers the current loads."""
-        return any(
-            self.highest(name).is_above(getattr(self.restart, name), factor=factor)
-            for name, factor in LOAD_FACTORS.items()
-        )
-
     def over(self, restarts: float) -> PredictedCost:
         """Return the cost of the change and of a number of later rolling restarts together."""
         return self.prediction.cost_of([1] * (len(self.prediction.events) - 1) + [restarts])
@@ -378,7 +370,12 @@ def forecast_changes(
 
     forecasts = [one for size in batch_sizes for one in found(changes, size)]
     if assignors is None and not sizes:
-        is_open = forecasts[0].is_uneven_now or has_lost_rebalance(group)
+        own = forecasts[0]
+        # A rolling restart alone lowers the current loads, or gives partitions an owner.
+        is_open = has_lost_rebalance(group) or any(
+            own.highest(name).is_above(getattr(own.restart, name), factor=factor)
+            for name, factor in LOAD_FACTORS.items()
+        )
         actions = _actions(group, current, is_uneven=is_open)
         named = (
             Change(name=f"{current.assignor}, {one}", start=current, action=one) for one in actions

@@ -31,14 +31,13 @@ from kassay.experiments.planning.moves import (
 from kassay.experiments.planning.plan_verdict import (
     Verdict,
     has_lost_rebalance,
-    other_verdict,
     unowned_partitions,
     verdict_of,
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.group_remarks import require_group, require_single_copies
+from kassay.reference.model.group_remarks import other_reading, require_group, require_single_copies
 from kassay.reference.model.metrics import (
     Measure,
     has_racks,
@@ -387,9 +386,7 @@ def plan(
         seed=seed,
     )
     optimum = _lowest(optimum, curve)
-    other = other_verdict(
-        group, levels, constraints, limits=search.part("other subscriptions", 0.3), seed=seed
-    )
+    other = _other_verdict(group, levels, constraints, search)
     rules = (*group_constraints(group), *constraints)
     outcomes = tuple(
         assignor_outcomes(
@@ -489,6 +486,18 @@ def _exact_optimum(
         seed=search.budget.seed,
     )
     return solution if found.assignment is None else found
+
+
+def _other_verdict(
+    group: Group, levels: tuple[Level, ...], constraints: tuple[Constraint, ...], search: _Search
+) -> Verdict | None:
+    """Describe the plan with the other limit of assumed subscriptions; None if both are equal."""
+    other, limits = other_reading(group), search.part("other subscriptions", 0.3)
+    if other is None:
+        return None
+    seed = search.budget.seed
+    solution = solve(other, levels=levels, constraints=constraints, limits=limits, seed=seed)
+    return verdict_of(other, solution, levels, constraints)
 
 
 def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:

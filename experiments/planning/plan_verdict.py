@@ -9,12 +9,7 @@ from kassay.experiments.comparison.compare import keep_owners
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group, Member, Protocol
-from kassay.reference.model.group_remarks import (
-    condition,
-    is_rebalancing,
-    other_reading,
-    streams_caveat,
-)
+from kassay.reference.model.group_remarks import condition, is_rebalancing, streams_caveat
 from kassay.reference.model.metrics import Measure, measures, member_units
 from kassay.solver.constraints import (
     Capacity,
@@ -26,11 +21,9 @@ from kassay.solver.constraints import (
 )
 from kassay.solver.counting_bounds import level_bound, makespan_bound_within
 from kassay.solver.evaluation import group_constraints, level_value
-from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Colocation, CrossRack, Imbalance, Level, MembersUsed, Tolerance
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
-from kassay.solver.solve import solve
 
 _SEPARABLE = Capacity | MaxPartitions | Pinned | Forbidden
 """Constraints on members or single partitions: the possible loads have one optimum."""
@@ -329,25 +322,6 @@ def _benefit(group: Group, assignment: Assignment, levels: Sequence[Level]) -> s
             is_count = isinstance(level, CrossRack | MembersUsed | Colocation)
             return f"{name} from {values[0]:,} to {values[1]:,}" if is_count else f"the {name}"
     return None
-
-
-def other_verdict(
-    group: Group,
-    levels: Sequence[Level],
-    constraints: Sequence[Constraint],
-    *,
-    limits: SearchLimits,
-    seed: int,
-) -> Verdict | None:
-    """Solve the group with the other limit of its assumed subscriptions.
-
-    The result is None if both limits are equal, or if no assignment is found.
-    """
-    other = other_reading(group)
-    if other is None:
-        return None
-    solution = solve(other, levels=levels, constraints=constraints, limits=limits, seed=seed)
-    return verdict_of(other, solution, levels, constraints)
 
 
 def count_of(number: int, noun: str) -> str:
