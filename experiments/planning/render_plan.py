@@ -73,14 +73,13 @@ def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dic
             break
         batches.append((number, batch))
         listed += len(batch.moves)
-    summary = plan_summary(plan, directory, arguments)
     short = short_names(plan.group.members)
     return {
         "plan": plan,
         "is_written": directory is not None,
         "short": short,
         "steps": [shorten(str(step), short) for step in plan.steps],
-        "summary": summary,
+        "summary": plan_summary(plan, directory, arguments),
         "name": plan.group.id or "the group",
         "batches": batches,
         "unlisted": len(plan.moves) - listed,
