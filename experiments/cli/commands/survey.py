@@ -273,10 +273,10 @@ def _print_survey(result: Survey, output_format: Format | None) -> None:
     """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
     chosen = output_format or (Format.TABLE if sys.stdout.isatty() else Format.JSONL)
     if chosen is Format.TABLE:
-        rows = [_row(rank, group) for rank, group in enumerate(result.groups, 1)]
+        rows = [_row(group) for group in result.groups]
         if all(row["unnecessary"] is None for row in rows):
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-        optional = ("members", "partitions", "rank", "spread", "idle", "unnecessary", "hot")
+        optional = ("members", "partitions", "spread", "idle", "unnecessary", "hot")
         print_table(rows, text=("group", "state", "cause"), optional=optional)
         typer.echo(without_control_characters(survey_text(result)), nl=False)
     else:
@@ -290,14 +290,13 @@ def _print_survey(result: Survey, output_format: Format | None) -> None:
             error_record(failed.id, f"{name}{failed.reason}")
 
 
-def _row(rank: int, group: SurveyedGroup) -> dict[str, object]:
+def _row(group: SurveyedGroup) -> dict[str, object]:
     before, after = group.current, group.planned
     limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
     return {
         "group": group.id,
         "state": group.state or "",
         "cause": "" if group.cause is None else group.cause.kind.replace("-", " "),
-        "rank": rank,
         "gap": f"{float(group.gap):.0%}{limit}{' *' if group.remarks else ''}",
         "maximum load": _change(group.shown(before.makespan), group.shown(after.makespan)),
         "spread": _change(group.shown(before.spread), group.shown(after.spread)),
