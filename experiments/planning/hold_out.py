@@ -104,7 +104,7 @@ class WindowAdvice:
 
     @property
     def is_recommended(self) -> bool:
-        """Return whether no hold-out speaks against the plan."""
+        """Return whether the plan has no hold-out, or passes it."""
         return self.hold_out is None or self.hold_out.is_better
 
 

@@ -168,7 +168,7 @@ class Plan:
 
     @property
     def is_recommended(self) -> bool:
-        """Return whether no hold-out speaks against the plan."""
+        """Return whether the plan has no hold-out, or passes it."""
         return self.windows is None or self.windows.is_recommended
 
     @property

@@ -69,7 +69,7 @@ _NO_ARGUMENTS = PlanArguments()
 def verdict(plan: Plan) -> str:
     """Describe the moves of the plan and the change of the maximum load, with all conditions.
 
-    With windows, the peaks and the hold-out follow. A hold-out against the plan is the first one.
+    With windows, the peaks and the hold-out follow. A failed hold-out is the first one.
     If the other reading of assumed subscriptions has another result, it follows.
     """
     caveat = rebalance_caveat(plan.group) or assignor_caveat(plan.group)
