@@ -1,6 +1,7 @@
 """Check that the rows of the tables of a capture are complete, and that they agree."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from kassay.experiments.sources.account import Problem
@@ -26,6 +27,8 @@ _INDENTATION = 4
 def contradictions(tables: Sequence[OpenTable]) -> Iterator[Problem]:
     """Yield the rows of a table that contradict each other, which indicates damage."""
     names = {cells[table.header.names[0]] for table in tables for cells in table.cells}
+    plain = Counter(name.lstrip(_SIGNS) for name in names)  # such as -orders and +orders
+    names |= {name for name, number in plain.items() if number > 1}
     for table in tables:
         yield from _other_starts(table, names)
         consumers: dict[tuple[str | None, str], OffsetRow] = {}
