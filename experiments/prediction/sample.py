@@ -177,7 +177,7 @@ class Course:
                 max_poll=round(1000 * configuration.max_poll_interval),
                 latency=between(timing.latency, cube),
                 # With equal times, cooperative groups need fewer rebalances than real ones.
-                jitter=4 * between(timing.latency, cube),
+                jitter=1 + 4 * between(timing.latency, cube),
                 drift=between(timing.drift, square),
                 poll=between(timing.poll, cube),
                 reconcile=between(timing.poll, cube),

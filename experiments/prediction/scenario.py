@@ -40,10 +40,10 @@ class Timing:
         Time from the start of a process to its first request.
     """
 
-    latency: tuple[int, int] = (2, 10)
-    poll: tuple[int, int] = (10, 1_200)
-    drift: tuple[int, int] = (5, 100)
-    spread: tuple[int, int] = (5, 3_000)
+    latency: tuple[int, int] = (0, 10)
+    poll: tuple[int, int] = (2, 1_200)
+    drift: tuple[int, int] = (1, 100)
+    spread: tuple[int, int] = (1, 3_000)
     start_up: tuple[int, int] = (200, 500)
 
     def __post_init__(self) -> None:

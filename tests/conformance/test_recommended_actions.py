@@ -56,7 +56,8 @@ class _Run:
     def deviations(self) -> list[str]:
         """Return the costs that no sample of the prediction has."""
         found = []
-        for value, share in (("moves", 0.0), ("rebalances", 0.0), ("unowned_seconds", 0.2)):
+        # The samples are of usual machines; the seconds of this one can differ from theirs.
+        for value, share in (("moves", 0.0), ("rebalances", 0.0), ("unowned_seconds", 0.5)):
             total, predicted = (
                 sum(getattr(one, value) for one in self.real),
                 getattr(self.predicted.total, value),
