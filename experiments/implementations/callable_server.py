@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -33,13 +34,15 @@ def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
     """Run the callable on a group document, and return the assignment or the error as JSON."""
     try:
         group = parse_group(json.loads(line))
+        start = time.perf_counter()
         with redirect_stdout(sys.stderr):
             result = function(group)
+        seconds = time.perf_counter() - start
         if not isinstance(result, Mapping):
             return {"error": f"the function must return a mapping, got {type(result).__name__}"}
         if not isinstance(result, Assignment):
             result = Assignment({member: list(pairs) for member, pairs in result.items()})
-        return {"assignment": assignment_document(result)}
+        return {"assignment": assignment_document(result), "seconds": seconds}
     except LivelockError as livelock:
         return {"assignment": None, "terminated": False, "reason": str(livelock)}
     except Exception as error:  # noqa: BLE001 - any exception is the assignor's answer

@@ -1,7 +1,7 @@
 """Ports of Kafka's assignors by name, with the properties of each port."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 
@@ -20,13 +20,15 @@ Assignor = Callable[[Group], Assignment]
 class AssignorResult:
     """Result of an assignor for a group: an assignment, a livelock or an exception.
 
-    Exactly one field is not None. ``livelock`` is set if the real assignor does not terminate,
-    ``failed`` if it throws. They are texts unless the assignor is a port.
+    Exactly one of the first three fields is not None. ``livelock`` is set if the real assignor does
+    not terminate, ``failed`` if it throws. They are texts unless the assignor is a port.
+    ``seconds`` is the time of the call in the assignor's process, if the process reports it.
     """
 
     assignment: Assignment | None = None  # valid or not
     livelock: LivelockError | str | None = None
     failed: UpstreamError | str | None = None
+    seconds: float | None = field(default=None, compare=False)
 
     @property
     def terminated(self) -> bool:

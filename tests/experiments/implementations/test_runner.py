@@ -73,3 +73,8 @@ def test_livelocks_and_exceptions_are_endings(answers):
     result = run_until_stable(GROUP, "sticky")
     assert result.ending is Ending.FAILED
     assert result.detail == "NullPointerException: no owner"
+
+
+def test_the_time_that_a_program_reports_is_the_run_time(answers):
+    answers(AssignorResult(assignment=WHOLE, seconds=0.25))
+    assert run_until_stable(GROUP, "range").seconds == 0.25

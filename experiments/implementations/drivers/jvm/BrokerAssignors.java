@@ -7,6 +7,7 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -48,7 +49,10 @@ final class BrokerAssignors implements Driver.Assignors {
         Map<String, Object> members = new HashMap<>();
         Object specification = isFirst ? firstSpecification(group, topics, members) : specification(group, topics, members, isShare);
         Object broker = custom != null ? custom : ofRelease(assignor);
-        Object result = Reflection.call(broker, "assign", specification, describer(topics));
+        Object describer = describer(topics);
+        long start = System.nanoTime();
+        Object result = Reflection.call(broker, "assign", specification, describer);
+        long nanos = System.nanoTime() - start;
         Map<?, ?> assigned = (Map<?, ?>) Reflection.call(result, "members");
         Map<String, List<TopicPartition>> lists = new LinkedHashMap<>();
         for (String member : members.keySet()) {
@@ -58,7 +62,7 @@ final class BrokerAssignors implements Driver.Assignors {
             lists.put((String) member.getKey(), partitions(member.getValue(), topics));
         }
         if (!isShare) {
-            return lists;
+            return Driver.timed(lists, nanos);
         }
         lists.values().forEach(list -> list.sort(
             Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition)));
@@ -115,9 +119,11 @@ final class BrokerAssignors implements Driver.Assignors {
         Class<?> idsType = Class.forName(classes + "TopicIds");
         Map<Uuid, Map<Integer, String>> owners = new HashMap<>();
         Set<Set<String>> subscriptions = new HashSet<>();
+        Map<JsonNode, Set<String>> shared = new IdentityHashMap<>();
         for (JsonNode member : group.get("members")) {
             String memberId = member.get("id").textValue();
-            Set<String> subscribed = new HashSet<>(Driver.texts(member.get("topics")));
+            Set<String> subscribed = shared.computeIfAbsent(
+                member.get("topics"), list -> new HashSet<>(Driver.texts(list)));
             subscriptions.add(subscribed);
             for (TopicPartition partition : Driver.owned(member)) {
                 owners.computeIfAbsent(topics.id(partition.topic()), none -> new HashMap<>())

@@ -46,7 +46,7 @@ final class ClientAssignors implements Driver.Assignors {
     ClientAssignors() throws ClassNotFoundException { }
 
     @Override
-    public Map<String, List<TopicPartition>> assign(JsonNode group, String assignor)
+    public Map<String, ?> assign(JsonNode group, String assignor)
             throws ReflectiveOperationException {
         Map<String, Object> subscriptions = new HashMap<>();
         for (JsonNode member : group.get("members")) {
@@ -54,19 +54,18 @@ final class ClientAssignors implements Driver.Assignors {
         }
         Object leader = newAssignor(assignor);
         Cluster cluster = cluster(group);
-        Object assignments;
-        if (isOld) {
-            assignments = Reflection.callOf(assignorType, leader, "assign", cluster, subscriptions);
-        } else {
-            Object all = Reflection.create(Class.forName(api + "$GroupSubscription"), subscriptions);
-            Object result = Reflection.callOf(assignorType, leader, "assign", cluster, all);
-            assignments = Reflection.call(result, "groupAssignment");
-        }
+        Object all = isOld
+            ? subscriptions
+            : Reflection.create(Class.forName(api + "$GroupSubscription"), subscriptions);
+        long start = System.nanoTime();
+        Object result = Reflection.callOf(assignorType, leader, "assign", cluster, all);
+        long nanos = System.nanoTime() - start;
+        Object assignments = isOld ? result : Reflection.call(result, "groupAssignment");
         Map<String, List<TopicPartition>> lists = new LinkedHashMap<>();
         for (Map.Entry<?, ?> member : ((Map<?, ?>) assignments).entrySet()) {
             lists.put((String) member.getKey(), partitions(member.getValue()));
         }
-        return lists;
+        return Driver.timed(lists, nanos);
     }
 
     @SuppressWarnings("unchecked")

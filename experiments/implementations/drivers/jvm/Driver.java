@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
@@ -25,7 +26,7 @@ import org.apache.kafka.common.TopicPartition;
  *
  * <p>Usage: Driver CLASS, such as ClientAssignors. The driver writes a line when it is ready. Then it
  * reads one JSON line per group, {"assignor": NAME, "group": DOCUMENT}, and writes one line: the
- * answer, such as the partitions per member, or {"failed": CLASS, "reason": TEXT} if Kafka's class
+ * answer, such as the partitions per member and the seconds, or {"failed": CLASS, "reason": TEXT} if Kafka's class
  * throws. Any other exception is an error of the driver, and ends it.
  */
 public final class Driver {
@@ -56,7 +57,8 @@ public final class Driver {
         output.flush();
         for (String line = lines.take(); !line.equals(END); line = lines.take()) {
             JsonNode request = JSON.readTree(line);
-            output.println(answer(assignors, request.get("group"), request.get("assignor").textValue()));
+            JsonNode group = withSharedTopics(request.get("group"));
+            output.println(answer(assignors, group, request.get("assignor").textValue()));
             output.flush();
         }
     }
@@ -75,6 +77,18 @@ public final class Driver {
             // The process ends below.
         }
         Runtime.getRuntime().halt(0);
+    }
+
+    /** Gives a member with a number instead of topics the topics of the member at this index. */
+    private static JsonNode withSharedTopics(JsonNode group) {
+        JsonNode members = group.path("members");
+        for (JsonNode member : members) {
+            JsonNode index = member.path("topics");
+            if (index.isInt()) {
+                ((ObjectNode) member).set("topics", members.get(index.intValue()).get("topics"));
+            }
+        }
+        return group;
     }
 
     private static String answer(Assignors assignors, JsonNode group, String assignor)
@@ -122,6 +136,11 @@ public final class Driver {
         } else {
             json.writePOJO(value);
         }
+    }
+
+    /** Returns an assignment with the seconds of the call of Kafka's class. */
+    static Map<String, Object> timed(Map<String, ?> assignment, long nanos) {
+        return pair("assignment", assignment, "seconds", nanos * 1e-9);
     }
 
     /** Returns a map with two keys in this order. */
