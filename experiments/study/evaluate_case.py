@@ -8,6 +8,7 @@ import multiprocessing
 import resource
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,6 +25,7 @@ from kassay.experiments.comparison.compare import (
     Comparer,
     comparison_without_values,
     solve_optimum,
+    without_racks,
 )
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.implementations.assignor_names import shown_name
@@ -32,6 +34,7 @@ from kassay.experiments.implementations.runner import (
     Ending,
     NotReadyError,
     StableResult,
+    first_seconds,
     run_until_stable,
 )
 from kassay.experiments.kinds.registry import KINDS
@@ -95,27 +98,36 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
     documents = DOCUMENT_FAMILIES.get(case.family)
     if documents is not None:
         return _evaluate_document(case, documents, limits=limits, drawn=drawn)
+    cold = [name for name in case.assignors if first_seconds(name) is None]
     group = case.build()
+    # A family with own history runs the assignor before the measured rebalance.
+    past = [
+        tables.TimingRow(contestant=shown_name(name), seconds=seconds, is_first=True)
+        for name in cold
+        if (seconds := first_seconds(name)) is not None
+    ]
     drawn &= group.partition_count <= DRAWN_PARTITIONS and len(group.members) <= DRAWN_MEMBERS
     row = _group_row(case, group, drawn=drawn)
     family = FAMILIES.get(case.family)
     if isinstance(family, EventStreamFamily):
         return _evaluate_trajectories(case, family, row)
+    has_goals = isinstance(family, KafkaGridFamily)
+    # The discussed goals of assignors are balance, spread and few moves, not reads across racks.
+    judged = without_racks(group) if has_goals else group
     start = time.perf_counter()
-    optimum, optimum_row = _optimum(group, limits, drawn=drawn)
+    optimum, optimum_row = _optimum(judged, limits, drawn=drawn)
     timing = _timing(tables.OPTIMUM, start)
-    comparer = None if optimum is None else Comparer(group, optimum, limits=limits)
+    comparer = None if optimum is None else Comparer(judged, optimum, limits=limits)
     found = [_evaluate_assignor(group, name, comparer, drawn=drawn) for name in case.assignors]
-    has_prices = isinstance(family, KafkaGridFamily) or case.family == IMPORTED
-    prices = partial(_prices, found, group, optimum, limits)
-    measures = _attempt(prices)[0] if has_prices else ()
+    prices = partial(_prices, found, judged, optimum, limits)
+    measures = _attempt(prices)[0] if has_goals or case.family == IMPORTED else ()
     return tables.CaseRecord(
         group=row,
         optimum=optimum_row,
         assignments=tuple(one.assignment for one in found),
         measures=measures or (),
         comparisons=tuple(one.comparison for one in found),
-        timings=(timing, *(one.timing for one in found)),
+        timings=(timing, *past, *(one.timing for one in found)),
     )
 
 
@@ -211,11 +223,10 @@ def _evaluate_assignor(
     result, error = _attempt(partial(run_until_stable, group, assignor))
     if result is None:
         result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
-    assignor = shown_name(assignor)
-    timing = tables.TimingRow(contestant=assignor, seconds=result.seconds, is_first=result.is_first)
-    assigned = result.assignment
+    shown, assigned = shown_name(assignor), result.assignment
+    timing = tables.TimingRow(contestant=shown, seconds=result.seconds, is_first=result.is_first)
     row = tables.AssignmentRow(
-        assignor=assignor,
+        assignor=shown,
         ending=str(result.ending),
         detail=result.detail,
         rounds=result.rounds,
@@ -284,10 +295,9 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> tables.GroupRow:
     subscribers = group.subscribers()
     partitions = {topic.name: topic.partitions for topic in group.topics}
     participants = group.participant_indices
-    subscriptions = [
-        frozenset(topic for topic in group.members[index].subscription if partitions.get(topic))
-        for index in participants
-    ]
+    # Thousands of members can share one subscription of thousands of topics.
+    sizes = Counter(group.members[index].subscription for index in participants)
+    sets = {names: frozenset(filter(partitions.get, names)) for names in sizes}
     return replace(
         _key_columns(case),
         group_id=group.id,
@@ -295,12 +305,12 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> tables.GroupRow:
         topics=len(group.topics),
         participants=len(participants),
         partitions=sum(partitions[topic] for topic, members in subscribers.items() if members),
-        consumed=len(frozenset().union(*subscriptions)),
-        subscriptions=sum(map(len, subscriptions)),
+        consumed=len(frozenset().union(*sets.values())),
+        subscriptions=sum(count * len(sets[names]) for names, count in sizes.items()),
         owned=owners.owned_count,
         stale=len(owners.stale),
         contested=len(owners.contested),
-        mixed=len(set(subscriptions)) > 1,
+        mixed=len({*sets.values()}) > 1,
         weighted=group.is_weighted,
         racks=has_racks(group),
         forced=all(len(members) <= 1 for members in subscribers.values()),

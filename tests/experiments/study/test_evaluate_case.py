@@ -1,6 +1,9 @@
+import pytest
+
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
+from kassay.experiments.study.families.all_families import FAMILIES
 
 CASE = Case(family="mixed-join", seed=1, assignors=("range", "roundrobin"))
 
@@ -17,6 +20,30 @@ def test_rows_of_different_tables_agree():
         assert record.optimum.imbalance_value == comparison.imbalance["sum_of_squares"].optimum
         assert assignment.kept + assignment.moved == record.group.owned
         assert assignment.kept + assignment.moved + assignment.placed == record.group.partitions
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import kassay\n\ndef assign(group):\n    return kassay.assign(group, 'range')\n"
+    )
+    return f"own=python:{tmp_path}/own.py:assign"
+
+
+def test_an_own_assignor_with_an_alias_is_compared_in_groups_with_racks(own):
+    record = evaluate_case(Case(family="racks-equal", seed=0, assignors=(own, "range")))
+    one, other = record.comparisons
+    assert (one.assignor, one.ending, other.ending) == ("own", "ok", "ok")
+    assert one.movement == other.movement
+
+
+def test_the_first_run_of_an_assignor_is_timed_apart_also_if_it_made_the_past(own):
+    points = FAMILIES["kafka-grid-small"].points
+    stable = next(n for n, point in enumerate(points) if point.event == "stable")
+    cases = [Case(family="kafka-grid-small", seed=stable, assignors=(own,), start=own)] * 2
+    timings = [evaluate_case(case).timings for case in cases]
+    first = [[row.is_first for row in rows if row.contestant == "own"] for rows in timings]
+    assert first == [[True, False], [False]]
 
 
 def test_a_group_that_cannot_be_built_has_only_a_group_row():
