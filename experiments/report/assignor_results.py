@@ -144,6 +144,7 @@ class AssignorSummary:
     is_sample: bool  # whether the groups are a sample, so that shares have an interval
     largest_excess: int | None  # of the maximum load, in partitions or units of weight
     largest_excess_percent: float | None  # of the minimum
+    failure: str | None = None  # case and detail of a failure
 
     @property
     def minimum_imbalance(self) -> Proportion:
@@ -165,6 +166,10 @@ class AssignorSummary:
     def with_unnecessary_moves(self) -> Proportion:
         """Groups with unnecessary moves, of those in which their number is known."""
         return Proportion(self.sums["wasteful"], self.sums["known"], self.is_sample)
+
+    def share(self, column: str) -> Proportion:
+        """Return the groups that a column counts, of all groups."""
+        return Proportion(self.sums[column], self.sums["groups"], self.is_sample)
 
     @property
     def mean_excess(self) -> float | None:
@@ -192,7 +197,7 @@ def main_scope(outcomes: pd.DataFrame) -> str:
 
 def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
     """Sum the outcome counts of several table rows into one summary."""
-    keys = ["family", "scope", "mixed", "assignor", *_LARGEST]
+    keys = ["family", "scope", "mixed", "assignor", "failure", *_LARGEST]
     sums = outcomes.drop(columns=keys, errors="ignore").sum()
     units, ppm = (None if pd.isna(one) else int(one) for one in outcomes[_LARGEST].max())
     return AssignorSummary(
@@ -200,6 +205,7 @@ def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
         is_sample=set(outcomes["scope"]) <= {GENERATED, APART["weights"], APART["racks"]},
         largest_excess=units,
         largest_excess_percent=None if ppm is None else ppm / 10_000,
+        failure=next(iter(outcomes.get("failure", pd.Series()).dropna()), None),
     )
 
 
@@ -309,10 +315,7 @@ def assignor_table(scope: str, summaries: Summaries) -> ReportTable:
 
 def run_time_table(results: StudySummary) -> ReportTable:
     """Create the table of run times per group, with the first run of each process apart."""
-    rows: dict[str, dict[str, Any]] = {
-        str(row["contestant"]): {str(key): value for key, value in row.items()}
-        for row in results.run_times.to_dict("records")
-    }
+    rows: Mapping[Any, Any] = results.run_times.set_index("contestant").to_dict("index")
     names = [name for name in assignors_of(rows) if name not in (OPTIMUM, HINDSIGHT)]
     names += [name for name in (OPTIMUM, HINDSIGHT) if name in rows]
     return ReportTable.of(
@@ -379,16 +382,12 @@ def subscriptions_table(halves: Halves) -> ReportTable:
 
 
 def family_results(
-    families: Mapping[str, Summaries],
-    counted: pd.DataFrame,
-    compared: Sequence[str],
-    *,
-    weighted: Collection[str],
+    families: Mapping[str, Summaries], counted: pd.DataFrame, *, weighted: Collection[str]
 ) -> ReportTable:
-    """Create the table of results per family and compared assignor.
+    """Create the table of results per family and assignor.
 
     The sums of squares of ``weighted`` families are not minimised, so they have no cells. The CSV
-    file has the exact sums of all assignors, and the SHA-256 of the family's results.
+    file has the exact sums, and the SHA-256 of the family's results.
     """
     digests = dict(zip(counted["family"], counted["sha256"], strict=True))
     rows = [
@@ -404,7 +403,6 @@ def family_results(
     cells = (
         (family, name, *_cells(summary, blank={_SQUARES} if family in weighted else ()))
         for family, name, summary in rows
-        if name in compared
     )
     columns = ("family", "assignor", *_COLUMNS)
     return ReportTable.of("results-by-family", columns, cells, data=data)

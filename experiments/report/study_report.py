@@ -117,7 +117,6 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "by_family": family_results(
             families,
             results.families,
-            compared,
             weighted=set(scope_rows(outcomes, APART["weights"])["family"]),
         ),
         "imbalance_grid": share_grid("minimum-imbalance-by-family", families, "minimum_imbalance"),
@@ -219,14 +218,15 @@ def _dot_plot(halves: Halves, field: str, name: str, title: str) -> Plot:
 
 _PAIR_COLUMNS = (
     *("from → to", "groups", "minimum imbalance: won", "tied", "lost"),
-    *("families: better", "worse", "groups with owned partitions"),
-    *("unnecessary moves: fewer", "same", "more", "mean difference (95 %)"),
+    *("groups with owned partitions", "unnecessary moves: mean difference (95 %)"),
+    *("fewer", "same", "more", "families: better", "worse"),
 )
 
 
 def pair_table(counts: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
     """Create the table of paired comparisons, from the numbers of groups per kind of result."""
     pairs = [compare_pairs(counts, *pair) for pair in itertools.combinations(compared, 2)]
+    pairs = [pair for pair in pairs if pair.groups]
     return ReportTable.of(
         "migration", _PAIR_COLUMNS, map(_pair_cells, pairs), data=list(map(asdict, pairs))
     )
@@ -240,9 +240,9 @@ def _pair_cells(pair: PairedComparison) -> tuple[str, ...]:
     return (
         f"{pair.before} → {pair.after}",
         *map(str, (pair.groups, pair.only_after, pair.both + pair.neither, pair.only_before)),
-        *map(str, (pair.families_better, pair.families_worse, pair.moves_known)),
-        *map(str, (pair.fewer, pair.same, pair.more)),
+        str(pair.moves_known),
         difference,
+        *map(str, (pair.fewer, pair.same, pair.more, pair.families_better, pair.families_worse)),
     )
 
 

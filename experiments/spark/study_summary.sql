@@ -37,6 +37,7 @@ SELECT family, scope, mixed, assignor,
   count_if(proven AND ending IN ('failed', 'invalid')) AS failed,
   count_if(proven AND ending = 'invalid') AS invalid,
   count_if(proven AND ending = 'failed' AND contains(detail, '(signal SIG')) AS crashed,
+  min(if(proven AND ending <> 'ok', translate(left(concat_ws(': ', `case`, detail), 160), '\n', ' '), null)) AS failure,
   coalesce(sum(if(answered, ppm, 0)), 0) AS excess_ppm,
   coalesce(sum(if(known, movement_greedy, 0)), 0) AS moves,
   coalesce(sum(if(known, unnecessary_moves, 0)), 0) AS unnecessary_moves,
@@ -225,11 +226,11 @@ GROUP BY family, assignor, measure
 -- run_times
 -- Quantiles of the run time per group of each assignor, in seconds, with first runs apart.
 SELECT contestant,
-  count(*) AS runs,
+  count(DISTINCT `case`) AS runs,
   percentile(if(is_first, null, seconds), 0.5) AS median,
   percentile(if(is_first, null, seconds), 0.95) AS upper,
   percentile(if(is_first, seconds, null), 0.5) AS first
-FROM (SELECT inline(timings) FROM {cases})
+FROM (SELECT groups.`case`, inline(timings) FROM {cases})
 GROUP BY contestant
 
 -- pairs

@@ -134,6 +134,11 @@ def _counts(**changes):
     }
 
 
+def test_results_by_family_have_all_assignors_with_results(report, results):
+    rows = report.items["results-by-family"].rows
+    assert {row[1] for row in rows} == set(results.outcomes["assignor"])
+
+
 def test_worst_groups_have_the_largest_gaps(results, comparisons):
     groups = list(worst_groups(results, ["range"]))
     own = {

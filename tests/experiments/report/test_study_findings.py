@@ -43,6 +43,16 @@ def test_a_failing_own_assignor_is_the_first_finding():
     assert "fails" not in findings(assignor="sticky", answered=28, failed=2)[0]
 
 
+def test_an_own_assignor_without_failures_has_an_interval_that_contains_0():
+    text = findings(assignor="mine", groups=34, answered=34)[0]
+    assert text == "mine fails on 0 of 34 groups, 0\xa0% (0 to 10.2)."
+
+
+def test_a_failure_is_shown_with_its_case_and_reason():
+    text = findings(assignor="mine", answered=28, failed=2, failure="f/7: KeyError: 't'")[0]
+    assert "of 30 groups, 6.7\xa0% (1.8 to 21.3), such as f/7: KeyError: 't'." in text
+
+
 def test_own_assignors_and_previews_are_first_and_compared():
     names = ["uniform", "sticky", "kafka-clients@4.4.0:sticky", "mine", "uniform2"]
     assert assignors_of(names)[0] == "mine"
