@@ -11,9 +11,9 @@ from benchmarks.timing import Timing
 from kassay.experiments.spark.history_pipeline import (
     RECORD_SETTINGS,
     ClusterMetadata,
+    read_files,
     write_history,
 )
-from kassay.experiments.spark.record_sources import read_files
 from kassay.experiments.spark.session import spark_session
 
 RECORDS = 1_000_000

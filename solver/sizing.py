@@ -7,10 +7,10 @@ from itertools import islice
 from math import lcm
 
 from kassay.reference.model.assignment import Assignment, current_partitions, rejoin
+from kassay.reference.model.display import by_ordinal, next_names
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic, WeightSource
 from kassay.reference.model.group_remarks import require_single_copies
-from kassay.reference.model.member_names import by_ordinal, next_names
 from kassay.reference.model.metrics import LoadUnits, Measure, imbalance
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.counting_bounds import makespan_bound

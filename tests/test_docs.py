@@ -12,7 +12,7 @@ import typer
 
 from kassay.experiments.cli import COMMAND_GROUPS, COMMANDS, app
 from kassay.experiments.implementations import assignor_names, installation
-from kassay.experiments.implementations.java_classes import JavaClass
+from kassay.experiments.implementations.assignor_names import JavaClass
 from kassay.experiments.planning.planned_events import load_planned_events
 from kassay.experiments.simulation.script import parse_script
 from kassay.reference.assignors import RebalanceProtocol

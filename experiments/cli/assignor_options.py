@@ -15,8 +15,7 @@ from kassay.experiments.implementations.assignor_names import (
     kind_of_assignor,
 )
 from kassay.experiments.implementations.library_catalogue import is_library_assignor, split_alias
-from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS
-from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS, KIND_PORTS
 from kassay.reference.model.errors import InputError
 
 

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 from kassay.reference.model.group import Protocol
-from kassay.reference.protocol.record_codec import DecodedRecord, Fields
-from kassay.reference.protocol.record_schemas import RecordType
+from kassay.reference.protocol.record_codec import DecodedRecord, Fields, RecordType
 
 AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
 """Partition numbers by topic, in the order of the assignment."""

@@ -14,19 +14,17 @@ import pyarrow.compute as pc
 
 from kassay.reference.protocol.group_messages import CONSUMERS
 from kassay.reference.protocol.record_codec import (
-    CorruptRecordError,
-    DecodedRecord,
-    Fields,
-    decode,
-    decode_consumer,
-)
-from kassay.reference.protocol.record_schemas import (
     ASSIGNMENT,
     OFFSET_COMMIT_KINDS,
     RECORD_SCHEMAS,
     SUBSCRIPTION,
+    CorruptRecordError,
+    DecodedRecord,
     Field,
+    Fields,
     RecordType,
+    decode,
+    decode_consumer,
 )
 
 Row = Mapping[str, Any]

@@ -1,31 +1,37 @@
 """Names of all assignors: ports, assignors of libraries, and custom assignors.
 
 A custom assignor is a command, a Python function or a Java class. It runs in a process of its own.
+The interface of a Java class decides which driver runs it.
 The complete name contains everything that is needed to run it, with absolute paths, so that Spark
 workers need nothing else: ``cmd:/home/me/mine``, ``python:/home/me/mine.py:assign`` or
 ``class:org.example.Mine@/home/me/target/classes``. Tables and results show `shown_name`.
 """
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kassay.experiments.implementations.installation import driver_command
-from kassay.experiments.implementations.java_classes import JavaClass, find_java_class
+from kassay.experiments.implementations.installation import (
+    driver_command,
+    installed_versions,
+    jvm_command,
+)
 from kassay.experiments.implementations.library_catalogue import (
     ANSWER_SECONDS,
     is_library_assignor,
+    libraries,
     parse_library_assignor,
     parse_time_limit,
     split_alias,
 )
-from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol, is_cooperative
-from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.assignors import ASSIGNORS, KIND_PORTS, RebalanceProtocol, is_cooperative
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError
 
@@ -43,6 +49,87 @@ _CUSTOM_NAME = re.compile(
 _CALLABLE = re.compile(r"(?P<module>[^:]+):(?P<function>[A-Za-z_][\w.]*)")
 _CLASS = re.compile(r"(?P<name>[\w$.]+)@(?P<paths>.+)")
 _SERVER = "kassay.experiments.implementations.callable_server"
+
+
+@dataclass(frozen=True, slots=True)
+class JavaClass:
+    """A Java class of a user: the command that runs it, and what its interface implies."""
+
+    name: str
+    command: tuple[str, ...]
+    library: str
+    kind: Kind
+    protocol: RebalanceProtocol
+
+
+def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> JavaClass:
+    """Find the interface of a class in jars, folders, and the jars of the folders.
+
+    ``version`` is that of the library with the interface, None for the newest installed one.
+
+    Raise InputError if a path, the class, its interface or the library is missing.
+    """
+    for path in paths:
+        if not Path(path).exists():
+            raise InputError(f"class path: {path!r} does not exist")
+    own = [part for path in paths for part in (path, *([f"{path}/*"] * Path(path).is_dir()))]
+    installed: dict[str, str] = {}
+    for each, release in installed_versions():
+        if each.runtime == "jvm" and (each.name not in installed or release == version):
+            installed[each.name] = release
+    types = _types(name, own, installed)
+    if not types:
+        raise InputError(
+            f"class {name} is in none of these folders and jars, and in no installed library: "
+            + ", ".join(paths)
+        )
+    found = (
+        (one.name, one.interfaces[interface])
+        for interface in types
+        for one in libraries().values()
+        if interface in one.interfaces
+    )
+    library, kind = next(found, (None, None))
+    if library is None or kind is None:
+        raise InputError(
+            f"class {name} implements no interface of an assignor, or extends a class of a library "
+            "that is not installed; see kassay libraries"
+        )
+    if version not in (None, installed.get(library)) or library not in installed:
+        missing = f"{library}@{version or libraries()[library].versions[0]}"
+        raise InputError(
+            f"class {name} needs {missing}, which is not installed; "
+            f"run: kassay libraries install {missing}"
+        )
+    protocol = RebalanceProtocol.EAGER
+    if library == "kafka-broker":
+        protocol = RebalanceProtocol.CONSUMER
+    elif "COOPERATIVE" in types:
+        protocol = RebalanceProtocol.COOPERATIVE
+    command = jvm_command(libraries()[library], installed[library], own=own)
+    return JavaClass(name, command, library, kind, protocol)
+
+
+def _types(name: str, own: Sequence[str], installed: Mapping[str, str]) -> list[str]:
+    """Return the names of a class, the classes that it extends, and its interfaces."""
+    commands = [jvm_command(libraries()[one], release) for one, release in installed.items()]
+    if not commands:
+        raise InputError(
+            f"class {name} needs an installed library; run: kassay libraries install kafka-broker"
+        )
+    place = commands[0].index("-classpath") + 1
+    classpath = os.pathsep.join((*own, *(command[place] for command in commands)))
+    done = subprocess.run(  # noqa: S603 - the user's own class
+        [*commands[0][:place], classpath, "ListTypes", name],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=60,
+        check=False,
+    )
+    if done.returncode:
+        raise InputError(f"class {name} cannot be loaded: {done.stderr.strip()}")
+    return done.stdout.split()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
     split_alias,
 )
-from kassay.reference.assignors import AssignorResult, run_assignor
-from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.assignors import KIND_PORTS, AssignorResult, run_assignor
 from kassay.reference.documents.json_codec import group_document, parse_assignment
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment, rejoin, violations

@@ -28,9 +28,8 @@ from kassay.experiments.planning.plan_sentences import (
 from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment
-from kassay.reference.documents.csv_writer import write_csv
 from kassay.reference.documents.json_codec import assignment_document, group_document
-from kassay.reference.documents.output_files import write_text
+from kassay.reference.documents.output_files import write_csv, write_text
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group_remarks import target_assignment
 from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from kassay.experiments.planning.survey import Survey
 from kassay.experiments.plotting.page_templates import environment
-from kassay.reference.documents.csv_writer import write_csv
+from kassay.reference.documents.output_files import write_csv
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _COLUMNS = (

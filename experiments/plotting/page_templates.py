@@ -9,8 +9,8 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from kassay.reference.documents.csv_writer import formulas_as_text
 from kassay.reference.documents.input_files import read_data_file
+from kassay.reference.documents.output_files import formulas_as_text
 
 BLUE, ORANGE = "#0b66a8", "#c2521b"
 """Colours of HTML pages and of the figures on the pages."""

@@ -39,9 +39,9 @@ from kassay.experiments.simulation.simulation import (
 )
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.model.assignment import Assignment, current_partitions
+from kassay.reference.model.display import by_ordinal, next_names
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.member_names import by_ordinal, next_names
 from kassay.reference.model.topic_partitions import Partitions
 
 _START = 30_000

@@ -25,7 +25,9 @@ from kassay.experiments.report.assignor_results import (
     family_table,
     headline_table,
     main_scope,
+    measure_section,
     number_text,
+    price_table,
     run_time_table,
     scope_rows,
     share_grid,
@@ -33,7 +35,6 @@ from kassay.experiments.report.assignor_results import (
     subscriptions_table,
 )
 from kassay.experiments.report.event_stream_section import trajectory_sections
-from kassay.experiments.report.measure_results import measure_section, price_table
 from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary

@@ -11,7 +11,6 @@ from decimal import Decimal, InvalidOperation
 from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows, JsonFields
 from kassay.experiments.sources.table_rows import OffsetRow, StateRow
 from kassay.experiments.sources.text_lines import FORMS
-from kassay.reference.documents.csv_writer import is_number
 from kassay.reference.documents.input_files import (
     as_array,
     as_text,
@@ -19,6 +18,7 @@ from kassay.reference.documents.input_files import (
     format_value,
     read_data_file,
 )
+from kassay.reference.documents.output_files import is_number
 from kassay.reference.model.errors import InputError
 
 _SAMPLE = FORMS["metric"]

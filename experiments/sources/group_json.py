@@ -20,8 +20,13 @@ from kassay.experiments.sources.table_rows import (
 )
 from kassay.reference.documents.input_files import as_integer, as_text, format_value, read_data_file
 from kassay.reference.model.errors import InputError
-from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
-from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION, Schema
+from kassay.reference.protocol.record_codec import (
+    ASSIGNMENT,
+    SUBSCRIPTION,
+    CorruptRecordError,
+    Schema,
+    decode_message,
+)
 
 _NAMES = {key: tuple(names.split()) for key, names in read_data_file(__package__, "group_json.txt")}
 _TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from kassay.experiments.implementations.assignor_names import kind_of_assignor, shown_name
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES, STUDIED
-from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.assignors import KIND_PORTS
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, UsageError

@@ -24,8 +24,7 @@ from kassay.experiments.comparison.comparison_result import (
 )
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.experiments.study.families.all_families import USUAL
-from kassay.reference.assignors import ASSIGNORS, Goal, Release
-from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.assignors import ASSIGNORS, KIND_PORTS, Goal, Release
 from kassay.reference.model.group import Group, Topic
 
 OPTIMUM = "optimum"

@@ -1,4 +1,4 @@
-"""Ports of Kafka's assignors by name, with the properties of each port."""
+"""Ports of Kafka's assignors by name, for all kinds of groups."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,6 +8,10 @@ from types import MappingProxyType
 from kassay.reference.assignors import broker, uniform2
 from kassay.reference.assignors import zookeeper_consumer as zookeeper
 from kassay.reference.assignors.client import range_and_roundrobin, sticky
+from kassay.reference.assignors.connect import assign_eagerly, assign_incrementally
+from kassay.reference.assignors.share import assign_share_group
+from kassay.reference.assignors.streams import assign_application
+from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.assignment import Assignment, LivelockError
 from kassay.reference.model.errors import UpstreamError, UsageError
 from kassay.reference.model.group import Group
@@ -163,3 +167,20 @@ def _find(name: str) -> Port:
     if name not in ASSIGNORS:
         raise UsageError(f"unknown assignor {name!r}, expected one of {', '.join(ASSIGNORS)}")
     return ASSIGNORS[name]
+
+
+@dataclass(frozen=True, slots=True)
+class KindPort:
+    """A port, the kind of its documents, and the function that returns its answer."""
+
+    kind: Kind
+    assign: Callable[[KindDocument], Mapping[str, object]]
+
+
+KIND_PORTS = {
+    "share": KindPort(Kind.SHARE, assign_share_group),
+    "connect-incremental": KindPort(Kind.CONNECT, assign_incrementally),
+    "connect-eager": KindPort(Kind.CONNECT, assign_eagerly),
+    "streams-high-availability": KindPort(Kind.STREAMS, assign_application),
+}
+"""Ports of the assignors of other kinds than consumer groups, by name."""

@@ -1,16 +1,21 @@
-"""Check output directories, and write output files.
+"""Check output directories, and write output files and CSV texts.
 
 A file is replaced only when its new content is complete. A full disk, an interruption or a crash
 leaves the old file. The content goes to a temporary file in the same directory, which is flushed to
 the disk and then renamed.
+
+A spreadsheet takes a cell that starts with ``=``, ``+``, ``-``, ``@`` or a control character for
+a formula. An apostrophe before it makes it a text. Numbers are not changed.
 """
 
+import csv
 import errno
+import io
 import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -113,3 +118,45 @@ def check_writable(output: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
             pass
+
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    r"""Write a header and rows as CSV; prefix cells that look like formulas.
+
+    Examples
+    --------
+    >>> write_csv(("member", "load"), [("=1+1", 5), ("c0", -5)])
+    "member,load\n'=1+1,5\nc0,-5\n"
+    """
+    return "".join(map(_line, (header, *rows)))
+
+
+def formulas_as_text(csv_text: str) -> str:
+    r"""Prefix the cells of a CSV text that look like formulas with an apostrophe."""
+    rows = list(csv.reader(io.StringIO(csv_text, newline="")))
+    return write_csv(rows[0], rows[1:]) if rows else csv_text
+
+
+def _line(row: Sequence[object]) -> str:
+    text = io.StringIO()
+    # The writer quotes carriage returns only if they are part of the line terminator.
+    csv.writer(text, lineterminator="\r\n").writerow(map(_cell, row))
+    return text.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, str) or not value.startswith(_FORMULA_STARTS) or is_number(value):
+        return value
+    return f"'{value}"
+
+
+def is_number(text: str) -> bool:
+    """Return whether Python reads a text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

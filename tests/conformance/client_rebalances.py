@@ -17,8 +17,14 @@ from kassay.experiments.implementations.runner import run
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.record_codec import Fields, decode, decode_message
-from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION, RecordType
+from kassay.reference.protocol.record_codec import (
+    ASSIGNMENT,
+    SUBSCRIPTION,
+    Fields,
+    RecordType,
+    decode,
+    decode_message,
+)
 from tests.conformance.client_groups import RunningClients
 
 _POLL_SECONDS = 0.5

@@ -69,8 +69,12 @@ def history(
 def _history_of_records(
     options: HistoryOptions, cluster: ClusterOptions, spark: SparkOptions, limits: LimitOptions
 ) -> None:
-    from kassay.experiments.spark.history_pipeline import RECORD_SETTINGS, write_history
-    from kassay.experiments.spark.record_sources import read_cluster, read_files
+    from kassay.experiments.spark.history_pipeline import (
+        RECORD_SETTINGS,
+        read_cluster,
+        read_files,
+        write_history,
+    )
     from kassay.experiments.spark.session import spark_session
     from kassay.experiments.study.configuration import manifest
 

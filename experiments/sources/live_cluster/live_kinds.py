@@ -18,12 +18,14 @@ from kassay.reference.documents.kind_documents import (
 )
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import ASSUMED
-from kassay.reference.protocol.record_codec import CorruptRecordError, decode_message
-from kassay.reference.protocol.record_schemas import ASSIGNMENT, SUBSCRIPTION
-from kassay.reference.protocol.streams_messages import (
+from kassay.reference.protocol.record_codec import (
+    ASSIGNMENT,
     RUNNING,
+    SUBSCRIPTION,
+    CorruptRecordError,
     ThreadAssignment,
     ThreadSubscription,
+    decode_message,
     decode_thread_assignment,
     decode_thread_subscription,
 )

@@ -13,12 +13,12 @@ from kassay.experiments.cli.application import app
 from kassay.experiments.implementations.assignor_names import (
     check_shown_names,
     complete_name,
+    find_java_class,
     kind_of_assignor,
     shown_name,
     uses_cooperative_protocol,
 )
 from kassay.experiments.implementations.installation import installations
-from kassay.experiments.implementations.java_classes import find_java_class
 from kassay.experiments.implementations.runner import (
     DEPENDS_ON_THE_RUN,
     Ending,

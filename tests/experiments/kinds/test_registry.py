@@ -1,7 +1,7 @@
 """Registered kinds of groups."""
 
 from kassay.experiments.kinds.registry import KINDS
-from kassay.reference.assignors.kind_ports import KIND_PORTS
+from kassay.reference.assignors import KIND_PORTS
 from kassay.reference.documents.kind_documents import Kind
 
 

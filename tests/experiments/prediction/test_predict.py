@@ -23,9 +23,9 @@ from kassay.experiments.prediction.scenario import (
 )
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import rejoin
+from kassay.reference.model.display import by_ordinal, next_names
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Client, GroupStatus, Protocol
-from kassay.reference.model.member_names import by_ordinal, next_names
 
 FEW = 6
 TOPICS = (

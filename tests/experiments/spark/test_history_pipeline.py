@@ -20,10 +20,10 @@ from kassay.experiments.spark.history_pipeline import (
     GENERATIONS,
     GROUPS,
     ClusterMetadata,
+    read_files,
     summarise_logs_on_spark,
     write_history,
 )
-from kassay.experiments.spark.record_sources import read_files
 from kassay.experiments.study.output_reader import read_manifest
 from tests.experiments.history.sample_records import PARTITION_COUNTS, decode_rows, sample_rows
 

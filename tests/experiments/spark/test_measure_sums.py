@@ -2,8 +2,7 @@
 
 import pytest
 
-from kassay.experiments.spark.study_pipeline import evaluate_cases
-from kassay.experiments.spark.study_summary import query
+from kassay.experiments.spark.study_pipeline import evaluate_cases, query
 from kassay.experiments.study.cases import Batch, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
 

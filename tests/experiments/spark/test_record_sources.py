@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.spark.record_sources import record_files
+from kassay.experiments.spark.history_pipeline import record_files
 from kassay.reference.model.errors import InputError
 
 

@@ -29,13 +29,15 @@ from kassay.reference.protocol.group_messages import (
     OffsetCommit,
     SupportedProtocol,
 )
-from kassay.reference.protocol.record_codec import CorruptRecordError, decode, decode_message
-from kassay.reference.protocol.record_schemas import (
+from kassay.reference.protocol.record_codec import (
     ASSIGNMENT,
     RECORD_SCHEMAS,
     SUBSCRIPTION,
+    CorruptRecordError,
     Field,
     Schema,
+    decode,
+    decode_message,
 )
 from tests.stored_cases import stored_cases
 

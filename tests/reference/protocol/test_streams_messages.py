@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from kassay.reference.protocol.record_codec import CorruptRecordError
-from kassay.reference.protocol.streams_messages import (
+from kassay.reference.protocol.record_codec import (
     RUNNING,
+    CorruptRecordError,
     decode_thread_assignment,
     decode_thread_subscription,
 )
