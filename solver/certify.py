@@ -13,6 +13,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
 from kassay.reference.model.metrics import Measure
+from kassay.solver import evaluation
 from kassay.solver.certificate.certificate import (
     Certificate,
     Conflict,
@@ -32,14 +33,6 @@ from kassay.solver.certificate.refutation import (
 )
 from kassay.solver.constraints import Constraint
 from kassay.solver.counting_bounds import level_bound, peak_bound
-from kassay.solver.evaluation import (
-    check_arc_costs,
-    check_constraints,
-    check_levels,
-    group_constraints,
-    load_units,
-    violated,
-)
 from kassay.solver.network.improving_chains import improving_chain
 from kassay.solver.network.level_network import placement_prices, priced_levels
 from kassay.solver.objective import HostImbalance, Imbalance, Level, requested_levels
@@ -106,8 +99,8 @@ def certify(
     problem = build_problem(group)
     placement = problem.valid_placement(assignment)
     stated = stated or _counted_certificate(group, assignment, levels, tuple(constraints))
-    rules = (*group_constraints(group), *stated.constraints)
-    for rule in violated(problem, rules, placement):
+    rules = (*evaluation.group_constraints(group), *stated.constraints)
+    for rule in evaluation.violated(problem, rules, placement):
         raise UsageError(f"the assignment violates a constraint: {rule}")
     return _with_windows(problem, _with_proof(problem, assignment, placement, stated))
 
@@ -117,7 +110,9 @@ def _with_windows(problem: Problem, certificate: Certificate) -> Certificate:
     if problem.profiles is None:
         return certificate
     claims = tuple(
-        replace(claim, windows=peak_bound(problem, load_units(problem, claim.level)).windows)
+        replace(
+            claim, windows=peak_bound(problem, evaluation.load_units(problem, claim.level)).windows
+        )
         if claim.origin is Origin.COUNTING
         and isinstance(claim.level, Imbalance | HostImbalance)
         and claim.level.measure is Measure.MAKESPAN
@@ -156,10 +151,10 @@ def _counted_certificate(
     constraints: tuple[Constraint, ...],
 ) -> Certificate:
     """Return a certificate of an assignment with bounds that need no search."""
-    check_constraints(group, constraints)
+    evaluation.check_constraints(group, constraints)
     levels = requested_levels(group, levels)
-    check_levels(group, levels)
-    check_arc_costs(group, levels, (*group_constraints(group), *constraints))
+    evaluation.check_levels(group, levels)
+    evaluation.check_arc_costs(group, levels, (*evaluation.group_constraints(group), *constraints))
     problem = build_problem(group)
     claims: list[LevelClaim] = []
     for level in levels:
@@ -174,7 +169,7 @@ def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) ->
     if not stated.trusted:
         return stated
     problem = build_problem(group)
-    rules = (*group_constraints(group), *stated.constraints)
+    rules = (*evaluation.group_constraints(group), *stated.constraints)
     limits = level_limits(group, assignment, stated.claims)
     claims = []
     for index, claim in enumerate(stated.claims):

@@ -15,15 +15,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.reference.model.topic_partitions import Column
-from kassay.solver import objective
-from kassay.solver.evaluation import (
-    RackTable,
-    colocation_blocks,
-    imbalance_of,
-    load_units,
-    movement_costs,
-    rank_of_descending,
-)
+from kassay.solver import evaluation, objective
 from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import UNREACHABLE, Problem, connected_components, positions_by_value
 
@@ -54,7 +46,7 @@ def level_bound(
         case objective.Movement():
             bound = _movement_bound(problem, level, limits)
         case objective.CrossRack():
-            racks = RackTable(problem)
+            racks = evaluation.RackTable(problem)
             bound = sum(
                 all(
                     racks.is_cross_rack(partition, member)
@@ -65,7 +57,7 @@ def level_bound(
         case objective.TopicSpread():
             counts = np.bincount(problem.topic, minlength=len(problem.group.topics)).tolist()
             bound = sum(
-                imbalance_of(
+                evaluation.imbalance_of(
                     Measure.SUM_OF_SQUARES, even_loads(count, len(problem.consumer_sets[index]))
                 )
                 for count, index in zip(counts, problem.consumer_set_of_topic.tolist(), strict=True)
@@ -76,7 +68,7 @@ def level_bound(
         case objective.Colocation():
             bound = sum(
                 not problem.may_consume[problem.consumer_set[list(block)]].all(axis=0).any()
-                for block in colocation_blocks(problem, level)
+                for block in evaluation.colocation_blocks(problem, level)
             )
         case objective.FlowLevel():
             bound = 0
@@ -94,7 +86,7 @@ def imbalance_bound(problem: Problem, measure: Measure) -> int:
     units = problem.member_units
     if not units.has_equal_speeds or problem.profiles is not None:
         return unit_imbalance_bound(problem, measure, units)
-    bound = imbalance_of(measure, most_even_loads(problem))
+    bound = evaluation.imbalance_of(measure, most_even_loads(problem))
     if measure is Measure.MAKESPAN:
         return max(bound, makespan_bound(problem))
     if measure is Measure.SPREAD and problem.member_count:
@@ -205,7 +197,7 @@ def max_unit_loads(
     problem: Problem, level: objective.Imbalance | objective.HostImbalance, limit: int
 ) -> list[int]:
     """Return, per member, the maximum load of the member or its host within a level limit."""
-    units, total = load_units(problem, level), problem.total
+    units, total = evaluation.load_units(problem, level), problem.total
     if problem.profiles is not None:
         shares = [limit // units.factors[unit] for unit in units.unit_of]
         if level.measure is Measure.SUM_OF_SQUARES:
@@ -229,7 +221,10 @@ def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple
         return total, total
 
     def is_within(load: int) -> bool:
-        return imbalance_of(measure, [load, *even_loads(total - load, members - 1)]) <= limit
+        return (
+            evaluation.imbalance_of(measure, [load, *even_loads(total - load, members - 1)])
+            <= limit
+        )
 
     mean = total // members
     low = greatest_true(lambda step: is_within(mean - step), mean)
@@ -319,7 +314,7 @@ def _excess_cost(
         return excess
     if level.cost is objective.MovementCost.COUNT:
         return min_count(weights, excess)
-    costs = [int(cost) for cost in movement_costs(problem, level)[partitions]]
+    costs = [int(cost) for cost in evaluation.movement_costs(problem, level)[partitions]]
     return fractional_cost(weights, costs, excess)
 
 
@@ -338,7 +333,7 @@ def _excess_cost_of_windows(
     if level.cost is objective.MovementCost.COUNT:
         sums = np.cumsum(-np.sort(-profiles[:, windows], axis=0), axis=0)
         return int((sums < excess[windows]).sum(axis=0).max()) + 1
-    costs = movement_costs(problem, level)[partitions].tolist()
+    costs = evaluation.movement_costs(problem, level)[partitions].tolist()
     highest = windows[np.argsort(-excess[windows], kind="stable")][:_MAX_PRICED_WINDOWS].tolist()
     return max(
         fractional_cost(profiles[:, window].tolist(), costs, int(excess[window]))
@@ -573,7 +568,7 @@ def unit_imbalance_bound(problem: Problem, measure: Measure, units: LoadUnits) -
         case Measure.LEXIMAX:
             first = makespan_bound(problem, units)
             loads = [first, *[0] * (len(units.names) - 1)]
-            bound = rank_of_descending(loads, problem.total * max(units.factors))
+            bound = evaluation.rank_of_descending(loads, problem.total * max(units.factors))
         case Measure.SUM_OF_SQUARES:
             bound = sum(
                 _least_squares(problem, total, [units.factors[unit] for unit in inside])

@@ -10,21 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.metrics import LoadUnits, Measure
-from kassay.solver import constraints, objective
+from kassay.solver import constraints, evaluation, objective
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.counting_bounds import level_bound
-from kassay.solver.evaluation import (
-    RackTable,
-    colocated_partitions,
-    colocation_blocks,
-    has_impossible_pin,
-    load_units,
-    movement_costs,
-    permitted_members,
-    separated_partitions,
-    topic_partitions,
-    window_limits,
-)
 from kassay.solver.incumbent_pool import LexicographicResult, claim_about
 from kassay.solver.problem import Ints, Placement, Problem, Weights, exact_column
 from kassay.solver.solution import UsedMethod
@@ -130,7 +118,7 @@ class PlacementTable:
         """Return, per placement, whether it meets a constraint."""
         match constraint:
             case constraints.Capacity():
-                windows, limits = self.windows(), window_limits(self.problem, constraint)
+                windows, limits = self.windows(), evaluation.window_limits(self.problem, constraint)
                 within = np.ones(len(self.members), dtype=np.bool_)
                 for at, limit in limits.items():
                     within &= self._is_within(constraint, windows[at].loads, limit)
@@ -142,12 +130,12 @@ class PlacementTable:
                 return np.asarray(self.moved_sum(ones) <= constraint.limit, dtype=np.bool_)
             case constraints.Colocated():
                 holds = np.ones(len(self.members), dtype=np.bool_)
-                for first, *others in colocated_partitions(self.problem, constraint):
+                for first, *others in evaluation.colocated_partitions(self.problem, constraint):
                     for other in others:
                         holds &= self.members[:, first] == self.members[:, other]
                 return holds
             case constraints.Separated():
-                apart = self.members[:, separated_partitions(self.problem, constraint)]
+                apart = self.members[:, evaluation.separated_partitions(self.problem, constraint)]
                 ordered = np.sort(apart, axis=1)
                 return np.asarray((ordered[:, 1:] != ordered[:, :-1]).all(axis=1), dtype=np.bool_)
             case constraints.Pinned() | constraints.Forbidden():
@@ -186,14 +174,14 @@ def list_placements(
     rules = tuple(rules)
     if _has_many_choices(problem, rules):
         return None
-    choices = permitted_members(problem, rules)
+    choices = evaluation.permitted_members(problem, rules)
     # A partition with one choice adds no rows, but the table has a column for it.
     cells = max(problem.partition_count + problem.member_count * problem.window_count, 1)
     # If a constraint excludes all members of a partition, the other choices must be few, too.
     if prod(max(len(chosen), 1) for chosen in choices) * cells > MAX_PLACEMENTS * 16:
         return None
     table = _product(problem, choices)
-    if has_impossible_pin(problem, rules):
+    if evaluation.has_impossible_pin(problem, rules):
         table = table.select(np.zeros(len(table.members), dtype=np.bool_))
     for rule in rules:
         if not len(table.members):
@@ -208,7 +196,7 @@ def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint])
     free = int((sizes[problem.consumer_set] > 1).sum()) if problem.partition_count else 0
     for rule in rules:
         if isinstance(rule, constraints.Pinned | constraints.Forbidden):
-            free -= len(topic_partitions(problem, rule.topic, rule.partition))
+            free -= len(evaluation.topic_partitions(problem, rule.topic, rule.partition))
     return free > MAX_PLACEMENTS.bit_length() + 4
 
 
@@ -230,9 +218,9 @@ def level_column(table: PlacementTable, level: objective.Level) -> Weights:
     """Return the value of each placement in the table on one level."""
     match level:
         case objective.Imbalance() | objective.HostImbalance():
-            return _imbalance(table, level.measure, load_units(table.problem, level))
+            return _imbalance(table, level.measure, evaluation.load_units(table.problem, level))
         case objective.Movement():
-            costs = movement_costs(table.problem, level)
+            costs = evaluation.movement_costs(table.problem, level)
             return table.moved_sum(exact_column(costs, sum(costs.tolist())))
         case objective.CrossRack():
             return _cross_rack(table)
@@ -296,7 +284,7 @@ def _unit_loads(table: PlacementTable, units: LoadUnits) -> Weights:
 
 
 def _cross_rack(table: PlacementTable) -> Weights:
-    racks = RackTable(table.problem)
+    racks = evaluation.RackTable(table.problem)
     total = np.zeros(len(table.members), dtype=np.int64)
     for partition in range(table.problem.partition_count):
         crosses = np.array(
@@ -308,7 +296,7 @@ def _cross_rack(table: PlacementTable) -> Weights:
 
 def _colocation(table: PlacementTable, level: objective.Colocation) -> Weights:
     total = np.zeros(len(table.members), dtype=np.int64)
-    for block in colocation_blocks(table.problem, level):
+    for block in evaluation.colocation_blocks(table.problem, level):
         ordered = np.sort(table.members[:, list(block)], axis=1)
         total += (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
     return total

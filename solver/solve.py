@@ -7,19 +7,11 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
-from kassay.solver import engine, objective
+from kassay.solver import engine, evaluation, objective
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.engine import LevelTask, search_by_cpsat
-from kassay.solver.evaluation import (
-    binding_constraints,
-    check_arc_costs,
-    check_constraints,
-    check_levels,
-    group_constraints,
-    violated,
-)
 from kassay.solver.incumbent_pool import (
     LevelResult,
     LexicographicResult,
@@ -78,10 +70,10 @@ def solve(
     levels, limits = objective.requested_levels(group, levels), SearchLimits.of(limits)
     budget = SearchBudget.start(limits, seed)
     constraints, work = tuple(constraints), budget.counter.spent
-    rules = (*group_constraints(group), *constraints)
+    rules = (*evaluation.group_constraints(group), *constraints)
     _check_request(group, levels, rules, Method(method))
     problem = build_problem(group)
-    rules = binding_constraints(problem, rules)
+    rules = evaluation.binding_constraints(problem, rules)
     built = now()
     given = None if initial_assignment is None else problem.to_placement(initial_assignment)
     warm = () if given is None else (given,)
@@ -109,9 +101,9 @@ def _check_request(
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     if any(map(objective.is_preference, levels[:-1])):
         raise UsageError("a preference limits no other level; only the last level may be one")
-    check_constraints(group, rules)
-    check_levels(group, levels)
-    check_arc_costs(group, levels, rules)
+    evaluation.check_constraints(group, rules)
+    evaluation.check_levels(group, levels)
+    evaluation.check_arc_costs(group, levels, rules)
     needs_arcs = group.has_copies or any(isinstance(level, objective.FlowLevel) for level in levels)
     if needs_arcs and method is not Method.AUTO:
         raise UsageError(
@@ -274,8 +266,8 @@ def _solution(
             certificate=Certificate((), constraints=constraints, conflict=conflict),
             conflict=tuple(map(str, result.conflict)),
         )
-    rules = (*group_constraints(problem.group), *constraints)
-    for rule in violated(problem, rules, result.placement):
+    rules = (*evaluation.group_constraints(problem.group), *constraints)
+    for rule in evaluation.violated(problem, rules, result.placement):
         raise InternalError(f"the result of the method {method} violates a constraint: {rule}")
     return Solution(
         assignment=problem.to_assignment(result.placement),

@@ -6,14 +6,7 @@ from typing import Any
 import typer
 
 from kassay.experiments.cli.application import REQUIRED, check_name, option
-from kassay.experiments.implementations.assignor_names import (
-    FORMS,
-    check_consumer_kind,
-    check_shown_names,
-    complete_name,
-    is_custom_assignor,
-    kind_of_assignor,
-)
+from kassay.experiments.implementations import assignor_names
 from kassay.experiments.implementations.library_catalogue import is_library_assignor, split_alias
 from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS, KIND_PORTS
 from kassay.reference.model.errors import InputError
@@ -26,12 +19,12 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     are errors unless ``of_each_kind`` is true.
     """
     rest = split_alias(name)[1]
-    if not (is_custom_assignor(rest) or is_library_assignor(rest)):
-        check_name("assignor", [*ASSIGNORS, *KIND_PORTS, *FORMS], rest)
+    if not (assignor_names.is_custom_assignor(rest) or is_library_assignor(rest)):
+        check_name("assignor", [*ASSIGNORS, *KIND_PORTS, *assignor_names.FORMS], rest)
     try:
-        complete = complete_name(name)
+        complete = assignor_names.complete_name(name)
         if not of_each_kind:
-            check_consumer_kind(complete)
+            assignor_names.check_consumer_kind(complete)
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     return complete
@@ -40,8 +33,8 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
 def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
     """Check the names of assignors of one kind. The default is `DEFAULT_ASSIGNORS`."""
     known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
-    check_shown_names(known)
-    if len({kind_of_assignor(name) for name in known}) > 1:
+    assignor_names.check_shown_names(known)
+    if len({assignor_names.kind_of_assignor(name) for name in known}) > 1:
         raise typer.BadParameter(f"assignors of different kinds of documents: {', '.join(known)}")
     return list(dict.fromkeys(known))
 

@@ -21,14 +21,7 @@ from kassay.experiments.implementations.assignor_names import kind_of_assignor, 
 from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
-from kassay.experiments.planning.kind_plan import (
-    PAGE,
-    TEXT,
-    TICKET,
-    PageTable,
-    plan_kind,
-    render_kind_plan,
-)
+from kassay.experiments.planning import kind_plan
 from kassay.experiments.planning.render_plan import PLAN_PAGE
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.errors import InputError
@@ -149,7 +142,7 @@ def plans_of_documents(
     """Plan each document. With ``output``, write the files of the plan per document."""
 
     def process(document: KindDocument) -> GroupResult:
-        plan, files = plan_kind(document, limits=limits), {}
+        plan, files = kind_plan.plan_kind(document, limits=limits), {}
         record, file = plan.record(), shlex.quote(str(source))
         selected = "" if document.id is None else f" --group {shlex.quote(document.id)}"
         commands = [f"kassay forecast {file}{selected} --format table"]
@@ -161,12 +154,14 @@ def plans_of_documents(
             events = _events(document, limits)
             more = {key: events[key] for key in ("settings", "recommendation") if key in events}
             files = {
-                PLAN_PAGE: render_kind_plan(plan, PAGE, commands=commands, **events),
+                PLAN_PAGE: kind_plan.render_kind_plan(
+                    plan, kind_plan.PAGE, commands=commands, **events
+                ),
                 "plan.json": json.dumps({**record, **more}, indent=2) + "\n",
-                "ticket.md": render_kind_plan(plan, TICKET, commands=commands),
+                "ticket.md": kind_plan.render_kind_plan(plan, kind_plan.TICKET, commands=commands),
             }
         if output_format is Format.TABLE:
-            text = render_kind_plan(plan, TEXT, commands=commands)
+            text = kind_plan.render_kind_plan(plan, kind_plan.TEXT, commands=commands)
             typer.echo(without_control_characters(text), nl=False)
             del record["condition"]  # The verdict contains it.
         return GroupResult(record, files=files)
@@ -189,7 +184,7 @@ def _events(document: KindDocument, limits: SearchLimits) -> Record:
     for (_, setting), *cells in rows:
         label = cell(setting) or label
         named.append((label, *(cell(value) for _, value in cells)))
-    return {**forecast, "events": PageTable(titles, named), "assumption": kind.assumption}
+    return {**forecast, "events": kind_plan.PageTable(titles, named), "assumption": kind.assumption}
 
 
 def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> OtherKinds:

@@ -8,14 +8,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from kassay.experiments.kinds.group_kind import (
-    CurrentState,
-    GroupKind,
-    KindComparison,
-    KindMeasure,
-    compare_balance,
-    measure_level,
-)
+from kassay.experiments.kinds import group_kind
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.group import Group, Member, Topic
@@ -30,15 +23,15 @@ _BALANCE_LEVELS = ("sum_of_squares", "movement")
 
 def compare_share_group(
     document: KindDocument, answer: Mapping[str, Any], limits: SearchLimits
-) -> list[KindComparison]:
+) -> list[group_kind.KindComparison]:
     """Compare an answer with the fewest slots, and with the optimum for its copies."""
     assigned = Assignment({m: [(t, n) for t, n in pairs] for m, pairs in answer["members"].items()})
     free = share_group(document, None)
     invalid = tuple(violations(free, assigned))
     uncovered = sum(text.endswith("is not assigned") for text in invalid)
-    coverage = KindMeasure("uncovered_partitions", uncovered, 0, 0, 0)
+    coverage = group_kind.KindMeasure("uncovered_partitions", uncovered, 0, 0, 0)
     if invalid:
-        return [KindComparison((coverage,), invalid=invalid)]
+        return [group_kind.KindComparison((coverage,), invalid=invalid)]
     pairs = chain.from_iterable(assigned.values())
     fixed = share_group(document, Counter((tp.topic, tp.partition) for tp in pairs))
     best = solve(free, levels=SHARE_LEVELS, limits=limits)
@@ -46,15 +39,15 @@ def compare_share_group(
     balance = solve(fixed, levels=_BALANCE_LEVELS, limits=limits)
     chosen = {level.name: level.value for level in best.levels}
     measures = [
-        measure_level(free, assigned, solution, name, chosen)
+        group_kind.measure_level(free, assigned, solution, name, chosen)
         for solution, name in (
             (fewest, "idle_members"),
             (fewest, "slots"),
             (best, "members_per_partition"),
         )
     ]
-    balanced, unneeded = compare_balance(fixed, assigned, balance, chosen)
-    return [KindComparison((coverage, *measures, *balanced), unneeded)]
+    balanced, unneeded = group_kind.compare_balance(fixed, assigned, balance, chosen)
+    return [group_kind.KindComparison((coverage, *measures, *balanced), unneeded)]
 
 
 def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | None) -> Group:
@@ -89,12 +82,12 @@ def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | 
     )
 
 
-def _current_state(document: KindDocument) -> CurrentState:
+def _current_state(document: KindDocument) -> group_kind.CurrentState:
     owned = {one["id"]: one.get("owned", []) for one in document.content["members"]}
-    return CurrentState(document, {"members": owned})
+    return group_kind.CurrentState(document, {"members": owned})
 
 
-SHARE = GroupKind(
+SHARE = group_kind.GroupKind(
     kind=Kind.SHARE,
     title="Share group",
     places="members",

@@ -20,14 +20,7 @@ from kassay.experiments.planning.plan_verdict import (
     makespan_of,
     unowned_partitions,
 )
-from kassay.experiments.prediction.predict import (
-    Distribution,
-    EventPrediction,
-    PredictedCost,
-    Prediction,
-    predict,
-    sample_count,
-)
+from kassay.experiments.prediction import predict
 from kassay.experiments.prediction.sample import consumer_names
 from kassay.experiments.prediction.scenario import (
     Configuration,
@@ -242,39 +235,39 @@ class Forecast:
 
     change: Change
     batch_size: int
-    prediction: Prediction = field(repr=False)
+    prediction: predict.Prediction = field(repr=False)
     now: CurrentLoads
 
     @property
-    def cost(self) -> PredictedCost | None:
+    def cost(self) -> predict.PredictedCost | None:
         """Return the cost of the change, or None for the current configuration."""
         return self.over(0) if len(self.prediction.events) > 1 else None
 
     @property
-    def restart(self) -> EventPrediction:
+    def restart(self) -> predict.EventPrediction:
         """Return the later rolling restart, with the loads after it."""
         return self.prediction.events[-1]
 
     @property
-    def after(self) -> EventPrediction:
+    def after(self) -> predict.EventPrediction:
         """Return the last event of the change; without a change, the later rolling restart."""
         return self.prediction.events[-1 if self.cost is None else -2]
 
     @property
-    def maximum_load(self) -> Distribution:
+    def maximum_load(self) -> predict.Distribution:
         """Return the maximum load after the change; without a change, after the restart."""
         return self.after.maximum_load
 
-    def highest(self, name: str) -> Distribution:
+    def highest(self, name: str) -> predict.Distribution:
         """Return the higher value of ``maximum_load`` or ``squares`` before and after the restart.
 
         Before the later rolling restart, the group has the loads after the change, or those of now.
         """
-        later: Distribution = getattr(self.restart, name)
+        later: predict.Distribution = getattr(self.restart, name)
         before = [getattr(self.now, name)] * len(later.values)
         if self.cost is not None:
             before = getattr(self.after, name).values
-        return Distribution.of(list(map(max, before, later.values)))
+        return predict.Distribution.of(list(map(max, before, later.values)))
 
     @property
     def assigned(self) -> float:
@@ -283,7 +276,7 @@ class Forecast:
         samples = (zip(*(load.values for load in end), strict=True) for end in ends)
         return round(min((math.fsum(one) for end in samples for one in end), default=0), 6)
 
-    def over(self, restarts: float) -> PredictedCost:
+    def over(self, restarts: float) -> predict.PredictedCost:
         """Return the cost of the change and of a number of later rolling restarts together."""
         return self.prediction.cost_of([1] * (len(self.prediction.events) - 1) + [restarts])
 
@@ -364,7 +357,7 @@ def forecast_changes(
             yield Forecast(
                 change=one,
                 batch_size=batch_size,
-                prediction=predict(group, one.start, events, samples=samples, seed=seed),
+                prediction=predict.predict(group, one.start, events, samples=samples, seed=seed),
                 now=now,
             )
 
@@ -388,7 +381,7 @@ def change_samples(
     group: Group, current: Configuration, restart: RollingRestart | None = None
 ) -> int:
     """Return the number of samples of each change: that of a change with two rolling restarts."""
-    return sample_count(group, current, [restart or RollingRestart()] * 3)
+    return predict.sample_count(group, current, [restart or RollingRestart()] * 3)
 
 
 def _actions(group: Group, current: Configuration, *, is_uneven: bool) -> Iterator[Event]:

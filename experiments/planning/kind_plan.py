@@ -14,15 +14,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.kinds.group_kind import (
-    GroupKind,
-    KindAction,
-    KindCause,
-    KindEvidence,
-    KindMeasure,
-    Places,
-    tasks_of,
-)
+from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.planning.plan_verdict import count_of, short_names, shorten
 from kassay.experiments.plotting.page_templates import environment, escape_markdown
@@ -55,7 +47,7 @@ class KindState:
 
     document: KindDocument
     answer: Mapping[str, Any]
-    measures: Sequence[KindMeasure]
+    measures: Sequence[group_kind.KindMeasure]
     invalid: Sequence[str]
 
     @classmethod
@@ -68,9 +60,9 @@ class KindState:
         return cls(current.document, _answer(kind, current.answer), measures, compared.invalid)
 
     @property
-    def places(self) -> Places:
+    def places(self) -> group_kind.Places:
         """Return the active tasks, or the partitions, per place."""
-        return {place: tasks_of(own) for place, own in self.answer.items()}
+        return {place: group_kind.tasks_of(own) for place, own in self.answer.items()}
 
     @property
     def loads(self) -> dict[str, dict[str, int]]:
@@ -91,7 +83,7 @@ class KindState:
         return {place: dict(Counter(t for t, _ in own)) for place, own in self.places.items()}
 
     @property
-    def above(self) -> list[KindMeasure]:
+    def above(self) -> list[group_kind.KindMeasure]:
         """Return the measures that are above their best known value."""
         return [one for one in self.measures if one.is_above]
 
@@ -129,9 +121,9 @@ class PageTable:
 class PlannedAction:
     """Action with the state before it, and with the state and its rank per sample."""
 
-    action: KindAction
-    before: tuple[Places, _Rank]
-    after: Sequence[tuple[Places, _Rank]]
+    action: group_kind.KindAction
+    before: tuple[group_kind.Places, _Rank]
+    after: Sequence[tuple[group_kind.Places, _Rank]]
 
     @property
     def is_effective(self) -> bool:
@@ -178,10 +170,10 @@ class KindPlan:
     ``planned`` and ``moves`` are a simulated result of the first action that moves tasks.
     """
 
-    kind: GroupKind
+    kind: group_kind.GroupKind
     current: KindState
     planned: KindState | None = None
-    causes: tuple[KindCause, ...] = ()
+    causes: tuple[group_kind.KindCause, ...] = ()
     actions: tuple[PlannedAction, ...] = ()
     moves: tuple[Move, ...] = ()
 
@@ -274,7 +266,7 @@ def plan_kind(document: KindDocument, *, limits: SearchLimits) -> KindPlan:
     """Compare the current state with the optimum, find its causes, and simulate actions."""
     kind, current = KINDS[document.kind], KindState.of(document, limits)
     before = _ranked(kind, current.document)
-    given = KindEvidence(
+    given = group_kind.KindEvidence(
         current.document,
         current.places,
         kind.sizes(current.document),
@@ -296,7 +288,7 @@ def plan_kind(document: KindDocument, *, limits: SearchLimits) -> KindPlan:
     return replace(plan, planned=planned, moves=_moves(before[0], moving.after[usual][0]))
 
 
-def _answer(kind: GroupKind, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def _answer(kind: group_kind.GroupKind, answer: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the entries per place of an answer; in Connect, of its last step."""
     places: Mapping[str, Any] = (
         answer["steps"][-1]["state"] if "steps" in answer else answer[kind.places]
@@ -304,14 +296,14 @@ def _answer(kind: GroupKind, answer: Mapping[str, Any]) -> Mapping[str, Any]:
     return places
 
 
-def _ranked(kind: GroupKind, document: KindDocument) -> tuple[Places, _Rank]:
+def _ranked(kind: group_kind.GroupKind, document: KindDocument) -> tuple[group_kind.Places, _Rank]:
     """Return the tasks per place, and what actions must lower, the most important measure first.
 
     These are tasks without a place, idle threads or workers, squared numbers of tasks per place, of
     tasks per topic and place, and of connectors per worker.
     """
     answer = _answer(kind, kind.current_state(document).answer)
-    places = {place: tasks_of(own) for place, own in answer.items()}
+    places = {place: group_kind.tasks_of(own) for place, own in answer.items()}
     threads = kind.threads(document)
     loads = [(len(own), threads.get(place, 1)) for place, own in places.items()]
     topics = [Counter(name for name, _ in own) for own in places.values()]
@@ -325,7 +317,7 @@ def _ranked(kind: GroupKind, document: KindDocument) -> tuple[Places, _Rank]:
     )
 
 
-def _moves(before: Places, after: Places) -> tuple[Move, ...]:
+def _moves(before: group_kind.Places, after: group_kind.Places) -> tuple[Move, ...]:
     """Return the tasks with another place; those without a place before come first."""
     owners = {task: place for place, own in before.items() for task in own}
     moves = [(task, owners.get(task), place) for place, own in after.items() for task in own]

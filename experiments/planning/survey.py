@@ -10,18 +10,10 @@ from fractions import Fraction
 from itertools import chain, islice
 
 from kassay.experiments.comparison.compare import keep_owners
+from kassay.experiments.planning import plan_verdict
 from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.kind_plan import KindPlan, plan_kind
-from kassay.experiments.planning.plan_verdict import (
-    StreamsApplicationError,
-    Verdict,
-    check_planning_start,
-    no_members,
-    short_names,
-    shorten,
-    verdict_of,
-)
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment, consumed_partitions
 from kassay.reference.model.errors import KassayError
@@ -95,7 +87,7 @@ class SurveyedGroup:
     moves: LevelValue
     hot: int
     history: MoveHistory | None
-    verdict: Verdict
+    verdict: plan_verdict.Verdict
     other_reading: "SurveyedGroup | None"
     limiting_partition: LimitingPartition | None
     cause: Cause | None
@@ -158,7 +150,7 @@ class SurveyedGroup:
         """Return the conditions and the reason of the result, and the state of a rebalance."""
         condition, other = self.verdict.condition, self.other_reading
         parts = (
-            None if self.group.members else no_members(self.group),
+            None if self.group.members else plan_verdict.no_members(self.group),
             None if condition is None else f"if {condition}",
             None if other is None else other.verdict.short,
             self.caveat,
@@ -171,7 +163,7 @@ class SurveyedGroup:
         """Return the cause and its remedy, with short names; empty without a cause."""
         remedy = "" if self.cause is None else self.cause.remedy
         text = f"{self.cause} To do: {remedy[:1].upper()}{remedy[1:]}." if remedy else ""
-        return shorten(text, short_names(self.group.members))
+        return plan_verdict.shorten(text, plan_verdict.short_names(self.group.members))
 
     @property
     def caveat(self) -> str | None:
@@ -364,10 +356,10 @@ def survey_group(
     (11, 10, 0.1)
     """
     try:
-        check_planning_start(group)
+        plan_verdict.check_planning_start(group)
         return _surveyed(group, history, limits, seed)
     except KassayError as error:
-        is_streams = isinstance(error, StreamsApplicationError)
+        is_streams = isinstance(error, plan_verdict.StreamsApplicationError)
         return UnsurveyedGroup(id=group.id, reason=str(error), is_other_type=is_streams)
     except Exception as error:  # noqa: BLE001 - one bad group must not end the survey
         reason = f"internal error: {type(error).__name__}: {error}"
@@ -405,7 +397,7 @@ def _surveyed_reading(
 ) -> SurveyedGroup | UnsurveyedGroup:
     levels = default_levels(group)
     solution = solve(group, levels=levels, limits=limits, seed=seed)
-    verdict = verdict_of(group, solution, levels)
+    verdict = plan_verdict.verdict_of(group, solution, levels)
     if solution.assignment is None or verdict is None:
         reason = "; ".join(solution.conflict) or "no assignment found within the time limit"
         return UnsurveyedGroup(id=group.id, reason=reason)

@@ -7,22 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from kassay.experiments.prediction.scenario import (
-    Configuration,
-    Crash,
-    Event,
-    Leave,
-    NewPartitions,
-    NewTopic,
-    Order,
-    Rebalance,
-    Restart,
-    Return,
-    RollingRestart,
-    ScaleTo,
-    Scripted,
-    Subscribe,
-)
+from kassay.experiments.prediction import scenario
 from kassay.experiments.simulation.script import (
     Action,
     MemberPlan,
@@ -103,7 +88,11 @@ class Course:
     """One course of events of a group, as a script of its simulation."""
 
     def __init__(
-        self, group: Group, configuration: Configuration, events: Sequence[Event], seed: int
+        self,
+        group: Group,
+        configuration: scenario.Configuration,
+        events: Sequence[scenario.Event],
+        seed: int,
     ) -> None:
         self.group, self.configuration = group, configuration
         self.draw = draw = random.Random(seed)  # noqa: S311 - not for security
@@ -141,7 +130,7 @@ class Course:
         self.end = at
 
     def _configured(
-        self, plan: MemberPlan, configuration: Configuration, *, keep_static: bool = False
+        self, plan: MemberPlan, configuration: scenario.Configuration, *, keep_static: bool = False
     ) -> MemberPlan:
         static = configuration.is_static
         data = configuration.sends_user_data
@@ -205,43 +194,43 @@ class Course:
             if not text.startswith("-"):
                 return text
 
-    def _add(self, event: Event, at: int) -> int:
+    def _add(self, event: scenario.Event, at: int) -> int:
         """Add an event at a time, and return the time at which the group has settled."""
         match event:
-            case RollingRestart():
+            case scenario.RollingRestart():
                 at = self._rolling_restart(event, at)
-            case Restart():
+            case scenario.Restart():
                 for name in self._members(event.members):
                     self._restart(name, at, round(1000 * event.downtime))
                 at += round(1000 * event.downtime)
-            case ScaleTo():
+            case scenario.ScaleTo():
                 self._scale(event, at)
-            case Leave():
+            case scenario.Leave():
                 self._end(event.members, Action.LEAVE, at)
-            case Crash():
+            case scenario.Crash():
                 self._end(event.members, Action.CRASH, at)
-            case Return():
+            case scenario.Return():
                 for name in self._members(event.members, absent=True):
                     self._restart(name, at, 0)
                     self.present[name] = None
-            case Scripted():
+            case scenario.Scripted():
                 return self._scripted(event, at)
             case _:
                 return self._add_other(event, at)
         return at + self.settle
 
-    def _add_other(self, event: Event, at: int) -> int:
+    def _add_other(self, event: scenario.Event, at: int) -> int:
         match event:
-            case NewPartitions():
+            case scenario.NewPartitions():
                 self._grow(event.topic, event.partitions, at)
                 return at + self.metadata + self.settle
-            case NewTopic():
+            case scenario.NewTopic():
                 self._new_topic(event, at)
-            case Rebalance():
+            case scenario.Rebalance():
                 # The coordinator rebalances a stable group if its leader joins again.
                 leader = next(iter(self.present))
                 self._subscribe((leader,), self.plans[leader].topics, at)
-            case Subscribe():
+            case scenario.Subscribe():
                 self._subscribe(self._members(event.members), event.topics, at)
             case _:
                 raise UsageError(f"unknown event {type(event).__name__}")
@@ -272,7 +261,7 @@ class Course:
             )
         )
 
-    def _rolling_restart(self, event: RollingRestart, at: int) -> int:
+    def _rolling_restart(self, event: scenario.RollingRestart, at: int) -> int:
         if event.at_once < 1:
             raise UsageError(f"at_once must be at least 1, got {event.at_once}")
         downtime, pause = round(1000 * event.downtime), round(1000 * event.pause)
@@ -298,18 +287,18 @@ class Course:
         longest = max(configuration.heartbeat_interval, configuration.consumer_heartbeat_interval)
         return self.draw.randrange(round(1000 * longest))
 
-    def _ordered(self, order: Order) -> list[str]:
+    def _ordered(self, order: scenario.Order) -> list[str]:
         """Return the present members in the order in which they restart."""
         names = list(self.present)
         sorted_names = by_ordinal(names)
         if sorted_names is None and len(set(self.client_ids.values())) == len(names):
             sorted_names = sorted(names)
-        if order is Order.RANDOM or sorted_names is None:
+        if order is scenario.Order.RANDOM or sorted_names is None:
             self.draw.shuffle(names)
             return names
-        return sorted_names if order is Order.NAMES else sorted_names[::-1]
+        return sorted_names if order is scenario.Order.NAMES else sorted_names[::-1]
 
-    def _scale(self, event: ScaleTo, at: int) -> None:
+    def _scale(self, event: scenario.ScaleTo, at: int) -> None:
         if event.members < 1:
             raise UsageError(f"members must be at least 1, got {event.members}")
         names = list(self.present)
@@ -332,7 +321,7 @@ class Course:
             )
             self.present[name] = None
 
-    def _current(self) -> Configuration:
+    def _current(self) -> scenario.Configuration:
         plan = next(iter(self.plans.values()))
         return replace(self.configuration, assignor=plan.assignors[0], listed=plan.assignors)
 
@@ -358,7 +347,7 @@ class Course:
             ScriptEvent(at=at, action=Action.GROW, topic=topic, partitions=partitions)
         )
 
-    def _new_topic(self, event: NewTopic, at: int) -> None:
+    def _new_topic(self, event: scenario.NewTopic, at: int) -> None:
         if event.topic in self.known_topics:
             raise InputError(f"{self.group.label} has the topic {event.topic!r} already")
         self.known_topics[event.topic] = event.partitions
@@ -376,7 +365,7 @@ class Course:
                 ScriptEvent(at=at, action=Action.SUBSCRIBE, member=name, topics=tuple(topics))
             )
 
-    def _scripted(self, event: Scripted, at: int) -> int:
+    def _scripted(self, event: scenario.Scripted, at: int) -> int:
         """Add events of a script, and return the time at which the last one has settled."""
         last = at
         for topic in event.topics:

@@ -21,15 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kassay.experiments.spark import output_files
-from kassay.experiments.spark.jobs import (
-    CaseCounts,
-    Row,
-    map_rows,
-    queries_of,
-    run_concurrently,
-    with_progress,
-)
+from kassay.experiments.spark import jobs, output_files
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.session import (
     check_identity,
@@ -196,7 +188,7 @@ def evaluate_cases(
     limits = replace(limits, memory=limits.memory or memory_per_task(spark))
     expected, total = code_identity(), len(cases)
 
-    def case_rows(rows: Iterator[Row]) -> Iterator[Row]:
+    def case_rows(rows: Iterator[jobs.Row]) -> Iterator[jobs.Row]:
         check_identity(expected)
         context = TaskContext.get()
         retry = context is not None and context.attemptNumber() > 0
@@ -220,7 +212,7 @@ def evaluate_cases(
         indexed = places.withColumn("index", case_index(F.col("id"), total))
         places = indexed.join(documents, "index", "left").select("id", "document")
         places = places.repartition(tasks, "id")
-    return map_rows(places, case_rows, CASES, size=_ROWS_PER_BATCH)
+    return jobs.map_rows(places, case_rows, CASES, size=_ROWS_PER_BATCH)
 
 
 def write_study(
@@ -281,7 +273,7 @@ def _run_batches(
     spark: SparkSession, write: Callable[[Batch], None], missing: Sequence[Batch], total: int
 ) -> None:
     """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time."""
-    counts = CaseCounts(total, total - sum(batch.size for batch in missing))
+    counts = jobs.CaseCounts(total, total - sum(batch.size for batch in missing))
 
     def run(batch: Batch) -> None:
         counts.running += batch.size
@@ -289,9 +281,9 @@ def _run_batches(
         counts.running -= batch.size
         counts.finished += batch.size
 
-    with with_progress(spark, counts):
+    with jobs.with_progress(spark, counts):
         runs = [partial(run, batch) for batch in missing]
-        run_concurrently(spark, runs, _CONCURRENT_BATCHES)
+        jobs.run_concurrently(spark, runs, _CONCURRENT_BATCHES)
 
 
 def study_digest(cases: Cases, settings: StudySettings = DEFAULT_SETTINGS) -> str:
@@ -302,7 +294,7 @@ def study_digest(cases: Cases, settings: StudySettings = DEFAULT_SETTINGS) -> st
 
 
 _CONCURRENT_TABLES = 2  # Spark plans and compiles a query on one core
-_QUERIES = queries_of("study_summary.sql")
+_QUERIES = jobs.queries_of("study_summary.sql")
 _DIGESTS = pa.schema([("family", pa.string()), ("sha256", pa.string())])
 _CONSTANTS = {
     "named": tables.NAMED_FAMILY,
@@ -345,7 +337,7 @@ def write_summary(cases: DataFrame, uri: str, *, chosen: Sequence[str] = ()) -> 
         "events": sums(keys="event, period"),
     }
     writes = [partial(_written, frame, f"{uri}/{name}") for name, frame in frames.items()]
-    run_concurrently(cases.sparkSession, writes, _CONCURRENT_TABLES)
+    jobs.run_concurrently(cases.sparkSession, writes, _CONCURRENT_TABLES)
     counts = query("families", cases=cases).join(_family_digests(cases), "family")
     families = _written(counts, f"{uri}/families")
     totals = (F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in tables.TABLES)
@@ -365,10 +357,10 @@ def _family_digests(cases: DataFrame) -> DataFrame:
     """
     family = F.col("groups.family").alias("family")
     digests = cases.select(family, _case_digest().alias("digest")).repartition("family")
-    return map_rows(digests.sortWithinPartitions("family", "digest"), _digest, _DIGESTS)
+    return jobs.map_rows(digests.sortWithinPartitions("family", "digest"), _digest, _DIGESTS)
 
 
-def _digest(rows: Iterator[Row]) -> Iterator[Row]:
+def _digest(rows: Iterator[jobs.Row]) -> Iterator[jobs.Row]:
     for family, own in groupby(rows, key=itemgetter("family")):
         yield {"family": family, "sha256": tables.sha256_of_lines(row["digest"] for row in own)}
 

@@ -15,6 +15,7 @@ from kassay.reference.model.assignment import Assignment, movement, rejoin, viol
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
+from kassay.solver import evaluation
 from kassay.solver.certificate.certificate import (
     Certificate,
     Conflict,
@@ -35,14 +36,6 @@ from kassay.solver.certificate.rebalance_sequence import (
 from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint
 from kassay.solver.counting_bounds import level_bound, merged_bound
-from kassay.solver.evaluation import (
-    check_arc_costs,
-    check_constraints,
-    check_levels,
-    group_constraints,
-    load_units,
-    violated,
-)
 from kassay.solver.network.improving_chains import apply_chain, improving_chain
 from kassay.solver.network.level_network import placement_flow, priced_levels
 from kassay.solver.objective import HostImbalance, Imbalance, Level
@@ -59,10 +52,12 @@ def certificate_errors(
     InputError for a member, topic or partition that the group does not have, UsageError if a level
     or constraint does not apply to the group.
     """
-    check_constraints(group, certificate.constraints)
+    evaluation.check_constraints(group, certificate.constraints)
     levels = [claim.level for claim in certificate.claims]
-    check_levels(group, levels)
-    check_arc_costs(group, levels, (*group_constraints(group), *certificate.constraints))
+    evaluation.check_levels(group, levels)
+    evaluation.check_arc_costs(
+        group, levels, (*evaluation.group_constraints(group), *certificate.constraints)
+    )
     invalid = list(_invalid_assignments(group, assignment, certificate))
     if invalid:
         yield from invalid
@@ -115,12 +110,12 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
     compared with the constraints. Raise InputError if a constraint refers to a member, topic or
     partition that the group does not have.
     """
-    check_constraints(group, certificate.constraints)
+    evaluation.check_constraints(group, certificate.constraints)
     conflict = certificate.conflict
     if conflict is None:
         yield "the certificate has no conflict"
         return
-    rules = (*group_constraints(group), *certificate.constraints)
+    rules = (*evaluation.group_constraints(group), *certificate.constraints)
     for rule in conflict.constraints:
         if rule not in rules:
             yield f"the constraints do not include that {rule}"
@@ -149,9 +144,9 @@ def _invalid_assignments(
     yield from invalid
     if not invalid:
         problem = build_problem(group)
-        rules = (*group_constraints(group), *certificate.constraints)
+        rules = (*evaluation.group_constraints(group), *certificate.constraints)
         for name, one in named:
-            for rule in violated(problem, rules, problem.valid_placement(one)):
+            for rule in evaluation.violated(problem, rules, problem.valid_placement(one)):
                 yield f"{name} violates a constraint: {rule}"
 
 
@@ -162,7 +157,7 @@ def _wrong_claims(group: Group, assignment: Assignment, certificate: Certificate
         return
     limits = level_limits(group, assignment, certificate.claims)
     problem = build_problem(group)
-    rules = (*group_constraints(group), *certificate.constraints)
+    rules = (*evaluation.group_constraints(group), *certificate.constraints)
     for index, claim in enumerate(certificate.claims):
         name = claim.level.name
         value = value_of(group, assignment, claim.level)
@@ -207,7 +202,7 @@ def _is_proven_in(problem: Problem, claim: LevelClaim) -> bool:
         isinstance(level, Imbalance | HostImbalance)
         and level.measure is Measure.MAKESPAN
         and len({*windows} & {*range(problem.window_count)}) == len(windows)
-        and merged_bound(problem, load_units(problem, level), windows) >= claim.bound
+        and merged_bound(problem, evaluation.load_units(problem, level), windows) >= claim.bound
     )
 
 
@@ -349,7 +344,7 @@ def _is_permitted(group: Group, assignment: Assignment) -> bool:
         return False
     problem = build_problem(group)
     placement = problem.valid_placement(assignment)
-    return not any(violated(problem, group_constraints(group), placement))
+    return not any(evaluation.violated(problem, evaluation.group_constraints(group), placement))
 
 
 def _prices(stream: Stream, certificate: TrajectoryCertificate) -> Ints:

@@ -21,19 +21,8 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
-from kassay.solver import constraints, objective
+from kassay.solver import constraints, evaluation, objective
 from kassay.solver.counting_bounds import level_bound, max_loads_within
-from kassay.solver.evaluation import (
-    RackTable,
-    Room,
-    colocated_sets,
-    has_impossible_pin,
-    level_value,
-    movement_costs,
-    permitted_members,
-    separated_partitions,
-    violated,
-)
 from kassay.solver.problem import UNREACHABLE, Arithmetic, Ints, Problem
 
 Limit = tuple[objective.Level, int]
@@ -76,14 +65,14 @@ def build_relaxation(
 
     ``rules`` include the capacities of the group.
     """
-    blocks = tuple(colocated_sets(problem, rules))
+    blocks = tuple(evaluation.colocated_sets(problem, rules))
     block_of = {at: number for number, block in enumerate(blocks) for at in block}
     single = np.zeros((problem.partition_count, problem.member_count), dtype=np.bool_)
-    for at, members in enumerate(permitted_members(problem, rules)):
+    for at, members in enumerate(evaluation.permitted_members(problem, rules)):
         single[at, members] = True
-    room, apart, max_moves = Room(problem, rules), [-1] * len(blocks), list[int]()
+    room, apart, max_moves = evaluation.Room(problem, rules), [-1] * len(blocks), list[int]()
     max_loads = map(min, max_loads_within(problem, limits) or room.loads, room.loads)
-    is_empty = has_impossible_pin(problem, rules) or any(
+    is_empty = evaluation.has_impossible_pin(problem, rules) or any(
         level_bound(problem, level, limits[:index]) > limit
         for index, (level, limit) in enumerate(limits)
     )
@@ -92,7 +81,7 @@ def build_relaxation(
             case constraints.MaxMoves():
                 max_moves.append(rule.limit)
             case constraints.Separated():
-                separated = [block_of[at] for at in separated_partitions(problem, rule)]
+                separated = [block_of[at] for at in evaluation.separated_partitions(problem, rule)]
                 # Colocated partitions cannot be separated.
                 is_empty = is_empty or len(set(separated)) < len(separated)
                 for block in separated:
@@ -135,11 +124,13 @@ def _row(
     """Convert a level to costs per block and member, or return None if it is not linear."""
     match level:
         case objective.Movement():
-            costs = np.where(problem.owner == NO_OWNER, 0, movement_costs(problem, level))
+            costs = np.where(
+                problem.owner == NO_OWNER, 0, evaluation.movement_costs(problem, level)
+            )
             is_move = problem.owner[:, None] != np.arange(problem.member_count)[None, :]
             single = costs.astype(object)[:, None] * is_move
         case objective.CrossRack():
-            racks = RackTable(problem)
+            racks = evaluation.RackTable(problem)
             single = (~racks.has_replica[:, racks.rack_of]).astype(np.int64)
         case _:
             return None
@@ -386,8 +377,8 @@ class _Cases:
         if self.left <= 0:
             return False
         if depth == len(self.order):
-            return not any(violated(self.problem, self.rules, self.placement)) and all(
-                level_value(self.problem, level, self.placement) <= limit
+            return not any(evaluation.violated(self.problem, self.rules, self.placement)) and all(
+                evaluation.level_value(self.problem, level, self.placement) <= limit
                 for level, limit in self.limits
             )
         at = self.order[depth]

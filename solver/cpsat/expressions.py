@@ -10,7 +10,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from kassay.reference.model.metrics import LoadUnits, Measure
-from kassay.solver import constraints, objective
+from kassay.solver import constraints, evaluation, objective
 from kassay.solver.cpsat.model import (
     MAX_CHORDS,
     AssignmentModel,
@@ -19,17 +19,6 @@ from kassay.solver.cpsat.model import (
     cost_scale,
     square_range,
     weighted_sum,
-)
-from kassay.solver.evaluation import (
-    RackTable,
-    colocated_partitions,
-    colocation_blocks,
-    load_units,
-    members_named,
-    movement_costs,
-    separated_partitions,
-    topic_partitions,
-    window_limits,
 )
 from kassay.solver.incumbent_pool import MAX_PLAIN_CHOICES
 from kassay.solver.problem import Arithmetic
@@ -79,7 +68,7 @@ def level_terms(
             has_one = model.problem.profiles is None or level.measure is Measure.MAKESPAN
             return (_imbalance_terms if has_one else _window_squares)(model, level, worst)
         case objective.Movement():
-            costs = movement_costs(model.problem, level)
+            costs = evaluation.movement_costs(model.problem, level)
             scale = cost_scale(costs)
             costs = np.array([scale.quotient(cost) for cost in costs.tolist()], dtype=np.int64)
             term = Term(model.moves(costs), scale.unit, is_exact=scale.is_exact)
@@ -101,7 +90,7 @@ def level_terms(
 def _imbalance_terms(
     model: AssignmentModel, level: objective.Imbalance | objective.HostImbalance, worst: int
 ) -> tuple[Term, ...] | None:
-    units = load_units(model.problem, level)
+    units = evaluation.load_units(model.problem, level)
     most = model.highest * max(units.factors, default=1)
     if not units.names:
         return (Term(0),)
@@ -158,7 +147,7 @@ def _window_squares(
     model: AssignmentModel, level: objective.Imbalance | objective.HostImbalance, worst: int
 ) -> tuple[Term, ...] | None:
     """Return the sum of squared loads over the windows of the model."""
-    units, squared = load_units(model.problem, level), model.scale.unit**2
+    units, squared = evaluation.load_units(model.problem, level), model.scale.unit**2
     if not units.names:
         return (Term(0),)
     windows = model.window_loads(units)
@@ -287,7 +276,7 @@ def _square(
 
 
 def _cross_rack(model: AssignmentModel) -> Expression:
-    racks = RackTable(model.problem)
+    racks = evaluation.RackTable(model.problem)
     return weighted_sum(
         [
             (count, 1)
@@ -315,7 +304,7 @@ def _topic_spread(model: AssignmentModel) -> Term:
 
 def _colocation(model: AssignmentModel, level: objective.Colocation) -> Term:
     used: list[tuple[Expression, int]] = []
-    blocks = colocation_blocks(model.problem, level)
+    blocks = evaluation.colocation_blocks(model.problem, level)
     for block in blocks:
         members: dict[int, cp_model.IntVar] = {}
         for partition in block:
@@ -358,16 +347,16 @@ def _ranges(model: AssignmentModel, constraint: constraints.Constraint) -> Itera
     problem = model.problem
     match constraint:
         case constraints.Capacity():
-            limits = window_limits(problem, constraint)
+            limits = evaluation.window_limits(problem, constraint)
             loads_of = zip(model.windows, model.window_loads(problem.member_units), strict=True)
             for window, loads in loads_of:
                 if window in limits:
                     most = min(model.scale.quotient(limits[window]), model.highest)
-                    for member in members_named(problem, constraint.member):
+                    for member in evaluation.members_named(problem, constraint.member):
                         yield loads[member], 0, most
         case constraints.MaxPartitions():
             most = min(constraint.limit, problem.partition_count)
-            for member in members_named(problem, constraint.member):
+            for member in evaluation.members_named(problem, constraint.member):
                 yield model.partitions[member], 0, most
         case constraints.MaxMoves():
             ones = np.ones(problem.partition_count, dtype=np.int64)
@@ -389,21 +378,27 @@ def _partition_ranges(
     problem = model.problem
     match constraint:
         case constraints.Pinned():
-            partitions = topic_partitions(problem, constraint.topic, constraint.partition)
-            members = members_named(problem, constraint.member)
+            partitions = evaluation.topic_partitions(
+                problem, constraint.topic, constraint.partition
+            )
+            members = evaluation.members_named(problem, constraint.member)
             choices = [_has(model, int(at), member) for at in partitions for member in members]
             yield choices[0] if choices else 0, 1, 1
         case constraints.Forbidden():
-            partitions = topic_partitions(problem, constraint.topic, constraint.partition)
+            partitions = evaluation.topic_partitions(
+                problem, constraint.topic, constraint.partition
+            )
             classes = np.unique(model.classes.class_of[partitions]).tolist()
-            for index, member in product(classes, members_named(problem, constraint.member)):
+            for index, member in product(
+                classes, evaluation.members_named(problem, constraint.member)
+            ):
                 yield model.count[index].get(member, 0), 0, 0
         case constraints.Colocated():
-            for first, *others in colocated_partitions(problem, constraint):
+            for first, *others in evaluation.colocated_partitions(problem, constraint):
                 for other, member in product(others, range(problem.member_count)):
                     yield _has(model, first, member) - _has(model, other, member), 0, 0
         case constraints.Separated():
-            apart = separated_partitions(problem, constraint)
+            apart = evaluation.separated_partitions(problem, constraint)
             for member in range(problem.member_count):
                 yield weighted_sum([(_has(model, at, member), 1) for at in apart]), 0, 1
         case _:

@@ -18,16 +18,7 @@ from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.reference.model.topic_partitions import Column
-from kassay.solver import constraints, objective
-from kassay.solver.evaluation import (
-    RackTable,
-    colocated_partitions,
-    colocation_blocks,
-    load_units,
-    movement_costs,
-    separated_partitions,
-    topic_partitions,
-)
+from kassay.solver import constraints, evaluation, objective
 from kassay.solver.limits import SearchBudget, call_until_stopped
 from kassay.solver.objective import HostImbalance, Imbalance, Level, TopicSpread
 from kassay.solver.problem import Arithmetic, Ints, Placement, Problem, Scale, Weights, scale_to_fit
@@ -110,7 +101,7 @@ class RelativeFactors:
 def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Scale:
     """Return the scale of a model of levels, each with the greatest value to represent."""
     measured = [
-        (level, load_units(problem, level), worst)
+        (level, evaluation.load_units(problem, level), worst)
         for level, worst in levels
         if isinstance(level, Imbalance | HostImbalance)
     ]
@@ -230,7 +221,9 @@ def symmetry_classes(
     named = chain.from_iterable(_named(problem, constraint) for constraint in rules)
     columns.append(_codes_of_partitions(problem, named))
     columns += [
-        _codes_of_partitions(problem, chain.from_iterable(colocation_blocks(problem, level)))
+        _codes_of_partitions(
+            problem, chain.from_iterable(evaluation.colocation_blocks(problem, level))
+        )
         for level in levels
         if isinstance(level, objective.Colocation)
     ]
@@ -250,9 +243,9 @@ def _attributes(problem: Problem, level: objective.Level) -> list[NDArray[np.int
     match level:
         case objective.Movement():
             is_listed = not isinstance(level.cost, objective.MovementCost)
-            return [_codes(movement_costs(problem, level))] if is_listed else []
+            return [_codes(evaluation.movement_costs(problem, level))] if is_listed else []
         case objective.CrossRack():
-            racks = RackTable(problem).has_replica
+            racks = evaluation.RackTable(problem).has_replica
             return [np.unique(racks, axis=0, return_inverse=True)[1]]
         case objective.TopicSpread():
             return [problem.topic]
@@ -274,11 +267,11 @@ def _named(problem: Problem, constraint: constraints.Constraint) -> Sequence[int
         case constraints.Pinned() | constraints.Forbidden():
             if constraint.partition is None:
                 return []
-            return [*topic_partitions(problem, constraint.topic, constraint.partition)]
+            return [*evaluation.topic_partitions(problem, constraint.topic, constraint.partition)]
         case constraints.Colocated():
-            return [*chain.from_iterable(colocated_partitions(problem, constraint))]
+            return [*chain.from_iterable(evaluation.colocated_partitions(problem, constraint))]
         case constraints.Separated():
-            return separated_partitions(problem, constraint)
+            return evaluation.separated_partitions(problem, constraint)
         case constraints.Capacity() | constraints.MaxPartitions() | constraints.MaxMoves():
             return []
         case _:
