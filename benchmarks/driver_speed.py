@@ -17,12 +17,12 @@ from types import MappingProxyType
 from benchmarks.memory import cpu_seconds
 from benchmarks.timed_groups import after_one_left, equal_group
 from benchmarks.timing import Timing
-from kassay.experiments.implementations.installation import (
+from kassay.experiments.implementations.library_catalogue import (
     DRIVERS,
     driver_command,
     installed_versions,
+    parse_library_assignor,
 )
-from kassay.experiments.implementations.library_catalogue import parse_library_assignor
 from kassay.experiments.implementations.runner import run
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
-from kassay.experiments.planning.render_plan import frontier_curve
+from kassay.experiments.planning.render_pages import frontier_curve
 from kassay.experiments.plotting.svg_drawings import FrontierCurve
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import EmptyGroups, import_groups, with_named_data

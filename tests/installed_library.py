@@ -2,8 +2,11 @@
 
 import pytest
 
-from kassay.experiments.implementations.installation import is_installed
-from kassay.experiments.implementations.library_catalogue import Library, parse_library_version
+from kassay.experiments.implementations.library_catalogue import (
+    Library,
+    is_installed,
+    parse_library_version,
+)
 
 
 def require_library(name: str) -> tuple[Library, str]:

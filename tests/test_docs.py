@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from kassay.experiments.cli import COMMAND_GROUPS, COMMANDS, app
-from kassay.experiments.implementations import assignor_names, installation
+from kassay.experiments.implementations import assignor_names, library_catalogue
 from kassay.experiments.implementations.assignor_names import JavaClass
 from kassay.experiments.planning.planned_events import load_planned_events
 from kassay.experiments.simulation.script import parse_script
@@ -136,7 +136,7 @@ def test_commands_in_fenced_blocks_are_executed(page):
 @pytest.mark.parametrize("page", [page for page in EXECUTED if page.stem != "extending"], ids=name)
 def test_indented_commands_have_valid_arguments(page, monkeypatch):
     # The arguments are parsed only: no library needs to be installed.
-    monkeypatch.setattr(installation, "is_installed", lambda library, version: True)
+    monkeypatch.setattr(library_catalogue, "is_installed", lambda library, version: True)
     java = JavaClass("Mine", ("true",), "kafka-broker", Kind.CONSUMER, RebalanceProtocol.EAGER)
     monkeypatch.setattr(assignor_names, "find_java_class", lambda *_, version: java)
     text = text_outside_blocks(page).replace("\\\n", "")

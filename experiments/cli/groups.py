@@ -24,12 +24,6 @@ from kassay.experiments.cli.application import (
     print_note,
     stop_on_interrupt,
 )
-from kassay.experiments.cli.cluster_options import (
-    CONFIG,
-    ClusterOptions,
-    SampledClusterOptions,
-    read_cluster,
-)
 from kassay.experiments.cli.output import (
     Format,
     Record,
@@ -39,6 +33,12 @@ from kassay.experiments.cli.output import (
     json_line,
     print_json,
     print_table,
+)
+from kassay.experiments.cli.shared_options import (
+    CONFIG,
+    ClusterOptions,
+    SampledClusterOptions,
+    read_cluster,
 )
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import (

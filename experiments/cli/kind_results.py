@@ -22,7 +22,7 @@ from kassay.experiments.implementations.runner import run_on_document
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
 from kassay.experiments.planning import kind_plan
-from kassay.experiments.planning.render_plan import PLAN_PAGE
+from kassay.experiments.planning.render_pages import PLAN_PAGE
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits

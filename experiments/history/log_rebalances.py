@@ -5,8 +5,13 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kassay.experiments.history.log_causes import Cause, cause_of, client_of
-from kassay.experiments.history.log_messages import LogEvent, LogEventKind
+from kassay.experiments.history.log_messages import (
+    Cause,
+    LogEvent,
+    LogEventKind,
+    cause_of,
+    client_of,
+)
 from kassay.reference.model.group import Protocol
 
 _OPEN_GENERATIONS = 64

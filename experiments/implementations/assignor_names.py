@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kassay.experiments.implementations.installation import (
-    driver_command,
-    installed_versions,
-    jvm_command,
-)
 from kassay.experiments.implementations.library_catalogue import (
     ANSWER_SECONDS,
+    driver_command,
+    installed_versions,
     is_library_assignor,
+    jvm_command,
     libraries,
     parse_library_assignor,
     parse_time_limit,

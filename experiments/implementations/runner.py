@@ -22,8 +22,8 @@ from kassay.experiments.implementations.assignor_names import (
     parse_custom_assignor,
     uses_cooperative_protocol,
 )
-from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
+    driver_command,
     is_library_assignor,
     parse_library_assignor,
     split_alias,

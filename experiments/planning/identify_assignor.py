@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.experiments.implementations.installation import driver_command, is_installed
 from kassay.experiments.implementations.library_catalogue import (
+    driver_command,
+    is_installed,
     libraries,
     parse_library_assignor,
     parse_library_version,

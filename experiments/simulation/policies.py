@@ -14,10 +14,10 @@ from kassay.experiments.implementations.assignor_names import (
     is_custom_assignor,
     parse_custom_assignor,
 )
-from kassay.experiments.implementations.installation import driver_command
 from kassay.experiments.implementations.library_catalogue import (
     Library,
     LibraryAssignor,
+    driver_command,
     is_library_assignor,
     libraries,
     parse_library_assignor,

@@ -17,17 +17,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits
-from kassay.experiments.history.group_records import decode_batches, read_dump
-from kassay.experiments.history.live_topic import TOPIC, OffsetsReader
-from kassay.experiments.history.log_files import (
+from kassay.experiments.history.group_records import TOPIC, OffsetsReader, decode_batches, read_dump
+from kassay.experiments.history.log_messages import LogEvent, LogEventKind
+from kassay.experiments.history.log_rebalances import LogRebalance
+from kassay.experiments.history.log_summary import (
     DUMP_SUFFIXES,
     events_of_file,
     is_dump,
     rebalance_record,
     summarise_events,
 )
-from kassay.experiments.history.log_messages import LogEvent, LogEventKind
-from kassay.experiments.history.log_rebalances import LogRebalance
 from kassay.experiments.history.rebalances import (
     HindsightRow,
     compared_row,

@@ -1,4 +1,4 @@
-"""Evaluate the cases of a study on Spark, and aggregate them into summary tables of counts.
+"""Evaluate or search cases on Spark, and aggregate those of a study into tables of counts.
 
 `kassay report` computes all figures and statistics from the summary tables. study_summary.sql has
 the query of each table.
@@ -8,7 +8,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, replace
 from functools import partial, reduce
 from itertools import groupby
 from operator import itemgetter
@@ -21,7 +22,13 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kassay.experiments.counterexamples.find_counterexample import (
+    CaseSearch,
+    CounterexampleOptions,
+    find_counterexample,
+)
 from kassay.experiments.spark import jobs, output_files
+from kassay.experiments.spark.jobs import CaseCounts, map_rows, with_progress
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.spark.session import (
     check_identity,
@@ -48,7 +55,16 @@ from kassay.experiments.study.evaluate_case import (
 )
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.output_reader import read_manifest
-from kassay.experiments.study.tables import CASES, KEY, LISTS, POSITION, STUDY, TABLES, case_row
+from kassay.experiments.study.tables import (
+    CASES,
+    KEY,
+    LISTS,
+    POSITION,
+    STUDY,
+    TABLES,
+    case_row,
+    schema_of,
+)
 from kassay.reference.model.errors import InputError, RunError
 
 _RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
@@ -379,3 +395,43 @@ def _case_digest() -> Column:
     )
     lines = f"{text('groups', tables.GROUP_FIELDS)}, array_sort(concat({rows}))"
     return F.expr(f"sha2(concat_ws('\\n', {lines}), 256)")
+
+
+_MAX_JOBS = 200
+_MIN_CASES = 10
+_RESULTS = schema_of(CaseSearch)
+
+
+def search_cases(
+    spark: SparkSession, cases: Cases, options: CounterexampleOptions, *, tasks: int | None = None
+) -> Iterator[CaseSearch]:
+    """Search every case for counterexamples, and yield results as Spark jobs finish.
+
+    Each task is a job of its own, and several jobs run at a time, because a job returns its
+    rows only when all its tasks have ended. The workers derive each case from its number.
+    """
+    total = len(cases)
+    size = max(1, -(-total // tasks)) if tasks else max(_MIN_CASES, -(-total // _MAX_JOBS))
+
+    def job(first: int) -> list[CaseSearch]:
+        rows = map_rows(
+            spark.range(first, min(total, first + size), 1, 1),
+            lambda rows: (
+                asdict(find_counterexample(cases[case_index(row["id"], total)], options))
+                for row in rows
+            ),
+            _RESULTS,
+        ).collect()
+        return [CaseSearch(**row.asDict()) for row in rows]
+
+    counts = CaseCounts(total)
+    with with_progress(spark, counts), ThreadPoolExecutor(cores_of(spark) + 1) as pool:
+        running = [pool.submit(job, first) for first in range(0, total, size)]
+        try:
+            for done in as_completed(running):
+                found = done.result()
+                counts.finished += len(found)
+                yield from found
+        finally:
+            for future in running:
+                future.cancel()

@@ -30,7 +30,7 @@ from kassay.experiments.comparison.compare import (
 )
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.implementations.assignor_names import shown_name
-from kassay.experiments.implementations.installation import NotInstalledError
+from kassay.experiments.implementations.library_catalogue import NotInstalledError
 from kassay.experiments.implementations.runner import (
     Ending,
     NotReadyError,

@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kassay.experiments.history.live_topic import OffsetsReader
+from kassay.experiments.history.group_records import OffsetsReader
 from kassay.experiments.implementations.runner import run
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.history.log_causes import client_of
-from kassay.experiments.history.log_files import summarise_logs
+from kassay.experiments.history.log_messages import client_of
 from kassay.experiments.history.log_rebalances import LogRebalance
+from kassay.experiments.history.log_summary import summarise_logs
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
 from tests.conformance.consumers import Profile

@@ -20,11 +20,6 @@ from kassay.experiments.cli.application import (
     print_note,
     stop_on_interrupt,
 )
-from kassay.experiments.cli.assignor_options import (
-    assignors_of_one_kind,
-    assignors_option,
-    known_assignor,
-)
 from kassay.experiments.cli.groups import (
     GroupResult,
     GroupSource,
@@ -34,6 +29,11 @@ from kassay.experiments.cli.groups import (
 from kassay.experiments.cli.kind_results import compared_documents
 from kassay.experiments.cli.output import Format, Record, TableLayout, print_records
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
+from kassay.experiments.cli.shared_options import (
+    assignors_of_one_kind,
+    assignors_option,
+    known_assignor,
+)
 from kassay.experiments.comparison.compare import (
     CaseLimits,
     compare_assignors,
@@ -55,8 +55,11 @@ from kassay.experiments.implementations.assignor_names import (
     parse_custom_assignor,
     shown_name,
 )
-from kassay.experiments.implementations.installation import installed_versions
-from kassay.experiments.implementations.library_catalogue import Library, parse_library_assignor
+from kassay.experiments.implementations.library_catalogue import (
+    Library,
+    installed_versions,
+    parse_library_assignor,
+)
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import level_words
 from kassay.experiments.study.cases import cases_of

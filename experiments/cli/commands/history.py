@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kassay.experiments.cli.application import BAD_INPUT, argument, option, print_error, print_note
-from kassay.experiments.cli.cluster_options import ClusterOptions, SparkOptions
 from kassay.experiments.cli.output import (
     Format,
     json_line,
@@ -18,7 +17,8 @@ from kassay.experiments.cli.output import (
     without_control_characters,
 )
 from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.history.log_files import (
+from kassay.experiments.cli.shared_options import ClusterOptions, SparkOptions
+from kassay.experiments.history.log_summary import (
     check_found,
     log_files,
     rebalance_record,
@@ -115,7 +115,7 @@ def _history_of_records(
 def _cluster_metadata(
     file: Path | None, settings: dict[str, str], cluster: ClusterOptions
 ) -> "ClusterMetadata":
-    from kassay.experiments.history.live_topic import list_cluster_topics
+    from kassay.experiments.history.group_records import list_cluster_topics
     from kassay.experiments.sources.capture_files import load_metadata
     from kassay.experiments.spark.history_pipeline import ClusterMetadata
 

@@ -15,11 +15,10 @@ from kassay.experiments.cli.application import (
     option,
     print_note,
 )
-from kassay.experiments.cli.assignor_options import known_assignor, required_assignor
-from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import directory_option, json_lines, print_table
 from kassay.experiments.cli.search_options import LimitOptions
+from kassay.experiments.cli.shared_options import SparkOptions, known_assignor, required_assignor
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
 from kassay.experiments.counterexamples.find_counterexample import (
@@ -39,8 +38,8 @@ from kassay.experiments.implementations.assignor_names import (
     kind_of_assignor,
     shown_name,
 )
-from kassay.experiments.spark.counterexample_search import search_cases
 from kassay.experiments.spark.session import spark_session
+from kassay.experiments.spark.study_pipeline import search_cases
 from kassay.experiments.study.cases import Cases, JoinedCases, cases_of, imported_cases
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
 from kassay.reference.documents.input_files import name_of, open_text

@@ -9,13 +9,14 @@ import typer
 from kassay.experiments.cli.application import argument, option, print_note
 from kassay.experiments.cli.output import Format, print_records
 from kassay.experiments.implementations import library_catalogue
-from kassay.experiments.implementations.installation import (
+from kassay.experiments.implementations.library_catalogue import (
+    Library,
     install,
     installations,
     installed_versions,
     missing_programs,
+    parse_library_version,
 )
-from kassay.experiments.implementations.library_catalogue import Library, parse_library_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,6 @@ from kassay.experiments.cli.application import (
     print_error,
     print_note,
 )
-from kassay.experiments.cli.assignor_options import assignor_option
 from kassay.experiments.cli.groups import ParsedGroup, SelectedGroups, consumer_groups
 from kassay.experiments.cli.kind_results import plans_of_documents
 from kassay.experiments.cli.output import (
@@ -33,13 +32,14 @@ from kassay.experiments.cli.output import (
     without_control_characters,
 )
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
+from kassay.experiments.cli.shared_options import assignor_option
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import installed_client
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_sentences import EVEN_TOPICS, PlanArguments, verdict
 from kassay.experiments.planning.plan_verdict import check_planning_start
-from kassay.experiments.planning.render_plan import (
+from kassay.experiments.planning.render_pages import (
     TEXT,
     actions_record,
     frontier_record,

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.application import REQUIRED, argument, option
-from kassay.experiments.cli.cluster_options import SparkOptions
+from kassay.experiments.cli.shared_options import SparkOptions
 from kassay.experiments.plotting.matplotlib_figures import Plot
 from kassay.experiments.report.assignor_results import ReportTable
 from kassay.experiments.report.study_report import render

@@ -16,11 +16,14 @@ from kassay.experiments.cli.application import (
     option,
     print_note,
 )
-from kassay.experiments.cli.assignor_options import assignors_of_one_kind, assignors_option
-from kassay.experiments.cli.cluster_options import SparkOptions
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import print_table
 from kassay.experiments.cli.search_options import LimitOptions
+from kassay.experiments.cli.shared_options import (
+    SparkOptions,
+    assignors_of_one_kind,
+    assignors_option,
+)
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.report.assignor_results import by_scope, measure_section, run_time_table
 from kassay.experiments.spark.output_files import read_summary

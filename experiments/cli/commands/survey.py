@@ -24,7 +24,6 @@ from kassay.experiments.cli.application import (
     option,
     print_note,
 )
-from kassay.experiments.cli.cluster_options import SampledClusterOptions, read_cluster
 from kassay.experiments.cli.groups import (
     SourceOptions,
     check_cluster_usage,
@@ -41,11 +40,18 @@ from kassay.experiments.cli.output import (
     print_table,
     without_control_characters,
 )
+from kassay.experiments.cli.shared_options import SampledClusterOptions, read_cluster
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
-from kassay.experiments.planning.render_plan import PLAN_PAGE, to_json, write_plan
-from kassay.experiments.planning.render_survey import metrics_text, render_survey, survey_text
+from kassay.experiments.planning.render_pages import (
+    PLAN_PAGE,
+    metrics_text,
+    render_survey,
+    survey_text,
+    to_json,
+    write_plan,
+)
 from kassay.experiments.planning.survey import (
     MoveHistory,
     Survey,

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from kassay.experiments.history.log_causes import cause_of, client_of
-from kassay.experiments.history.log_files import log_files, summarise_logs
-from kassay.experiments.history.log_messages import LogEvent, read_log
+from kassay.experiments.history.log_messages import LogEvent, cause_of, client_of, read_log
 from kassay.experiments.history.log_rebalances import LogRebalance, rebalances_of_log
+from kassay.experiments.history.log_summary import log_files, summarise_logs
 from kassay.reference.model.errors import InputError
 from tests.conftest import ROOT
 from tests.stored_cases import stored_cases

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.history.log_causes import client_of
-from kassay.experiments.history.log_files import summarise_logs
+from kassay.experiments.history.log_messages import client_of
 from kassay.experiments.history.log_rebalances import LogRebalance
+from kassay.experiments.history.log_summary import summarise_logs
 
 LOGS = Path(__file__).parents[2] / "data" / "logs"
 BROKER, CLIENTS, NATIVE = (

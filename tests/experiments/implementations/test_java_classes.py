@@ -18,7 +18,7 @@ from kassay.experiments.implementations.assignor_names import (
     shown_name,
     uses_cooperative_protocol,
 )
-from kassay.experiments.implementations.installation import installations
+from kassay.experiments.implementations.library_catalogue import installations
 from kassay.experiments.implementations.runner import (
     DEPENDS_ON_THE_RUN,
     Ending,

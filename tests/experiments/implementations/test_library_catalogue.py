@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.implementations import installation, runner
+from kassay.experiments.implementations import library_catalogue, runner
 from kassay.experiments.implementations.library_catalogue import (
     libraries,
     parse_library_assignor,
@@ -78,7 +78,7 @@ def test_unknown_or_invalid_parts_of_a_name_are_input_errors(name, expected):
 
 def test_a_library_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
-    installation.driver_command.cache_clear()
+    library_catalogue.driver_command.cache_clear()
     with pytest.raises(InputError, match=r"run: kassay libraries install kafka-clients@2\.4\.0"):
         run(GROUP, "kafka-clients@2.4.0:sticky")
 
@@ -87,20 +87,20 @@ def test_a_failed_installation_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(RunError, match="'mvn' is required and not on PATH"):
-        installation.install(*parse_library_version("kafka-clients@2.4.0"))
+        library_catalogue.install(*parse_library_version("kafka-clients@2.4.0"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_installation_of_another_driver_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
     library, version = parse_library_version("kafka-clients@2.4.0")
-    fake = replace(installation.runtimes()["jvm"], files={"jar": ""}, steps=[])
-    monkeypatch.setattr(installation, "runtimes", lambda: {"jvm": fake})
-    directory = installation.install(library, version)
-    assert installation.is_installed(library, version)
-    assert list(installation.installed_versions()) == [(library, version)]
+    fake = replace(library_catalogue.runtimes()["jvm"], files={"jar": ""}, steps=[])
+    monkeypatch.setattr(library_catalogue, "runtimes", lambda: {"jvm": fake})
+    directory = library_catalogue.install(library, version)
+    assert library_catalogue.is_installed(library, version)
+    assert list(library_catalogue.installed_versions()) == [(library, version)]
     (directory / "driver.sha256").write_text("other")
-    assert not installation.is_installed(library, version)
+    assert not library_catalogue.is_installed(library, version)
 
 
 def test_a_driver_answers_with_an_assignment(driver):

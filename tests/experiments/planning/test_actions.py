@@ -10,7 +10,7 @@ from kassay.experiments.planning.forecast import forecast_changes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
 from kassay.experiments.planning.recommendation import recommend
-from kassay.experiments.planning.render_plan import TEXT, render_plan
+from kassay.experiments.planning.render_pages import TEXT, render_plan
 from kassay.experiments.prediction.scenario import Configuration
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from kassay import Group, MaxMoves, Member, Topic
 from kassay.experiments import planning
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import (
+from kassay.experiments.planning.render_pages import (
     PAGE,
     TICKET,
     loads_csv,

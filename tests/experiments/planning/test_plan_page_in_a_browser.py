@@ -10,7 +10,7 @@ from kassay import Imbalance, Movement
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.notebook_helpers import load_captures
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import PAGE, render_plan
+from kassay.experiments.planning.render_pages import PAGE, render_plan
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.group import Group, Member, Topic
 from kassay.solver.objective import HostImbalance

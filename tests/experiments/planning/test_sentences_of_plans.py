@@ -11,7 +11,7 @@ from kassay import MaxMoves, SearchLimits
 from kassay.experiments.implementations.runner import run_until_stable
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_plan import PAGE, TEXT, TICKET, render_plan
+from kassay.experiments.planning.render_pages import PAGE, TEXT, TICKET, render_plan
 from kassay.reference.model.group import WeightSource
 from tests.experiments.planning.enumerated_groups import CASES, Case
 

@@ -9,7 +9,7 @@ import pytest
 from kassay.experiments.planning.hold_out import Peak
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
-from kassay.experiments.planning.render_plan import PAGE, TEXT, render_plan, write_plan
+from kassay.experiments.planning.render_pages import PAGE, TEXT, render_plan, write_plan
 from kassay.experiments.planning.scale import scale
 from kassay.experiments.sources.build_group import ImportOptions, with_weights
 from kassay.reference.documents.json_codec import load_weights

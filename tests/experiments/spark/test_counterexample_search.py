@@ -6,7 +6,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
     exhaustive_cases,
     find_counterexample,
 )
-from kassay.experiments.spark.counterexample_search import search_cases
+from kassay.experiments.spark.study_pipeline import search_cases
 from kassay.experiments.study.cases import Case
 from tests.tiers import short_and_long
 

@@ -1,12 +1,14 @@
-"""Render a plan as page, ticket and text, and write its files."""
+"""Render a plan as page, ticket and text, and a survey as page, text and metrics; write files."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from fractions import Fraction
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -26,6 +28,7 @@ from kassay.experiments.planning.plan_sentences import (
     verdict,
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
+from kassay.experiments.planning.survey import Survey
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment
 from kassay.reference.documents.json_codec import assignment_document, group_document
@@ -404,3 +407,99 @@ def write_plan(plan: Plan, directory: Path, *, arguments: PlanArguments = _NO_AR
     }
     for name, text in files.items():
         write_text(directory / name, text)
+
+
+_COLUMNS = (
+    *("rank", "group", "state", "cause", "remarks", "gap", "gap limit", "maximum load"),
+    *("planned maximum load", "bound", "spread", "planned spread", "idle", "planned idle"),
+    *("hot", "moves", "placed", "unnecessary moves", "members", "partitions"),
+)
+
+
+def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str]) -> str:
+    """Render a survey as an HTML page. Equal surveys give equal bytes.
+
+    ``source`` is the name of the source. ``plans`` maps the id of a group to the path of its plan
+    page, relative to the page of the survey.
+    """
+    links = {id: quote(path) for id, path in plans.items()}
+    template = environment(_TEMPLATES, autoescape=True).get_template("survey.html.j2")
+    return template.render(
+        survey=survey,
+        totals=survey.totals(),
+        source=source,
+        links=links,
+        has_history=any(group.history is not None for group in survey.groups),
+        survey_csv=_csv(survey),
+    )
+
+
+def survey_text(survey: Survey) -> str:
+    """Write the causes and remarks of a survey, and its totals, as text."""
+    template = environment(_TEMPLATES, autoescape=False).get_template("survey.txt.j2")
+    return template.render(survey=survey)
+
+
+def _csv(survey: Survey) -> str:
+    rows = (
+        (
+            rank,
+            group.id or "",
+            group.state or "",
+            group.cause or "",
+            group.remarks,
+            *(f"{float(one):.4f}" if isinstance(one, Fraction) else one for one in values),
+        )
+        for rank, group in enumerate(survey.groups, 1)
+        for values in [group.values().values()]
+    )
+    return write_csv(_COLUMNS, rows)
+
+
+_GAUGES = {
+    "gap": (
+        "gap_ratio",
+        "Current maximum load above the planned maximum load, relative to the plan.",
+    ),
+    "maximum_load": ("maximum_load", "Current maximum load."),
+    "planned_maximum_load": ("planned_maximum_load", "Maximum load after the plan."),
+    "maximum_load_bound": ("maximum_load_bound", "Lower bound on the maximum load."),
+    "spread": ("spread", "Current maximum load minus current minimum load."),
+    "planned_spread": ("planned_spread", "Spread after the plan."),
+    "idle": ("idle_members", "Members without load."),
+    "planned_idle": ("planned_idle_members", "Idle members after the plan."),
+    "hot": ("hot_members", "Members with a load above the planned maximum load."),
+    "moves": ("moves", "Moves of the plan."),
+    "unnecessary_moves": ("unnecessary_moves", "Unnecessary moves in the given history."),
+    "members": ("members", "Members of the group."),
+    "partitions": ("partitions", "Consumed partitions."),
+    "failed": ("failed", "1 if the survey has no result for the group, else 0."),
+}
+"""Name and description of a gauge, by column name in the rows of `metrics_text`."""
+_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
+    r"""Format metric values of a survey, one row per group, in the text format of Prometheus.
+
+    The columns are ``group`` and the keys of `_GAUGES`. Unknown values have no line.
+
+    Examples
+    --------
+    >>> text = metrics_text([{"group": 'a "b"', "moves": 7}])
+    >>> print("\n".join(line for line in text.splitlines() if "survey_moves" in line))
+    # HELP kassay_survey_moves Moves of the plan.
+    # TYPE kassay_survey_moves gauge
+    kassay_survey_moves{group="a \"b\""} 7
+    """
+    listed = sorted(rows, key=lambda row: str(row["group"]))
+    lines = []
+    for column, (gauge, description) in _GAUGES.items():
+        name = f"kassay_survey_{gauge}"
+        lines += [f"# HELP {name} {description}", f"# TYPE {name} gauge"]
+        for row in listed:
+            value = row.get(column)
+            if value is not None:
+                group = str(row["group"]).translate(_ESCAPED)
+                lines.append(f'{name}{{group="{group}"}} {value}')
+    return "\n".join(lines) + "\n"
