@@ -54,28 +54,8 @@ from kassay.solver.objective import (
     is_preference,
 )
 from kassay.solver.problem import Problem
+from kassay.solver.search import load_searches, movement_search, starts
 from kassay.solver.search.level_flows import solve_by_arc_costs, solve_levels_by_flow
-from kassay.solver.search.load_searches import (
-    balance_loads,
-    fill_members,
-    limit_moves,
-    limits_moves,
-    may_balance,
-    may_limit_moves,
-    may_move_greedily,
-    may_pack,
-    move_greedily,
-    pack_identical,
-    spread_loads,
-)
-from kassay.solver.search.movement_search import (
-    FewestMovesProofs,
-    MovementSearch,
-    add_few_moves,
-    has_few_choices,
-    may_add_few_moves,
-    may_exchange,
-)
 from kassay.solver.search.overload_searches import (
     add_any_repaired,
     add_repaired,
@@ -84,15 +64,6 @@ from kassay.solver.search.overload_searches import (
     may_repair_overloads,
     repair_again,
     repair_overloads,
-)
-from kassay.solver.search.starts import (
-    Start,
-    add_constraints_one_by_one,
-    conflict_by_flow,
-    conflict_of_numbers,
-    find_any_by_cpsat,
-    merge_and_solve,
-    solve_rounded,
 )
 from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
@@ -150,7 +121,7 @@ class LevelTask:
     pool: IncumbentPool
     index: int
     known: KnownLevels
-    move_proofs: FewestMovesProofs
+    move_proofs: movement_search.FewestMovesProofs
     progress: list[ProgressPoint]
     whole: SearchBudget
     bound: int = 0
@@ -204,7 +175,7 @@ class LevelTask:
     @property
     def lowers_loads_freely(self) -> bool:
         """Whether also no constraint limits the moves, so that searches without limit help."""
-        return self.lowers_loads and not limits_moves(self.pool)
+        return self.lowers_loads and not load_searches.limits_moves(self.pool)
 
     @property
     def lowers_moves(self) -> bool:
@@ -268,13 +239,13 @@ def _has_flows(request: Request) -> bool:
     return bool(is_permitted and problem.group.common_weight and problem.partition_count)
 
 
-def _start_with_flows(start: Start) -> LexicographicResult | None:
+def _start_with_flows(start: starts.Start) -> LexicographicResult | None:
     request = start.request
     start.flows = solve_levels_by_flow(
         request.problem, request.levels, request.rules, _flow_starts(request)
     )
     start.add(start.flows.placements)
-    return conflict_by_flow(start.flows.conflict)
+    return starts.conflict_by_flow(start.flows.conflict)
 
 
 def search_by_cpsat(task: LevelTask) -> int:
@@ -307,7 +278,7 @@ METHODS: tuple[Row[Request, LexicographicResult | None], ...] = (
 )
 """Methods that solve all levels at once."""
 
-STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
+STARTS: tuple[Row[starts.Start, LexicographicResult | None], ...] = (
     Row(
         "flows of the first levels",
         lambda start: _has_flows(start.request),
@@ -343,7 +314,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
             not start.request.is_derived
             and any(isinstance(rule, Colocated) for rule in start.request.rules)
         ),
-        merge_and_solve,
+        starts.merge_and_solve,
         "the group with colocated partitions as one is smaller, and its bounds remain valid",
         has_windows=True,
     ),
@@ -372,7 +343,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
     Row(
         "rounded weights",
         lambda start: start.request.problem.has_big_loads,
-        solve_rounded,
+        starts.solve_rounded,
         "few searches support loads beyond 64 bits",
     ),
     Row(
@@ -383,7 +354,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
                 isinstance(one, MaxPartitions | Pinned | Forbidden) for one in start.request.rules
             )
         ),
-        conflict_of_numbers,
+        starts.conflict_of_numbers,
         "flows prove conflicts that do not depend on weights, and their proof can be checked",
         has_windows=True,
     ),
@@ -397,7 +368,7 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
     Row(
         "CP-SAT for any placement",
         lambda start: not start.has_placement and start.may_model,
-        find_any_by_cpsat,
+        starts.find_any_by_cpsat,
         "CP-SAT supports all constraints, and proves conflicts",
         has_windows=True,
     ),
@@ -418,14 +389,14 @@ STARTS: tuple[Row[Start, LexicographicResult | None], ...] = (
             and not start.request.is_derived
             and not _has_flows(start.request)
         ),
-        add_constraints_one_by_one,
+        starts.add_constraints_one_by_one,
         "repairs meet one more constraint more easily than all of them together",
         has_windows=True,
     ),
     Row(
         "few moves within the makespan",
-        lambda start: start.has_placement and may_add_few_moves(start.pool),
-        lambda start: add_few_moves(start.pool, start.request.budget),
+        lambda start: start.has_placement and movement_search.may_add_few_moves(start.pool),
+        lambda start: movement_search.add_few_moves(start.pool, start.request.budget),
         "few moves within the lowest makespan, so that its minimum often needs no search",
     ),
     Row(
@@ -468,28 +439,32 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "room of members",
         lambda task: task.lowers_loads,
-        lambda task: fill_members(task.pool, task.imbalance_level),
+        lambda task: load_searches.fill_members(task.pool, task.imbalance_level),
         Origin.PACKING,
         "capacities, pins and numbers bound the makespan without a search",
         has_windows=True,
     ),
     Search(
         "lower loads within few moves",
-        lambda task: task.lowers_loads and may_limit_moves(task.pool, task.imbalance_level),
-        lambda task: limit_moves(task.pool, task.imbalance_level, task.budget),
+        lambda task: (
+            task.lowers_loads and load_searches.may_limit_moves(task.pool, task.imbalance_level)
+        ),
+        lambda task: load_searches.limit_moves(task.pool, task.imbalance_level, task.budget),
         Origin.EXCHANGE,
         "beams of moves use each permitted move for lower loads",
     ),
     Search(
         "greedy moves",
-        lambda task: isinstance(task.level, Movement) and may_move_greedily(task.pool),
-        lambda task: move_greedily(task.pool, task.budget),
+        lambda task: (
+            isinstance(task.level, Movement) and load_searches.may_move_greedily(task.pool)
+        ),
+        lambda task: load_searches.move_greedily(task.pool, task.budget),
         Origin.EXCHANGE,
         "the other searches for few moves need a limit on the makespan",
     ),
     Search(
         "few moves of small groups",
-        lambda task: task.lowers_moves and has_few_choices(task.pool.problem),
+        lambda task: task.lowers_moves and movement_search.has_few_choices(task.pool.problem),
         lambda task: task.move_proofs.search_few_choices(
             task.movement_level, task.bound, task.budget
         ),
@@ -509,8 +484,8 @@ SEARCHES: tuple[Search, ...] = (
     ),
     Search(
         "balancing",
-        lambda task: task.lowers_loads_freely and may_balance(task.pool),
-        lambda task: balance_loads(task.pool, task.imbalance_level, task.budget),
+        lambda task: task.lowers_loads_freely and load_searches.may_balance(task.pool),
+        lambda task: load_searches.balance_loads(task.pool, task.imbalance_level, task.budget),
         Origin.COUNTING,
         "a local search by pairs of members finds low loads of large groups",
     ),
@@ -532,24 +507,28 @@ SEARCHES: tuple[Search, ...] = (
     ),
     Search(
         "packing of identical members",
-        lambda task: task.lowers_loads_freely and may_pack(task.pool, task.imbalance_level),
-        lambda task: pack_identical(task.pool, task.imbalance_level, task.budget),
+        lambda task: (
+            task.lowers_loads_freely and load_searches.may_pack(task.pool, task.imbalance_level)
+        ),
+        lambda task: load_searches.pack_identical(task.pool, task.imbalance_level, task.budget),
         Origin.PACKING,
         "patterns of loads find and prove the minimum makespan of identical members",
     ),
     Search(
         "spreading of moved partitions",
         lambda task: task.spreads_loads,
-        lambda task: spread_loads(task.pool, task.imbalance_level, task.budget),
+        lambda task: load_searches.spread_loads(task.pool, task.imbalance_level, task.budget),
         Origin.COUNTING,
         "after the moves, only the new members of moved partitions can change",
     ),
     Search(
         "exchanges and column generation",
-        lambda task: task.lowers_moves and may_exchange(task.pool, task.movement_level),
-        lambda task: MovementSearch(task.pool, task.movement_level, task.budget, task.progress).run(
-            task.bound
+        lambda task: (
+            task.lowers_moves and movement_search.may_exchange(task.pool, task.movement_level)
         ),
+        lambda task: movement_search.MovementSearch(
+            task.pool, task.movement_level, task.budget, task.progress
+        ).run(task.bound),
         Origin.EXCHANGE,
         "large groups: exchanges find few moves, and knapsacks with prices bound them",
         needs_work=False,

@@ -4,13 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kassay.reference.documents.input_files import (
-    LocatedDocument,
-    document_id,
-    name_of,
-    open_text,
-    read_json_documents,
-)
+from kassay.reference.documents import input_files
 from kassay.reference.documents.json_codec import group_fingerprint, parse_assignment
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError, UsageError
@@ -49,12 +43,12 @@ class SolutionFile:
     """File of solution documents, with lookup by group."""
 
     def __init__(self, path: Path) -> None:
-        self.name = name_of(path)
+        self.name = input_files.name_of(path)
         self.by_id: dict[str | None, list[SolutionDocument]] = {}
-        with open_text(path) as stream:
-            for located in read_json_documents(stream, name=self.name):
+        with input_files.open_text(path) as stream:
+            for located in input_files.read_json_documents(stream, name=self.name):
                 solution = parse_solution(located)
-                id = document_id(located.value) if solution.document else None
+                id = input_files.document_id(located.value) if solution.document else None
                 self.by_id.setdefault(id, []).append(solution)
 
     def take(self, group: Group) -> SolutionDocument:
@@ -82,7 +76,7 @@ class SolutionFile:
         return solution
 
 
-def parse_solution(located: LocatedDocument) -> SolutionDocument:
+def parse_solution(located: input_files.LocatedDocument) -> SolutionDocument:
     """Parse a solution document. Store an error in the result instead of raising it."""
     if located.error is not None:
         return SolutionDocument(None, error=located.error)

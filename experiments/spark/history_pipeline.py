@@ -17,16 +17,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits
+from kassay.experiments.history import log_summary
 from kassay.experiments.history.group_records import TOPIC, OffsetsReader, decode_batches, read_dump
 from kassay.experiments.history.log_messages import LogEvent, LogEventKind
 from kassay.experiments.history.log_rebalances import LogRebalance
-from kassay.experiments.history.log_summary import (
-    DUMP_SUFFIXES,
-    events_of_file,
-    is_dump,
-    rebalance_record,
-    summarise_events,
-)
 from kassay.experiments.history.rebalances import (
     HindsightRow,
     compared_row,
@@ -266,7 +260,7 @@ def summarise_logs_on_spark(
 
 def _log_events(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for row in rows:
-        for line, event in enumerate(events_of_file(Path(row["path"]))):
+        for line, event in enumerate(log_summary.events_of_file(Path(row["path"]))):
             # The bytes of a line can be those of any encoding.
             text = event.text.decode("latin-1")
             values = json.dumps({**event._asdict(), "text": text, "file": row["name"]})
@@ -278,10 +272,10 @@ def _log_records(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for group, found in groupby(rows, key=lambda row: row["group"]):
         rebalances: list[LogRebalance] = []
         events = (_log_event(json.loads(row["event"])) for row in found)
-        for summary in summarise_events(events, on_rebalance=rebalances.append):
+        for summary in log_summary.summarise_events(events, on_rebalance=rebalances.append):
             yield {"group": group, "is_summary": True, "record": json.dumps(summary)}
         for one in rebalances:
-            record = json.dumps(rebalance_record(one))
+            record = json.dumps(log_summary.rebalance_record(one))
             yield {"group": group, "is_summary": False, "record": record}
 
 
@@ -338,7 +332,7 @@ def record_files(path: Path) -> tuple[list[Path], list[Path]]:
             if not any(part.endswith(".parquet") for part in file.relative_to(path).parts[:-1])
         )
         if not (dumps or parquet):
-            suffixes = " or ".join(DUMP_SUFFIXES)
+            suffixes = " or ".join(log_summary.DUMP_SUFFIXES)
             raise InputError(
                 f"{path}: the directory contains neither Parquet files nor output of "
                 f"kafka-dump-log.sh (files {suffixes}, also with .gz)"
@@ -348,7 +342,7 @@ def record_files(path: Path) -> tuple[list[Path], list[Path]]:
         # A directory of Parquet files alone may have partition columns.
         return dumps, ([path] if parquet and not dumps else parquet)
     if _is_dump(path):
-        if is_dump(path):
+        if log_summary.is_dump(path):
             return [path], []
         raise InputError(
             f"{path}: the file contains no output of kafka-dump-log.sh --offsets-decoder; captures "
@@ -360,7 +354,7 @@ def record_files(path: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _is_dump(path: Path) -> bool:
-    return without_gzip(path).suffix in DUMP_SUFFIXES
+    return without_gzip(path).suffix in log_summary.DUMP_SUFFIXES
 
 
 def _check_parquet(path: Path) -> None:
@@ -369,7 +363,7 @@ def _check_parquet(path: Path) -> None:
     with path.open("rb") as file:
         if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
             return
-    suffixes = " or ".join(DUMP_SUFFIXES)
+    suffixes = " or ".join(log_summary.DUMP_SUFFIXES)
     raise InputError(
         f"{path}: not a Parquet file; "
         f"the name of a file with output of kafka-dump-log.sh must end with {suffixes}"

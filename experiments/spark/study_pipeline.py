@@ -36,7 +36,7 @@ from kassay.experiments.spark.session import (
     cores_of,
     memory_per_task,
 )
-from kassay.experiments.study import tables
+from kassay.experiments.study import evaluate_case, tables
 from kassay.experiments.study.cases import (
     IMPORTED,
     Batch,
@@ -46,13 +46,6 @@ from kassay.experiments.study.cases import (
     case_index,
 )
 from kassay.experiments.study.configuration import DEFAULT_SETTINGS, StudySettings
-from kassay.experiments.study.evaluate_case import (
-    Evaluator,
-    evaluate_case,
-    memory_limit,
-    run_isolated,
-    time_limit,
-)
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.output_reader import read_manifest
 from kassay.experiments.study.tables import (
@@ -190,7 +183,7 @@ def evaluate_cases(
     documents: DataFrame | None = None,
     study: str = "",
     tasks: int | None = None,
-    evaluator: Evaluator | None = None,
+    evaluator: evaluate_case.Evaluator | None = None,
 ) -> DataFrame:
     """Evaluate the cases of a batch. Return one row per case, in any order.
 
@@ -200,7 +193,9 @@ def evaluate_cases(
     case must support pickle.
     """
     limits = settings.limits
-    evaluator = evaluator or partial(evaluate_case, limits=limits, drawn=settings.drawn)
+    evaluator = evaluator or partial(
+        evaluate_case.evaluate_case, limits=limits, drawn=settings.drawn
+    )
     limits = replace(limits, memory=limits.memory or memory_per_task(spark))
     expected, total = code_identity(), len(cases)
 
@@ -208,15 +203,15 @@ def evaluate_cases(
         check_identity(expected)
         context = TaskContext.get()
         retry = context is not None and context.attemptNumber() > 0
-        with memory_limit(limits.memory):
+        with evaluate_case.memory_limit(limits.memory):
             for row in rows:
                 case = cases[case_index(row["id"], total)]
                 if row.get("document") is not None:
                     case = case.with_document(row["document"])
                 if retry:  # this case may have killed the worker of an earlier attempt
-                    record = run_isolated(evaluator, case, limits=limits)
+                    record = evaluate_case.run_isolated(evaluator, case, limits=limits)
                 else:
-                    with time_limit(limits.group):
+                    with evaluate_case.time_limit(limits.group):
                         record = evaluator(case)
                 yield case_row(record, position=row["id"], study=study)
 
@@ -239,7 +234,7 @@ def write_study(
     manifest: Callable[[dict[str, int]], Mapping[str, object]],
     settings: StudySettings = DEFAULT_SETTINGS,
     documents: DataFrame | None = None,
-    evaluator: Evaluator | None = None,
+    evaluator: evaluate_case.Evaluator | None = None,
 ) -> None:
     """Run a study: write the missing batches, the summary and then the manifest.
 

@@ -15,13 +15,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from kassay.experiments.comparison.comparison_result import (
-    COMPARISON_COLUMNS,
-    FRONT_COLUMNS,
-    Comparison,
-    comparison_columns,
-    front_columns,
-)
+from kassay.experiments.comparison import comparison_result
 from kassay.experiments.implementations.library_catalogue import is_library_assignor
 from kassay.experiments.study.families.all_families import USUAL
 from kassay.reference.assignors import ASSIGNORS, KIND_PORTS, Goal, Release
@@ -157,7 +151,7 @@ class CaseRecord:
     group: GroupRow
     optimum: OptimumRow | None = None
     assignments: tuple[AssignmentRow, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[comparison_result.Comparison, ...] = ()
     timings: tuple[TimingRow, ...] = ()
     rebalances: tuple[RebalanceRow, ...] = ()
     measures: tuple[MeasureRow, ...] = ()
@@ -186,7 +180,7 @@ def _nullable(columns: Mapping[str, type]) -> pa.Schema:
     return pa.schema([_field(name, kind | None) for name, kind in columns.items()])
 
 
-COMPARISONS = _nullable(COMPARISON_COLUMNS)
+COMPARISONS = _nullable(comparison_result.COMPARISON_COLUMNS)
 TABLES: Mapping[str, pa.Schema] = {
     "groups": schema_of(GroupRow),
     "assignments": schema_of(AssignmentRow),
@@ -194,7 +188,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "comparisons": COMPARISONS.remove(COMPARISONS.get_field_index("case")),
     "timings": schema_of(TimingRow),
     "rebalances": schema_of(RebalanceRow),
-    "front_distances": _nullable(FRONT_COLUMNS),
+    "front_distances": _nullable(comparison_result.FRONT_COLUMNS),
     "measures": schema_of(MeasureRow),
 }
 """Columns of the tables. Those of the tables other than ``groups`` follow the column `KEY`."""
@@ -230,8 +224,8 @@ def case_row(record: CaseRecord, *, position: int, study: str) -> dict[str, Any]
         name: map(asdict, getattr(record, name))
         for name in ("assignments", "timings", "rebalances", "measures")
     }
-    rows["comparisons"] = map(comparison_columns, record.comparisons)
-    rows["front_distances"] = (front_columns(*one) for one in fronts)
+    rows["comparisons"] = map(comparison_result.comparison_columns, record.comparisons)
+    rows["front_distances"] = (comparison_result.front_columns(*one) for one in fronts)
     return {
         POSITION: position,
         STUDY: study,
