@@ -13,7 +13,7 @@ import numpy as np
 
 from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.solver import objective
+from kassay.solver import evaluation, objective
 from kassay.solver.certificate.certificate import LevelClaim, stable_claims
 from kassay.solver.constraints import (
     Capacity,
@@ -24,12 +24,6 @@ from kassay.solver.constraints import (
     MaxPartitions,
     Pinned,
     Separated,
-)
-from kassay.solver.evaluation import (
-    colocated_sets,
-    movement_costs,
-    separated_partitions,
-    topic_partitions,
 )
 from kassay.solver.problem import Ints, Placement, Problem, build_problem
 
@@ -78,7 +72,7 @@ class MergedProblem:
         if is_weight or self._multiplies(level):
             return level
         costs = [0] * self.problem.partition_count
-        cost_of = movement_costs(self.original, level).tolist()
+        cost_of = evaluation.movement_costs(self.original, level).tolist()
         for merged, cost in zip(self.merged_into.tolist(), cost_of, strict=True):
             costs[merged] += cost
         return objective.Movement(tuple(zip(self.problem.partition_index, costs, strict=True)))
@@ -117,7 +111,7 @@ def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProb
     if not any(isinstance(rule, Colocated) for rule in rules):
         return None
     by_topics: dict[tuple[int, ...], list[list[int]]] = {}
-    for partitions in map(list, colocated_sets(problem, rules)):
+    for partitions in map(list, evaluation.colocated_sets(problem, rules)):
         by_topics.setdefault(tuple(problem.topic[partitions].tolist()), []).append(partitions)
     consumers = [_common_consumers(problem, topics) for topics in by_topics]
     if not all(consumers) or len(set(chain.from_iterable(consumers))) < problem.member_count:
@@ -129,7 +123,9 @@ def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProb
     sizes = [*map(len, sets)]
     merged_into = np.zeros(problem.partition_count, dtype=np.int64)
     merged_into[np.concatenate(sets)] = np.repeat(np.arange(len(sets)), sizes)
-    apart = (separated_partitions(problem, one) for one in rules if isinstance(one, Separated))
+    apart = (
+        evaluation.separated_partitions(problem, one) for one in rules if isinstance(one, Separated)
+    )
     if any(len(np.unique(merged_into[each])) < len(each) for each in apart):
         return None
     found = MergedProblem(
@@ -204,7 +200,7 @@ def _merged_rules(rule: Constraint, merged: MergedProblem) -> list[Constraint] |
     names, original, size = [*merged.problem.partition_index], merged.original, merged.set_size
 
     def merged_names(topic: str, number: int | None) -> list[TopicPartition]:
-        partitions = topic_partitions(original, topic, number)
+        partitions = evaluation.topic_partitions(original, topic, number)
         return [names[at] for at in merged.merged_into[partitions].tolist()]
 
     found: list[Constraint] | None = None
@@ -220,6 +216,6 @@ def _merged_rules(rule: Constraint, merged: MergedProblem) -> list[Constraint] |
         case Forbidden(member, topic, number):
             found = [Forbidden(member, *name) for name in merged_names(topic, number)]
         case Separated():
-            apart = merged.merged_into[separated_partitions(original, rule)]
+            apart = merged.merged_into[evaluation.separated_partitions(original, rule)]
             found = [Separated(tuple(names[at] for at in apart.tolist()))]
     return found

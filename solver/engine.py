@@ -54,17 +54,8 @@ from kassay.solver.objective import (
     is_preference,
 )
 from kassay.solver.problem import Problem
-from kassay.solver.search import load_searches, movement_search, starts
+from kassay.solver.search import load_searches, movement_search, overload_searches, starts
 from kassay.solver.search.level_flows import solve_by_arc_costs, solve_levels_by_flow
-from kassay.solver.search.overload_searches import (
-    add_any_repaired,
-    add_repaired,
-    may_add_repaired,
-    may_repair_any,
-    may_repair_overloads,
-    repair_again,
-    repair_overloads,
-)
 from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
 _LOADS_AFTER_MOVES_WORK = 1.0
@@ -360,8 +351,10 @@ STARTS: tuple[Row[starts.Start, LexicographicResult | None], ...] = (
     ),
     Row(
         "repair from any start",
-        lambda start: not start.has_placement and may_repair_any(start.request.problem),
-        lambda start: add_any_repaired(start.pool, start.budget_for_any),
+        lambda start: (
+            not start.has_placement and overload_searches.may_repair_any(start.request.problem)
+        ),
+        lambda start: overload_searches.add_any_repaired(start.pool, start.budget_for_any),
         "repairs of large groups meet constraints sooner than CP-SAT",
         has_windows=True,
     ),
@@ -401,8 +394,8 @@ STARTS: tuple[Row[starts.Start, LexicographicResult | None], ...] = (
     ),
     Row(
         "repair within the lowest loads",
-        lambda start: start.has_placement and may_add_repaired(start.pool),
-        lambda start: add_repaired(start.pool, start.request.budget),
+        lambda start: start.has_placement and overload_searches.may_add_repaired(start.pool),
+        lambda start: overload_searches.add_repaired(start.pool, start.request.budget),
         "the same with hosts, different speeds, racks, constraints or several windows",
         has_windows=True,
     ),
@@ -475,9 +468,11 @@ SEARCHES: tuple[Search, ...] = (
         "repair of overloads",
         lambda task: (
             any((task.lowers_loads, task.spreads_loads, task.lowers_moves, task.is_about_hosts))
-            and may_repair_overloads(task.pool, task.level)
+            and overload_searches.may_repair_overloads(task.pool, task.level)
         ),
-        lambda task: repair_overloads(task.pool, task.level, task.bound, task.budget),
+        lambda task: overload_searches.repair_overloads(
+            task.pool, task.level, task.bound, task.budget
+        ),
         Origin.EXCHANGE,
         "the only fast search with hosts, speeds, racks, constraints and several windows",
         has_windows=True,
@@ -546,9 +541,11 @@ SEARCHES: tuple[Search, ...] = (
         lambda task: (
             task.pool.problem.profiles is not None
             and task.lowers_moves
-            and may_repair_overloads(task.pool, task.level)
+            and overload_searches.may_repair_overloads(task.pool, task.level)
         ),
-        lambda task: repair_again(task.pool, task.movement_level, task.bound, task.budget),
+        lambda task: overload_searches.repair_again(
+            task.pool, task.movement_level, task.bound, task.budget
+        ),
         Origin.EXCHANGE,
         "long searches lower moves in many windows that CP-SAT does not prove",
         has_windows=True,

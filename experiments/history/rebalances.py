@@ -8,13 +8,8 @@ from itertools import groupby, islice
 from operator import attrgetter, itemgetter
 from typing import Any
 
+from kassay.experiments.comparison import comparison_result
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, compare
-from kassay.experiments.comparison.comparison_result import (
-    COMPARISON_COLUMNS,
-    UNKNOWN,
-    Comparison,
-    comparison_columns,
-)
 from kassay.experiments.history.generations import (
     AssignedNumbers,
     Generation,
@@ -165,7 +160,7 @@ def compare_result(
     rounds: int,
     owners_known: bool,
     limits: CaseLimits = LIMITS,
-) -> Comparison:
+) -> comparison_result.Comparison:
     """Compare a recorded assignment with the optimum.
 
     If the previous owners are unknown, the numbers of moves are None.
@@ -180,7 +175,7 @@ def compare_result(
     comparison = compare(group, assignor, result=result, limits=limits)
     if owners_known:
         return comparison
-    return replace(comparison, movement=UNKNOWN, movement_within=None)
+    return replace(comparison, movement=comparison_result.UNKNOWN, movement_within=None)
 
 
 def _check_gap(state: _GroupState, generation: Generation) -> None:
@@ -305,7 +300,7 @@ def _pairs(numbers: AssignedNumbers) -> _Pairs:
     return tuple((topic, number) for topic, each in numbers for number in each)
 
 
-_NO_COMPARISON = dict.fromkeys(COMPARISON_COLUMNS)
+_NO_COMPARISON = dict.fromkeys(comparison_result.COMPARISON_COLUMNS)
 
 
 def generation_rows(
@@ -350,7 +345,7 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
     except Exception as error:  # noqa: BLE001 - one bad row must not end thousands of others
         failure = {"ending": "error", "detail": f"{type(error).__name__}: {error}"}
         return {**_NO_COMPARISON, **row, **failure}
-    return {**comparison_columns(comparison), **row}
+    return {**comparison_result.comparison_columns(comparison), **row}
 
 
 def last_document(row: Row) -> dict[str, object] | None:

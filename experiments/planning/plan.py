@@ -7,6 +7,7 @@ from functools import partial
 from itertools import islice
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, keep_owners
+from kassay.experiments.planning import plan_verdict
 from kassay.experiments.planning.actions import (
     AssignmentMetrics,
     AssignorOutcome,
@@ -27,12 +28,6 @@ from kassay.experiments.planning.moves import (
     after_batches,
     move_steps,
     schedule_moves,
-)
-from kassay.experiments.planning.plan_verdict import (
-    Verdict,
-    has_lost_rebalance,
-    unowned_partitions,
-    verdict_of,
 )
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
@@ -138,7 +133,7 @@ class Plan:
     solution: Solution = field(repr=False)
     optimum: Solution = field(repr=False)
     planned: AssignmentMetrics
-    verdict: Verdict
+    verdict: plan_verdict.Verdict
     batches: tuple[MoveBatch, ...]
     steps: tuple[MoveStep, ...]
     options: tuple[PlanOption, ...]
@@ -147,7 +142,7 @@ class Plan:
     interrupted: bool
     assignor_outcomes: tuple[AssignorOutcome, ...]
     actions: tuple[RecommendedAction, ...]
-    other_reading: Verdict | None
+    other_reading: plan_verdict.Verdict | None
     limiting_partition: LimitingPartition | None
     cause: Cause | None
     windows: WindowAdvice | None
@@ -196,7 +191,7 @@ class Plan:
     @property
     def unowned(self) -> tuple[str, ...]:
         """Return the consumed partitions without an owner, as ``topic-number``."""
-        unowned = unowned_partitions(self.group).items()
+        unowned = plan_verdict.unowned_partitions(self.group).items()
         return tuple(f"{topic}-{number}" for topic, numbers in unowned for number in numbers)
 
     @property
@@ -357,7 +352,7 @@ def plan(
         seed=seed,
     )
     assignment, kept = solution.assignment, keep_owners(group)
-    verdict = verdict_of(group, solution, levels, constraints)
+    verdict = plan_verdict.verdict_of(group, solution, levels, constraints)
     if assignment is None or verdict is None:
         raise LookupError("; ".join(solution.conflict) or "no assignment found within the limits")
     # The planned assignment is that of `solve` with all work, so the further parts have their own.
@@ -417,7 +412,7 @@ def plan(
             outcomes=outcomes,
             limits=search.part("cause of the imbalance", 0.1),
         )
-        is_uneven = planned.measures != current.measures or has_lost_rebalance(group)
+        is_uneven = planned.measures != current.measures or plan_verdict.has_lost_rebalance(group)
         progress("simulated actions")
         actions = effective_actions(
             group,
@@ -490,14 +485,14 @@ def _exact_optimum(
 
 def _other_verdict(
     group: Group, levels: tuple[Level, ...], constraints: tuple[Constraint, ...], search: _Search
-) -> Verdict | None:
+) -> plan_verdict.Verdict | None:
     """Describe the plan with the other limit of assumed subscriptions; None if both are equal."""
     other, limits = other_reading(group), search.part("other subscriptions", 0.3)
     if other is None:
         return None
     seed = search.budget.seed
     solution = solve(other, levels=levels, constraints=constraints, limits=limits, seed=seed)
-    return verdict_of(other, solution, levels, constraints)
+    return plan_verdict.verdict_of(other, solution, levels, constraints)
 
 
 def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:

@@ -22,13 +22,8 @@ from kassay.experiments.planning.plan import (
 from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.input_files import read_data_file
+from kassay.reference.model import group_remarks
 from kassay.reference.model.group import Assumed, Group, WeightSource
-from kassay.reference.model.group_remarks import (
-    assignor_caveat,
-    rebalance_caveat,
-    shown_notes,
-    target_assignment,
-)
 from kassay.reference.model.metrics import Measure, host_units, member_units, shown
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
@@ -72,7 +67,7 @@ def verdict(plan: Plan) -> str:
     With windows, the peaks and the hold-out follow. A failed hold-out is the first one.
     If the other reading of assumed subscriptions has another result, it follows.
     """
-    caveat = rebalance_caveat(plan.group) or assignor_caveat(plan.group)
+    caveat = group_remarks.rebalance_caveat(plan.group) or group_remarks.assignor_caveat(plan.group)
     sentences = [str(plan.verdict)]
     if plan.windows is not None:
         jinja = environment(_TEMPLATES, autoescape=False)
@@ -348,8 +343,8 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         "quality": plan.verdict.quality + condition,
         "reason": reason,
         "condition": plan.condition,
-        "notes": shown_notes(group),
-        "target": target_assignment(group),
+        "notes": group_remarks.shown_notes(group),
+        "target": group_remarks.target_assignment(group),
         "actions": [replace(one, text=shorten(one.text, short)) for one in plan.actions],
         "action_note": _action_note(plan),
         "is_recommended": any(one.moves is not None for one in plan.actions[:1]) and plan.movement,

@@ -15,6 +15,7 @@ from kassay.experiments.cli.output import Format, Record, TableLayout, error_rec
 from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions, SearchOptions
 from kassay.experiments.implementations.assignor_names import complete_name, shown_name
 from kassay.experiments.kinds.group_kind import ForecastRequest
+from kassay.experiments.planning import planned_events
 from kassay.experiments.planning.forecast import (
     DEFAULT_CHANGES,
     OPTIMUM,
@@ -25,12 +26,6 @@ from kassay.experiments.planning.forecast import (
 )
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
-from kassay.experiments.planning.planned_events import (
-    event_records,
-    hindsight_record,
-    load_planned_events,
-    predict_events,
-)
 from kassay.experiments.planning.recommendation import Criterion, recommend
 from kassay.experiments.prediction.predict import interval_text
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart, Timing
@@ -231,16 +226,16 @@ def _forecast_events(
     group: Group, events: Path, options: ForecastOptions, search: SearchOptions
 ) -> Record:
     """Predict each event with the assignor of the group, or with each given assignor."""
-    script = load_planned_events(events, group)
+    script = planned_events.load_planned_events(events, group)
     entries, optimum = list[Record](), None
     names: Sequence[str | None] = options.assignor or [None]
     for name in names:
         configuration = options.configuration(group, name)
-        found = predict_events(
+        found = planned_events.predict_events(
             group, script, configuration, samples=options.samples, seed=search.seed
         )
-        entries += event_records(shown_name(configuration.assignor), found)
-        optimum = optimum or hindsight_record(group, found, limits=search.limits())
+        entries += planned_events.event_records(shown_name(configuration.assignor), found)
+        optimum = optimum or planned_events.hindsight_record(group, found, limits=search.limits())
     return {
         "id": group.id,
         "current": identify_assignor(group).name or options.current,

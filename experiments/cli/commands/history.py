@@ -18,12 +18,7 @@ from kassay.experiments.cli.output import (
 )
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.shared_options import ClusterOptions, SparkOptions
-from kassay.experiments.history.log_summary import (
-    check_found,
-    log_files,
-    rebalance_record,
-    summarise_logs,
-)
+from kassay.experiments.history import log_summary
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.input_files import STDIN
 from kassay.reference.documents.output_files import check_writable, location, replacing_file
@@ -59,7 +54,7 @@ def history(
     """Run ``kassay history``; commands.md has its help."""
     if bool(options.paths) == (cluster.bootstrap_server is not None):
         raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
-    logs = None if options.paths is None else log_files(options.paths)
+    logs = None if options.paths is None else log_summary.log_files(options.paths)
     if logs is not None:
         _history_of_logs(logs, options, spark)
         return
@@ -175,8 +170,8 @@ def _history_of_logs(files: Sequence[Path], options: HistoryOptions, spark: Spar
                 stream.write(json_line(record).encode() + b"\n")
 
         if spark.master is None:
-            add = None if stream is None else lambda one: write(rebalance_record(one))
-            records = summarise_logs(files, on_rebalance=add)
+            add = None if stream is None else lambda one: write(log_summary.rebalance_record(one))
+            records = log_summary.summarise_logs(files, on_rebalance=add)
         else:
             records = _summarise_on_spark(files, spark, write)
     if output_format is Format.TABLE:
@@ -195,7 +190,7 @@ def _summarise_on_spark(
         raise typer.BadParameter("--master reads logs from files, not from standard input")
     with spark_session(master=spark.master, settings=spark.settings()) as session:
         records = summarise_logs_on_spark(session, files, on_rebalance=write)
-    check_found(records, files)
+    log_summary.check_found(records, files)
     return records
 
 

@@ -42,16 +42,9 @@ from kassay.experiments.cli.output import (
 )
 from kassay.experiments.cli.shared_options import SampledClusterOptions, read_cluster
 from kassay.experiments.comparison.compare import CaseLimits
+from kassay.experiments.planning import render_pages
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
-from kassay.experiments.planning.render_pages import (
-    PLAN_PAGE,
-    metrics_text,
-    render_survey,
-    survey_text,
-    to_json,
-    write_plan,
-)
 from kassay.experiments.planning.survey import (
     MoveHistory,
     Survey,
@@ -119,7 +112,7 @@ def survey(
     survey_all = partial(_survey, options, groups, documents, others, histories)
     result = call_interruptibly(survey_all, lost="no group is surveyed")
     if options.metrics is not None:
-        write_text(options.metrics, metrics_text(result.metric_rows()))
+        write_text(options.metrics, render_pages.metrics_text(result.metric_rows()))
     _print_survey(result, options.output_format)
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)
@@ -222,11 +215,13 @@ def _write_pages(
         print_note(f"plan {rank} of {len(planned_groups)}: {one.id}")
         planned = plan(by_id[one.id], limits=limits)
         arguments = PlanArguments(selected=() if one.id is None else ("--group", one.id))
-        write_plan(planned, directory / names[one.id], arguments=arguments)
-    pages = {id: f"{name}/{PLAN_PAGE}" for id, name in names.items()}
+        render_pages.write_plan(planned, directory / names[one.id], arguments=arguments)
+    pages = {id: f"{name}/{render_pages.PLAN_PAGE}" for id, name in names.items()}
     written = {id: page for id, page in pages.items() if (directory / page).is_file()}
-    write_text(directory / "survey.html", render_survey(result, source=source, plans=written))
-    write_text(directory / "survey.json", to_json(result.record()))
+    write_text(
+        directory / "survey.html", render_pages.render_survey(result, source=source, plans=written)
+    )
+    write_text(directory / "survey.json", render_pages.to_json(result.record()))
 
 
 _QUANTITIES = (
@@ -284,7 +279,7 @@ def _print_survey(result: Survey, output_format: Format | None) -> None:
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
         optional = ("members", "partitions", "spread", "idle", "unnecessary", "hot")
         print_table(rows, text=("group", "state", "cause"), optional=optional)
-        typer.echo(without_control_characters(survey_text(result)), nl=False)
+        typer.echo(without_control_characters(render_pages.survey_text(result)), nl=False)
     else:
         is_json = chosen is Format.JSON
         print_records([result.record()] if is_json else list(result.records()), chosen)
