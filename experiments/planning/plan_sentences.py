@@ -21,7 +21,6 @@ from kassay.experiments.planning.plan import (
 )
 from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
 from kassay.experiments.plotting.page_templates import environment
-from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.model import group_remarks
 from kassay.reference.model.group import Assumed, Group, WeightSource
 from kassay.reference.model.metrics import Measure, host_units, member_units, shown
@@ -30,7 +29,6 @@ from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
 from kassay.solver.solution import LevelValue
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_WEIGHTS = dict(read_data_file(__package__, "weights.txt"))
 EVEN_TOPICS = "--even-topics"
 """Option of ``kassay plan`` that divides each topic evenly, then balances the loads."""
 
@@ -70,13 +68,18 @@ def verdict(plan: Plan) -> str:
     caveat = group_remarks.rebalance_caveat(plan.group) or group_remarks.assignor_caveat(plan.group)
     sentences = [str(plan.verdict)]
     if plan.windows is not None:
-        jinja = environment(_TEMPLATES, autoescape=False)
-        jinja.filters.update(counted=count_of, load=member_units(plan.group).shown)
-        texts: Any = jinja.get_template("windows.j2").module
+        texts = _macros("windows.j2", counted=count_of, load=member_units(plan.group).shown)
         sentences = [texts.verdict(plan.windows, plan.group, sentences[0])]
     if plan.other_reading is not None:
         sentences.append(str(plan.other_reading))
     return " ".join(sentences if caveat is None else [*sentences, caveat])
+
+
+def _macros(template: str, **filters: Any) -> Any:
+    """Return the macros of a template as functions."""
+    jinja = environment(_TEMPLATES, autoescape=False)
+    jinja.filters.update(filters)
+    return jinja.get_template(template).module
 
 
 def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
@@ -227,38 +230,6 @@ def _note_on_changes(plan: Plan) -> str:
     return f"{text}: kassay forecast{current} compares their costs over four weeks."
 
 
-def _weight_text(plan: Plan) -> str:
-    """Describe the unit of the loads, and which other weights are available."""
-    group = plan.group
-    source = None if group.weight_source is None else _WEIGHTS[group.weight_source]
-    if group.weight_unit is not None:
-        text = f"loads are sums of partition weights, in {group.weight_unit}"
-        if source is not None and group.weight_source is WeightSource.LAG:
-            text += f". {source.partition('. ')[2]}"
-    elif source is not None:
-        text = source
-    elif group.common_weight != 1:
-        text = "loads are sums of partition weights; the source does not name their quantity"
-    else:
-        text = (
-            "loads are numbers of partitions: every partition counts 1. Use rates (--weights rate "
-            "at import) if partitions differ in traffic, sizes if consumers reprocess whole "
-            "topics. Lag is a backlog, not a load: use it only to spread an existing backlog"
-        )
-    if not group.has_equal_speeds:
-        text += (
-            ". Members differ in speed: maximum loads are loads divided by the speed of the "
-            "member, times the speed of the fastest member"
-        )
-    others = [f"--weights {one}" for one in group.available_weights if one != group.weight_source]
-    if not others:
-        return text
-    text += f". The source of the group allows {' and '.join(others)} at import"
-    if "--weights lag" in others and "Lag is a backlog" not in text:
-        text += ", but lag is a backlog, not a load"
-    return text
-
-
 SHOWN_ACTIONS = 3
 """Number of effective actions that a plan shows."""
 
@@ -360,7 +331,7 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         "not_considered": [
             text if ": kassay " in text else f"{text}." for text in not_considered(plan, arguments)
         ],
-        "weights": _weight_text(plan),
+        "weights": _macros("weights.j2").description(group),
         "assignor": identify_assignor(group, client=plan.client),
         "levels": ", then ".join(_level_text(level, group) for level in levels),
         "proofs": proofs(levels, group),

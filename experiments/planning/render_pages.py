@@ -456,33 +456,10 @@ def _csv(survey: Survey) -> str:
     return write_csv(_COLUMNS, rows)
 
 
-_GAUGES = {
-    "gap": (
-        "gap_ratio",
-        "Current maximum load above the planned maximum load, relative to the plan.",
-    ),
-    "maximum_load": ("maximum_load", "Current maximum load."),
-    "planned_maximum_load": ("planned_maximum_load", "Maximum load after the plan."),
-    "maximum_load_bound": ("maximum_load_bound", "Lower bound on the maximum load."),
-    "spread": ("spread", "Current maximum load minus current minimum load."),
-    "planned_spread": ("planned_spread", "Spread after the plan."),
-    "idle": ("idle_members", "Members without load."),
-    "planned_idle": ("planned_idle_members", "Idle members after the plan."),
-    "hot": ("hot_members", "Members with a load above the planned maximum load."),
-    "moves": ("moves", "Moves of the plan."),
-    "unnecessary_moves": ("unnecessary_moves", "Unnecessary moves in the given history."),
-    "members": ("members", "Members of the group."),
-    "partitions": ("partitions", "Consumed partitions."),
-    "failed": ("failed", "1 if the survey has no result for the group, else 0."),
-}
-"""Name and description of a gauge, by column name in the rows of `metrics_text`."""
-_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-
-
 def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
     r"""Format metric values of a survey, one row per group, in the text format of Prometheus.
 
-    The columns are ``group`` and the keys of `_GAUGES`. Unknown values have no line.
+    The columns are ``group`` and those in survey_metrics.txt.j2. Unknown values have no line.
 
     Examples
     --------
@@ -492,14 +469,5 @@ def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
     # TYPE kassay_survey_moves gauge
     kassay_survey_moves{group="a \"b\""} 7
     """
-    listed = sorted(rows, key=lambda row: str(row["group"]))
-    lines = []
-    for column, (gauge, description) in _GAUGES.items():
-        name = f"kassay_survey_{gauge}"
-        lines += [f"# HELP {name} {description}", f"# TYPE {name} gauge"]
-        for row in listed:
-            value = row.get(column)
-            if value is not None:
-                group = str(row["group"]).translate(_ESCAPED)
-                lines.append(f'{name}{{group="{group}"}} {value}')
-    return "\n".join(lines) + "\n"
+    template = environment(_TEMPLATES, autoescape=False).get_template("survey_metrics.txt.j2")
+    return template.render(rows=sorted(rows, key=lambda row: str(row["group"])))
