@@ -79,7 +79,7 @@ def _macros(template: str, **filters: Any) -> Any:
     """Return the macros of a template as functions."""
     jinja = environment(_TEMPLATES, autoescape=False)
     jinja.filters.update(filters)
-    return jinja.get_template(template).module
+    return jinja.get_template(template).make_module()
 
 
 def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
@@ -192,42 +192,10 @@ def _share_text(share: TopicShare) -> str:
 
 def _action_note(plan: Plan) -> str | None:
     """Describe the further cost of the recommended actions, or the lack of such actions."""
-    if plan.actions:
-        found, actions = list[str](), plan.actions[:SHOWN_ACTIONS]
-        if plan.cause is not None and plan.cause.kind is CauseKind.INCOMPLETE_REBALANCE:
-            found.append("Wait first: these values start from the owners before the rebalance.")
-        if (actions[0].makespan or 0) * 20 > plan.planned.makespan * 21:
-            found.append("No action that kassay checks reaches the maximum load of this plan.")
-        if any(one.changes_assignor for one in actions):
-            found.append(_note_on_changes(plan))
-        return " ".join(found) or None
-    if not plan.movement or not plan.assignor_outcomes or plan.interrupted:
-        return None
-    if not plan.is_recommended:
-        return None
-    rules = " under its constraints" if plan.constraints else ""
-    ignored = "" if plan.group.common_weight is not None else " Kafka's assignors ignore weights."
-    names = compared_measures(plan.current, plan.planned, plan.levels)
-    near = "is at most 5 % above that" if len(names) == 1 else "are at most 5 % above those"
-    own = identify_assignor(plan.group)
-    checked = f"none by {own.name}" if own.name and not own.port else "such as another assignor"
-    return (
-        f"No action that kassay checks, {checked}, lowers the loads by more than 2 % so that the "
-        f"{' and '.join(map(level_words, names))} {near} of this plan{rules}.{ignored}"
-    )
-
-
-def _note_on_changes(plan: Plan) -> str:
-    """Describe the moves of changes of the assignor."""
-    text = "The moves are those of one rebalance. The rolling restarts of a change, and later ones,"
-    if identify_assignor(plan.group).port is not None:
-        text = "The moves of a change are those of its rolling restarts, as predicted. Later "
-        text += "rolling restarts"
-    text += " cause further rebalances and moves"
-    if not _has_forecast(plan):
-        return f"{text}."
-    current = "" if identify_assignor(plan.group).name else " --current NAME"
-    return f"{text}: kassay forecast{current} compares their costs over four weeks."
+    actions, own = plan.actions[:SHOWN_ACTIONS], identify_assignor(plan.group)
+    measures = compared_measures(plan.current, plan.planned, plan.levels)
+    texts, words = _macros("sentences.j2"), list(map(level_words, measures))
+    return texts.action_note(plan, actions, own, _has_forecast(plan), words) or None
 
 
 SHOWN_ACTIONS = 3
@@ -331,7 +299,7 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         "not_considered": [
             text if ": kassay " in text else f"{text}." for text in not_considered(plan, arguments)
         ],
-        "weights": _macros("weights.j2").description(group),
+        "weights": _macros("sentences.j2").weights(group),
         "assignor": identify_assignor(group, client=plan.client),
         "levels": ", then ".join(_level_text(level, group) for level in levels),
         "proofs": proofs(levels, group),
