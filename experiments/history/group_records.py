@@ -205,14 +205,12 @@ def _value(field: Field, value: Any) -> Any:
     if field.type == "uuid":
         return _uuid(value)
     # The tool prints undecodable bytes, and bytes of other applications, in base 64.
-    return _bytes(value) if field.type == "bytes" else value
-
-
-def _bytes(text: str) -> bytes:
+    if field.type != "bytes":
+        return value
     try:
-        return base64.b64decode(text, validate=True)
+        return base64.b64decode(value, validate=True)
     except (binascii.Error, TypeError):
-        raise CorruptRecordError(f"expected bytes in base 64, got {text!r:.60}") from None
+        raise CorruptRecordError(f"expected bytes in base 64, got {value!r:.60}") from None
 
 
 def _uuid(text: str) -> uuid.UUID:

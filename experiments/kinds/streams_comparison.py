@@ -263,7 +263,12 @@ def compare_streams(
     if invalid or not application.processes:
         return [KindComparison((), invalid=invalid)]
     group = application.thread_group()
-    best = solve(group, levels=_levels(group), limits=limits)
+    levels = tuple(STREAMS_LEVELS)
+    try:
+        standby_costs(group)
+    except UsageError:  # The standbys have too many choices.
+        levels = levels[:_ACTIVE_LEVELS]
+    best = solve(group, levels=levels, limits=limits)
     chosen = {STREAMS_LEVELS[level.name]: level.value for level in best.levels}
     loads = [
         measure_level(group, found.threads, best, level, chosen, shown=STREAMS_LEVELS[level])
@@ -276,15 +281,6 @@ def compare_streams(
         measures += _standbys(application, found, chosen)
         measures += _copies(application, found, limits)
     return [KindComparison(tuple(measures), unneeded)]
-
-
-def _levels(group: Group) -> tuple[str, ...]:
-    """Return the levels of the optimum, without those of standbys with too many choices."""
-    try:
-        standby_costs(group)
-    except UsageError:
-        return tuple(STREAMS_LEVELS)[:_ACTIVE_LEVELS]
-    return tuple(STREAMS_LEVELS)
 
 
 def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str]:

@@ -123,7 +123,9 @@ class Consumer(ABC):
     def suspend(self, duration: int, *, frozen: bool) -> None:
         """Stop polling (stall), or stop the whole process (freeze), for a time in milliseconds."""
         if self.is_up:
-            self._pause()
+            if self._consumes and len(self.owned):
+                self._ownership.release(self.owned, self._clock.now)
+            self._consumes = False
             self.is_suspended = True
             self.is_frozen = self.is_frozen or frozen
             self._resume_timer.start(duration)
@@ -171,11 +173,6 @@ class Consumer(ABC):
             else:
                 released = frozenset(partitions)
                 self.owned = Partitions.of(tp for tp in self.owned if tp not in released)
-
-    def _pause(self) -> None:
-        if self._consumes and len(self.owned):
-            self._ownership.release(self.owned, self._clock.now)
-        self._consumes = False
 
     def _resume(self) -> None:
         if not (self._consumes or self.is_suspended or self._must_reach_coordinator):

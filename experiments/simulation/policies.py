@@ -191,7 +191,9 @@ def member_as_leader_reads_it(
     _check_readable(member, sender, leader)
     if sender.assignor.name == "sticky" and not _is_read(sender, leader, earlier_leader):
         return replace(member, owned=NO_PARTITIONS, generation=NO_GENERATION)
-    if not _sends_generation(sender):
+    name = sender.library.name
+    # aiokafka, and the cooperative assignor of kafka-python, send no generation.
+    if name == "aiokafka" or (name, sender.assignor.name) == ("kafka-python", "cooperative-sticky"):
         return replace(member, generation=NO_GENERATION)
     return member
 
@@ -220,12 +222,6 @@ def _is_read(
 
 def _has_version_prefix(assignor: LibraryAssignor) -> bool:
     return assignor.library.name == "kafka-python" and version_key(assignor.version) >= (3,)
-
-
-def _sends_generation(sender: LibraryAssignor) -> bool:
-    name = sender.library.name
-    is_cooperative = sender.assignor.name == "cooperative-sticky"
-    return not (name == "aiokafka" or (name == "kafka-python" and is_cooperative))
 
 
 class MixedLibraries:

@@ -228,7 +228,11 @@ def _started(
     # The path of this Python is valid on this machine only.
     python = sys.executable if on_this_machine else os.environ.get("PYSPARK_PYTHON", "python3")
     environment |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    _hide_log_messages()
+    # Hide the stack traces of PySpark if the Java process dies or Ctrl-C ends a call.
+    AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    modules = ("clientserver", "java_gateway")
+    logging.getLogger().addFilter(lambda record: record.module not in modules)
     with _environment_variables(environment):
         builder = SparkSession.builder.appName("kassay").config(map={**spark_settings, **settings})
         if master is not None:
@@ -247,14 +251,6 @@ def _started(
         finally:
             with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore"):
                 session.stop()
-
-
-def _hide_log_messages() -> None:
-    """Hide the stack traces of PySpark if the Java process dies or Ctrl-C ends a call."""
-    AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    modules = ("clientserver", "java_gateway")
-    logging.getLogger().addFilter(lambda record: record.module not in modules)
 
 
 @contextmanager
