@@ -219,11 +219,6 @@ def _has_arc_costs(request: Request) -> bool:
     return group.has_copies or (is_permitted and has_arc_costs(group, levels))
 
 
-def _may_enumerate(request: Request) -> bool:
-    """Return whether enumeration may run: also for big loads, which CP-SAT does not prove."""
-    return request.method is Method.AUTO or request.problem.has_big_loads
-
-
 def _has_flows(request: Request) -> bool:
     problem = request.problem
     is_permitted = request.method is Method.AUTO
@@ -261,7 +256,8 @@ METHODS: tuple[Row[Request, LexicographicResult | None], ...] = (
     ),
     Row(
         "enumeration",
-        _may_enumerate,
+        # Also for big loads, which CP-SAT does not prove.
+        lambda request: request.method is Method.AUTO or request.problem.has_big_loads,
         lambda request: enumerate_levels(request.problem, request.levels, request.rules),
         "all assignments of a small group are compared in less time than a search starts",
         has_windows=True,

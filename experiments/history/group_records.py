@@ -184,13 +184,11 @@ def _fields(schema: tuple[Field, ...], document: object) -> Fields:
         raise CorruptRecordError(
             f"expected a JSON object with the fields of a record, got {document!r:.60}"
         )
-    values = {_field_name(name): value for name, value in document.items()}
+    values = {}
+    for name, value in document.items():
+        snake_case = _CAPITAL.sub(lambda capital: "_" + capital[0], name).lower()
+        values[_FIELD_NAMES.get(snake_case, snake_case)] = value
     return {field.name: _value(field, values.get(field.name)) for field in schema}
-
-
-def _field_name(name: str) -> str:
-    snake_case = _CAPITAL.sub(lambda capital: "_" + capital[0], name).lower()
-    return _FIELD_NAMES.get(snake_case, snake_case)
 
 
 def _value(field: Field, value: Any) -> Any:

@@ -234,16 +234,14 @@ def symmetry_classes(
     return SymmetryClasses(class_of, tuple(np.split(order, starts)))
 
 
-def _codes(column: NDArray[np.int64]) -> Ints:
-    return np.unique(column, return_inverse=True)[1].reshape(-1)
-
-
 def _attributes(problem: Problem, level: objective.Level) -> list[NDArray[np.integer]]:
     """Return the attributes of partitions that a level uses, besides owners and colocations."""
     match level:
         case objective.Movement():
-            is_listed = not isinstance(level.cost, objective.MovementCost)
-            return [_codes(evaluation.movement_costs(problem, level))] if is_listed else []
+            if isinstance(level.cost, objective.MovementCost):
+                return []
+            costs = evaluation.movement_costs(problem, level)
+            return [np.unique(costs, return_inverse=True)[1].reshape(-1)]
         case objective.CrossRack():
             racks = evaluation.RackTable(problem).has_replica
             return [np.unique(racks, axis=0, return_inverse=True)[1]]
