@@ -117,7 +117,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 _FIELD_NAMES: Mapping[str, str] = json.loads(
     files(__package__).joinpath("dump_field_names.json").read_bytes()
 )
-"""Field names of `record_schemas`, by the tool's names in snake case."""
+"""Field names of `record_codec`, by the tool's names in snake case."""
 
 
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[dict[str, Any]]:
@@ -179,7 +179,7 @@ def _json_record(key: str, payload: str | None) -> DecodedRecord:
 
 
 def _fields(schema: tuple[Field, ...], document: object) -> Fields:
-    """Rename the fields of a JSON structure in a dump to the field names of `record_schemas`."""
+    """Rename the fields of a JSON structure in a dump to the field names of `record_codec`."""
     if not isinstance(document, dict):
         raise CorruptRecordError(
             f"expected a JSON object with the fields of a record, got {document!r:.60}"
