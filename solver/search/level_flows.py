@@ -189,11 +189,9 @@ class _LevelFlows:
         if not is_minimal and level not in self._minimised:
             if not self.may_start():
                 return None
-            flow = self.limits.cheapest(self._with_few_moves(costs), self.flow)
-            if flow is None:
-                raise InternalError("no flow has the loads of a known placement")
-            self.flow = flow
-        self.limits.keep_optimal(costs, self.flow)
+            self._take_cheapest(self._with_few_moves(costs))
+        if len(self._minimised) < len(self.levels):
+            self.limits.keep_optimal(costs, self.flow)
         return self._value(level) - int(not is_exact)
 
     @property
@@ -217,11 +215,15 @@ class _LevelFlows:
                 break
             later.append(costs)
         self.evened = self.levels[: len(later) + 1]
-        flow = self.limits.cheapest(self.arcs.weighted(later), self.flow)
-        if flow is None:
-            raise InternalError("a topic cannot be spread evenly over its subscribers")
-        self.flow = flow
+        self._take_cheapest(self.arcs.weighted(later))
         return self._value(self.levels[0])
+
+    def _take_cheapest(self, costs: WeightedLevels) -> None:
+        """Set the cheapest of the kept flows."""
+        flow = self.limits.cheapest(costs, self.flow)
+        if flow is None:
+            raise InternalError("no flow is within the limits of a known placement")
+        self.flow = flow
 
     @property
     def _minimised(self) -> Sequence[Level]:
@@ -444,7 +446,10 @@ def solve_by_arc_costs(
         return None
     prices = None
     if flows.is_complete:
-        prices = placement_prices(problem, levels, values[best])
+        priced = [one.origin is Origin.NODE_PRICES for one in flows.bounds.values()].count(True)
+        prices = flows.node_prices
+        if priced < len(levels):
+            prices = placement_prices(problem, levels, values[best])
         if prices is None:
             raise InternalError("the flow of all levels is not optimal")
     claims = [
