@@ -43,19 +43,22 @@ class GridPoint(NamedTuple):
 class KafkaGridFamily(Family):
     """Family with one group per combination of the benchmark's parameters except the assignor.
 
-    The members own the answer of the studied assignor for the earlier group.
+    The members own the answer of the studied assignor for the earlier group. ``largest`` limits
+    the product of members and topics.
     """
 
     members: tuple[int, ...] = (5, 50, 500, 5_000)
     topics: tuple[int, ...] = (5, 50, 500, 5_000)
     partitions: tuple[int, ...] = (5_000, 10_000, 20_000)
     racks: tuple[bool, ...] = (False, True)
+    largest: int = 25_000_000
 
     @cached_property
     def points(self) -> tuple[GridPoint, ...]:
         """Return all combinations."""
         axes = (self.members, self.topics, self.partitions, _SIZES, _SUBSCRIPTIONS, _EVENTS)
-        return tuple(GridPoint(*point) for point in product(*axes, self.racks))
+        points = (GridPoint(*point) for point in product(*axes, self.racks))
+        return tuple(point for point in points if point.members * point.topics <= self.largest)
 
     @property
     def size(self) -> int:

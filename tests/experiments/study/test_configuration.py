@@ -20,7 +20,7 @@ def read(name):
 def test_the_included_studies_cover_every_family_except_the_largest(names):
     streams = {"trajectories", "trajectories-random-past"}
     uncovered = set(FAMILIES).difference(*(read(name).families for name in names))
-    grid = {"kafka-grid", "kafka-grid-small"}
+    grid = {"kafka-grid", "kafka-grid-medium", "kafka-grid-small"}
     assert uncovered <= {"jmh", "worlds-3x3", "worlds-3x4", *grid, *streams}
 
 

@@ -22,6 +22,8 @@ def test_the_grid_has_all_combinations_for_two_assignors():
     assert 2 * grid.size == 8_064
     assert len(set(grid.points)) == grid.size
     assert FAMILIES["kafka-grid-small"].size == 756
+    medium = FAMILIES["kafka-grid-medium"].points
+    assert {*medium} == {one for one in grid.points if one.members * one.topics <= 250_000}
 
 
 def test_partitions_are_divided_as_in_a_recorded_group(shared_fixtures: Path):
