@@ -383,11 +383,9 @@ def _parse_response(line: str) -> AssignorResult:
         assignment = parse_assignment(document, where="answer")
     except (InputError, OverflowError, RecursionError) as error:
         return AssignorResult(failed=_shorten(str(error)))
-    # A member can have the id "seconds", but its partitions are a list.
-    seconds = document.get("seconds")
-    return AssignorResult(
-        assignment=assignment, seconds=seconds if isinstance(seconds, float) else None
-    )
+    seconds = document.get("seconds")  # a list if a member has this id
+    known = seconds if isinstance(seconds, float) else None
+    return AssignorResult(assignment=assignment, seconds=known)
 
 
 def _shorten(text: str) -> str:
@@ -423,8 +421,6 @@ class StableResult:
     seconds
         Run time of all rebalances, without the second run of a custom assignor. Java classes and
         Python functions report the time of their calls.
-    is_first
-        Whether this is the first run of the assignor in this process of kassay.
     """
 
     ending: Ending
@@ -432,7 +428,6 @@ class StableResult:
     rounds: int
     detail: str | None = None
     seconds: float = field(default=0.0, compare=False)
-    is_first: bool = field(default=False, compare=False)
 
 
 def run_until_stable(group: Group, assignor: str) -> StableResult:
@@ -475,7 +470,7 @@ def first_seconds(assignor: str) -> float | None:
 def _run_until_stable(group: Group, assignor: str) -> StableResult:
     current = group
     first_round: dict[Assignment, int] = {}
-    is_first, seconds = first_seconds(assignor) is None, 0.0
+    seconds = 0.0
 
     def ended(
         ending: Ending, detail: str | None = None, assignment: Assignment | None = None
@@ -487,7 +482,6 @@ def _run_until_stable(group: Group, assignor: str) -> StableResult:
             rounds=round_number,
             detail=detail,
             seconds=seconds,
-            is_first=is_first,
         )
 
     for round_number in range(1, MAX_ROUNDS + 1):
@@ -551,7 +545,6 @@ def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
         assignment=join_assignments(assignments),
         rounds=max(part.rounds for part in parts.values()),
         seconds=sum(part.seconds for part in parts.values()),
-        is_first=any(part.is_first for part in parts.values()),
     )
 
 

@@ -39,7 +39,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         csv_link=_csv_link,
         number=digits_in_groups,
         percent=_percent,
-        command=_command,
+        command=Markup('<code class="command">kassay report DIR --only {}</code>').format,
         md=escape_markdown,
         code=markdown_code,
         themed=_themed,
@@ -64,10 +64,6 @@ def _csv_link(csv: str, name: str) -> Markup:
     return Markup(
         '<a class="data" download="{}.csv" href="data:text/csv;base64,{}">CSV</a>'
     ).format(name, data)
-
-
-def _command(name: str) -> Markup:
-    return Markup('<code class="command">kassay report DIR --only {}</code>').format(name)
 
 
 def digits_in_groups(value: int) -> str:

@@ -316,26 +316,24 @@ def assignor_table(scope: str, summaries: Summaries) -> ReportTable:
 
 def run_time_table(results: StudySummary) -> ReportTable:
     """Create the table of run times per group, with the first run of each process apart."""
-    rows: Mapping[Any, Any] = results.run_times.set_index("contestant").to_dict("index")
+    quantiles = ("median", "upper", "first")
+    times = results.run_times.set_index("contestant").astype(dict.fromkeys(quantiles, float))
+    rows: Mapping[Any, Any] = times.to_dict("index")
     names = [name for name in assignors_of(rows) if name not in (OPTIMUM, HINDSIGHT)]
     names += [name for name in (OPTIMUM, HINDSIGHT) if name in rows]
     return ReportTable.of(
         "run-times",
-        ("assignor", "groups", "median", "95\u00a0% of the groups", "first group"),
+        ("assignor", "groups", "median, ms", "95\u00a0% of the groups, ms", "first group, ms"),
         (
             (
                 name,
                 digits_in_groups(int(rows[name]["runs"])),
-                *(_milliseconds(rows[name][one]) for one in ("median", "upper", "first")),
+                *(number_text(1000 * rows[name][one]) for one in quantiles),
             )
             for name in names
         ),
         data=[{"assignor": name, **rows[name]} for name in names],
     )
-
-
-def _milliseconds(seconds: float) -> str:
-    return "–" if pd.isna(seconds) else f"{number_text(1000 * float(seconds))} ms"
 
 
 def headline_table(summaries: Summaries, halves: Halves) -> ReportTable:

@@ -16,7 +16,13 @@ from kassay.experiments.study.result_statistics import (
     Estimate,
     StreamTotals,
 )
-from kassay.experiments.study.tables import HINDSIGHT, OPTIMUM, assignors_of, compared_assignors
+from kassay.experiments.study.tables import (
+    HINDSIGHT,
+    OPTIMUM,
+    assignors_of,
+    compared_assignors,
+    is_own,
+)
 from kassay.reference.model.errors import InternalError
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream
@@ -87,6 +93,9 @@ def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[s
 
 
 def _findings(totals: StreamTotals, compared: Sequence[str]) -> Iterator[str]:
+    for name in filter(is_own, compared):
+        if failed := totals.total(name, "failed"):
+            yield f"{name} fails on {failed} of {totals.total(name, 'rebalances')} rebalances."
     for name in compared:
         rates = (PRIMARY_ENDPOINT, _BALANCE[0])
         moves, above = (_text(totals.estimate(name, RATES[rate])) for rate in rates)

@@ -232,11 +232,12 @@ def _evaluate_assignor(
     group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
 ) -> _AssignorRows:
     """Run an assignor on a group, and compare the result with the optimum, if known."""
+    is_first = first_seconds(assignor) is None
     result, error = _attempt(partial(run_until_stable, group, assignor))
     if result is None:
         result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
     shown, assigned = shown_name(assignor), result.assignment
-    timing = tables.TimingRow(contestant=shown, seconds=result.seconds, is_first=result.is_first)
+    timing = tables.TimingRow(contestant=shown, seconds=result.seconds, is_first=is_first)
     row = tables.AssignmentRow(
         assignor=shown,
         ending=str(result.ending),

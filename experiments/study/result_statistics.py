@@ -169,7 +169,7 @@ class StreamPair(NamedTuple):
     lower: int  # streams in which the second assignor has the lower value
     equal: int
     higher: int
-    difference: Estimate
+    difference: Estimate | None  # None if an assignor has no result
 
 
 class StreamTotals:
@@ -218,6 +218,8 @@ class StreamTotals:
         """Compare two assignors by a rate on the same streams."""
         parts = [self._parts(assignor, rate) for assignor in (before, after)]
         (above, below), (above_after, below_after) = parts
+        if not below.sum() * below_after.sum():
+            return StreamPair(0, 0, 0, None)
         # Products instead of quotients: a stream can have the denominator 0.
         sign = np.sign(above_after * below - above * below_after)
         value = above_after.sum() / below_after.sum() - above.sum() / below.sum()

@@ -116,7 +116,9 @@ def study(
     if not all_valid:
         raise typer.Exit(BAD_INPUT)
     failed = results.outcomes[results.outcomes[["failed", "nonterminating"]].sum(axis=1) > 0]
-    own = [name for name in assignors_of(failed["assignor"]) if is_own(name)]
+    streams = results.trajectories[results.trajectories["failed"] > 0]
+    names = assignors_of([*failed["assignor"], *streams["assignor"]])
+    own = [name for name in names if is_own(name)]
     if own:
         print_note(f"without a result on some groups: {', '.join(own)}")
         raise typer.Exit(NOT_REACHED)
@@ -171,7 +173,7 @@ def _print_summary(results: StudySummary) -> None:
                 "unnecessary moves": summary.sums["unnecessary_moves"],
                 "non-terminating": summary.sums["nonterminating"],
                 "failed": summary.sums["failed"],
-                "median run time": medians.get(name, "–"),
+                "median run time, ms": medians.get(name, "–"),
             }
             for name, summary in summaries.items()
         ]

@@ -52,6 +52,14 @@ def test_pairs_are_compared_by_stream(section):
     assert rows["sticky → uniform", "moves"] == moves
 
 
+def test_a_failing_own_assignor_is_the_first_finding_and_has_no_pairs():
+    none = dict.fromkeys(COUNTS, 0) | {"rebalances": 10, "failed": 10}
+    [section] = trajectory_sections(summary({"sticky": COUNTS, "mine": none, "optimum": OPTIMAL}))
+    assert section["findings"][0] == "mine fails on 20 of 20 rebalances."
+    rows = {row[:2]: row[3:] for row in section["pairs"].rows}
+    assert rows["mine → sticky", "unnecessary moves"] == ("0", "0", "0", "–")
+
+
 def test_the_primary_endpoint_has_only_rebalances_with_mixed_subscriptions():
     rows = {"sticky": COUNTS, "uniform": COUNTS | {"unnecessary_moves": 0}, "optimum": OPTIMAL}
     equal, mixed = summary(rows), summary({**rows, "uniform": COUNTS})
