@@ -520,11 +520,10 @@ class GroupPrices:
         moves, squares = (self._measure(one, placement) for one in (_MOVES, _SQUARES))
         known = {moves}
         still: tuple[Level, ...] = (_SPREAD, _MOVES, _SQUARES)
-        for within in (spread, still):
+        is_balanced = squares == self._value(_SQUARES, *spread)
+        for within in (spread,) if is_balanced else (spread, still):
             found, other = self._value(_MOVES, *within), self._value(_SQUARES, *within)
             if found is not None and other is not None and other <= squares:
                 known.add(found)
-        bound = self._value(_MOVES, *still) or 0
-        if squares == self._value(_SQUARES, *spread):
-            bound = self._value(_MOVES, *spread) or 0
+        bound = self._value(_MOVES, *(spread if is_balanced else still)) or 0
         yield MeasureRow(assignor, "moves within spread and balance", moves, min(known), bound)
