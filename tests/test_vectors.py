@@ -76,6 +76,14 @@ EDITS = {
     "another owner": lambda group, _: group["members"][0]["owned"].pop(),
     "another subscription": lambda group, _: group["members"][0]["topics"].clear(),
     "another group": lambda group, _: group.update({"id": "other"}),
+    "missing goal": lambda _, goals: goals["goals"].pop("balance"),
+    "another name of a goal": lambda _, goals: goals["goals"].update(
+        {"other": goals["goals"].pop("balance")}
+    ),
+    "fraction": lambda _, goals: goals["goals"]["balance"]["minimum"].__setitem__(1, 73.5),
+    "partition owned twice": lambda group, _: group["members"][0]["owned"].append(
+        group["members"][0]["owned"][0]
+    ),
 }
 
 
@@ -85,6 +93,26 @@ def test_the_checker_refuses_an_edit(checker, edit):
     assert checker([group], [goals])[0] == 0
     EDITS[edit](group, goals)
     assert checker([group], [goals])[0] == 1
+
+
+def test_the_checker_refuses_prices_beyond_64_bits(checker):
+    group = {"id": "g", "topics": {"t": 2}, "members": [{"id": m, "topics": ["t"]} for m in "ab"]}
+    prices = {"a": 9, "b": 5 - 2**63}, {"a": {"t": 9}, "b": {"t": 2**62}}
+    worst = {"minimum": [4, 4, 0], "assignment": {"a": [["t", 0], ["t", 1]], "b": []}}
+    worst["prices"] = dict(zip(("members", "topics"), prices, strict=True))
+    goals = {"balance": worst, "spread": worst}
+    code, text = checker([group], [{"id": "g", "goals": goals}])
+    assert code == 1
+    assert "long overflow" in text
+
+
+def test_the_checker_refuses_lines_with_the_same_id(checker):
+    assert checker([*GROUPS, GROUPS[0]], GOALS)[0] == 1
+    answers = [
+        {"id": one["id"], "assignment": one["goals"]["balance"]["assignment"]} for one in GOALS
+    ]
+    assert checker(GROUPS, GOALS, answers)[0] == 0
+    assert checker(GROUPS, GOALS, [*answers, answers[0]])[0] == 1
 
 
 def test_the_checker_counts_the_goals_that_an_assignor_reaches(checker):

@@ -3,10 +3,10 @@ import java.nio.file.*;
 import java.util.*;
 import java.util.regex.*;
 import java.util.stream.Collectors;
-
 /** Checks the minima in goals.jsonl, and compares answers with them: java Check.java FOLDER [ANSWERS|-]. See README.md. */
 public final class Check {
     static final String[] NAMES = {"topic spread", "sum of squares", "moves"};
+    static final List<String> GOALS = List.of("balance", "spread");
     static int errors;
     final Object id;
     final Map<String, Integer> counts = new TreeMap<>(); // partitions by topic
@@ -16,19 +16,19 @@ public final class Check {
     public static void main(String[] arguments) throws IOException {
         List<Object> goals = read(Files.newBufferedReader(Path.of(arguments[0], "goals.jsonl")));
         Map<Object, Check> checks = new LinkedHashMap<>();
-        for (Object group : read(Files.newBufferedReader(Path.of(arguments[0], "groups.jsonl")))) checks.put(get(group, "id"), new Check(group));
-        for (Object one : goals) map(get(one, "goals")).forEach((name, goal) -> checks.get(get(one, "id")).proof(name, goal));
+        for (Object group : read(Files.newBufferedReader(Path.of(arguments[0], "groups.jsonl")))) if (checks.put(get(group, "id"), new Check(group)) != null) error(get(group, "id"), "two groups");
+        for (Object one : goals) GOALS.forEach(name -> checks.get(get(one, "id")).proof(name, get(get(one, "goals"), name)));
         if (!goals.stream().map(one -> get(one, "id")).toList().equals(List.copyOf(checks.keySet()))) error("goals", "other groups");
         System.out.println(goals.size() + " groups, " + errors + " errors in the minima");
         if (arguments.length > 1) {
             Map<Object, Object> answers = new HashMap<>();
             InputStream input = arguments[1].equals("-") ? System.in : Files.newInputStream(Path.of(arguments[1]));
-            for (Object one : read(new BufferedReader(new InputStreamReader(input, "UTF-8")))) answers.put(get(one, "id"), get(one, "assignment"));
+            for (Object one : read(new BufferedReader(new InputStreamReader(input, "UTF-8")))) if (answers.put(get(one, "id"), get(one, "assignment")) != null) error(get(one, "id"), "two answers");
             Map<String, Integer> results = new TreeMap<>();
             for (Object one : goals) {
                 Check check = checks.get(get(one, "id"));
                 Map<String, String> found = check.members(answers.get(check.id));
-                map(get(one, "goals")).forEach((name, goal) -> results.merge(name + ": " + check.compare(found, name, goal), 1, Integer::sum));
+                GOALS.forEach(name -> results.merge(name + ": " + check.compare(found, name, get(get(one, "goals"), name)), 1, Integer::sum));
             }
             results.forEach((text, number) -> System.out.println(number + " groups, goal " + text));
         }
@@ -76,12 +76,12 @@ public final class Check {
     void proof(String name, Object goal) {
         Map<String, String> members = members(get(goal, "assignment"));
         if (members == null || !Arrays.stream(values(members)).boxed().toList().equals(get(goal, "minimum"))) { error(id, "other values"); return; }
-        long square = partitions + 1, spread = name.equals("spread") ? square * (square * square + 1) : 0;
+        long square = partitions + 1, spread = name.equals("spread") ? Math.multiplyExact(square, square * square + 1) : 0;
         Map<String, Long> loads = numbers(members, false), spreads = numbers(members, true);
         subscribed.forEach((member, topics) -> {
             long price = (Long) get(get(get(goal, "prices"), "members"), member);
             check(price, square, loads.getOrDefault(member, 0L), member);
-            for (String topic : topics) check(price(goal, topic, member) - price, spread, spreads.getOrDefault(topic + "\n" + member, 0L), topic + " at " + member);
+            for (String topic : topics) check(Math.subtractExact(price(goal, topic, member), price), spread, spreads.getOrDefault(topic + "\n" + member, 0L), topic + " at " + member);
         });
         members.forEach((one, member) -> subscribed.forEach((other, topics) -> {
             if (topics.contains(topic(one)) && cost(goal, one, other) < cost(goal, one, member)) error(id, one + " to " + other + " is better");
@@ -89,7 +89,7 @@ public final class Check {
     }
     /** Checks that a price is between the costs of the last partition of n and of one more, for the cost weight * n * n. */
     void check(long price, long weight, long n, String text) {
-        if (price > weight * (2 * n + 1) || n > 0 && price < weight * (2 * n - 1)) error(id, "the price of " + text + " proves nothing");
+        if (price > Math.multiplyExact(weight, 2 * n + 1) || n > 0 && price < weight * (2 * n - 1)) error(id, "the price of " + text + " proves nothing");
     }
     long cost(Object goal, String one, String member) { return price(goal, topic(one), member) + (owners.getOrDefault(one, member).equals(member) ? 0 : 1); }    static long price(Object goal, String topic, String member) { return (Long) get(get(get(get(goal, "prices"), "topics"), member), topic); }
     static boolean error(Object id, String text) { System.out.println(id + ": " + text); return ++errors > 0; }
