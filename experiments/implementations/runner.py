@@ -430,7 +430,7 @@ class StableResult:
     seconds: float = field(default=0.0, compare=False)
 
 
-def run_until_stable(group: Group, assignor: str) -> StableResult:
+def run_until_stable(group: Group, assignor: str, *, repeats: bool = True) -> StableResult:
     """Run an assignor and the follow-up rebalances that its protocol requires.
 
     A cooperative assignor withholds partitions that change owners: the owners revoke them
@@ -438,7 +438,8 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
     withholds nothing. Every other assignor is stable after one rebalance. A round that repeats
     the previous assignment revokes nothing, so that no rebalance follows. A round that repeats
     an earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds. The assignor
-    runs for each part of a joined group, see `join_groups`.
+    runs for each part of a joined group, see `join_groups`. With ``repeats``, a custom assignor
+    runs a second time, and fails if the results differ.
 
     Examples
     --------
@@ -454,8 +455,10 @@ def run_until_stable(group: Group, assignor: str) -> StableResult:
     if any(SEPARATOR in topic.name for topic in group.topics):
         parts = split_group(group)
         if len(parts) > 1:
-            return _joined_result({one.id or "": run_until_stable(one, assignor) for one in parts})
-    return _run_until_stable(group, assignor)
+            return _joined_result(
+                {one.id or "": run_until_stable(one, assignor, repeats=repeats) for one in parts}
+            )
+    return _run_until_stable(group, assignor, repeats=repeats)
 
 
 _FIRST: dict[tuple[int, str], float] = {}
@@ -467,7 +470,7 @@ def first_seconds(assignor: str) -> float | None:
     return _FIRST.get((os.getpid(), assignor))
 
 
-def _run_until_stable(group: Group, assignor: str) -> StableResult:
+def _run_until_stable(group: Group, assignor: str, *, repeats: bool) -> StableResult:
     current = group
     first_round: dict[Assignment, int] = {}
     seconds = 0.0
@@ -501,7 +504,8 @@ def _run_until_stable(group: Group, assignor: str) -> StableResult:
             or repeated == round_number - 1
         ):
             ending, problem = Ending.INVALID, next(violations(group, assignment), None)
-            if problem is None and not is_repeatable(current, assignor, assignment):
+            is_run_again = repeats and problem is None
+            if is_run_again and not is_repeatable(current, assignor, assignment):
                 ending, problem = Ending.FAILED, DEPENDS_ON_THE_RUN
             if problem is not None:
                 return ended(ending, problem)
