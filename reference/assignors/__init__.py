@@ -10,7 +10,7 @@ from kassay.reference.assignors import zookeeper_consumer as zookeeper
 from kassay.reference.assignors.client import range_and_roundrobin, sticky
 from kassay.reference.assignors.connect import assign_eagerly, assign_incrementally
 from kassay.reference.assignors.share import assign_share_group
-from kassay.reference.assignors.streams import assign_application
+from kassay.reference.assignors.streams import assign_application, assign_evenly
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.assignment import Assignment, LivelockError
 from kassay.reference.model.errors import UpstreamError, UsageError
@@ -182,5 +182,6 @@ KIND_PORTS = {
     "connect-incremental": KindPort(Kind.CONNECT, assign_incrementally),
     "connect-eager": KindPort(Kind.CONNECT, assign_eagerly),
     "streams-high-availability": KindPort(Kind.STREAMS, assign_application),
+    "spread": KindPort(Kind.STREAMS_GROUP, assign_evenly),
 }
 """Ports of the assignors of other kinds than consumer groups, by name."""

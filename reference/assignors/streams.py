@@ -1,9 +1,10 @@
-"""Port of ``HighAvailabilityTaskAssignor``, the default task assignor of Kafka Streams.
+"""Ports of the default task assignor of Kafka Streams, and of ``spread`` of Streams groups.
 
 Upstream: HighAvailabilityTaskAssignor, TaskMovement, DefaultStandbyTaskAssignor,
 ClientTagAwareStandbyTaskAssignor, ClientState and ConstrainedPrioritySet of
 org.apache.kafka.streams.processor.internals.assignment, kafka-streams 4.2 to 4.3, without the
-rack-aware strategies.
+rack-aware strategies. ``spread``, in no release: BalancedTaskAssignor of
+org.apache.kafka.coordinator.group.streams.assignor, commit 07a283ac of apache/kafka.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kassay.reference.documents.kind_documents import KindDocument, TaskId, parse_task
-from kassay.reference.java_collections import HashMap, poll_order, signed, uuid_key
+from kassay.reference.java_collections import HashMap, poll_order, signed, utf16_key, uuid_key
 from kassay.reference.model.errors import InputError, UpstreamError
 from kassay.reference.protocol.record_codec import RUNNING
 
@@ -433,3 +434,107 @@ def _assign_stateless_active_tasks(
         if client is not None:
             client.active.add(task)
             by_load.offer_all([client])
+
+
+Tasks = dict[str, list[int]]
+"""Partition numbers by subtopology, in the documents of Streams groups."""
+
+
+def assign_evenly(document: KindDocument) -> dict[str, object]:
+    """Return the answer of ``spread`` for a checked document of a Streams group.
+
+    The placement on processes is that of `UPSTREAM_TARGETS`, without warm-ups, tags and racks.
+
+    Raise UpstreamError if the Java class throws an exception.
+    """
+    content: Any = document.content
+    names = sorted(content["subtopologies"], key=utf16_key)
+    stateful: list[TaskId] = []
+    stateless: list[TaskId] = []
+    for number, name in enumerate(names):
+        fields = content["subtopologies"][name]
+        tasks = stateful if fields["stateful"] else stateless
+        tasks += [TaskId(number, partition) for partition in range(fields["partitions"])]
+    members: dict[str, list[Any]] = {}  # by process
+    for member in sorted(content["members"], key=lambda member: utf16_key(member["id"])):
+        members.setdefault(member["process"], []).append(member)
+    if not members and (stateful or stateless):
+        raise UpstreamError("TaskAssignorException", "No process available to assign active tasks.")
+    # The positions in the order of the names replace the ids of processes and subtopologies.
+    processes = sorted(members, key=utf16_key)
+    clients = [ClientState(n, len(members[id]), {}, {}) for n, id in enumerate(processes)]
+    configs = AssignmentConfigs(num_standby_replicas=content.get("num_standby_replicas", 0))
+    _assign_active_stateful_tasks(clients, stateful, configs)
+    _assign_standby_replica_tasks(clients, stateful, configs)
+    _assign_stateless_active_tasks(clients, stateless)
+    answer: dict[str, object] = {}
+    for client in clients:
+        inside = _ProcessMembers(members[processes[client.id]], names)
+        has_state = client.active.intersection(stateful)
+        active, standby = inside.place(has_state), inside.place(client.standby)
+        without_state = inside.place(client.active - has_state, is_sticky=False)
+        for id in inside.counts:
+            answer[id] = {
+                "active": _by_subtopology(active[id] + without_state[id], names),
+                "standby": _by_subtopology(standby[id], names),
+            }
+    return {"members": answer}
+
+
+class _ProcessMembers:
+    """Members of a process in the order of their ids, and their numbers of tasks."""
+
+    def __init__(self, members: Sequence[Any], names: Sequence[str]) -> None:
+        self.counts = {member["id"]: 0 for member in members}
+        self._owners: dict[TaskId, str] = {}
+        for member in members:
+            for tasks in (member.get(role, {}) for role in ("active", "standby", "warmup")):
+                for name, numbers in tasks.items():
+                    for number in numbers:
+                        self._owners.setdefault(TaskId(names.index(name), number), member["id"])
+
+    def place(self, tasks: Iterable[TaskId], *, is_sticky: bool = True) -> dict[str, list[TaskId]]:
+        """Place tasks so that the numbers of tasks of the members differ by at most one.
+
+        An owner keeps its tasks if this leaves no other member short.
+        """
+        placed: dict[str, list[TaskId]] = {id: [] for id in self.counts}
+        left = sorted(tasks)
+        if not left:
+            return placed
+        owners = self._owners if is_sticky else {}
+        level = (sum(self.counts.values()) + len(left)) // len(self.counts)
+
+        def keep(has_room: Callable[[str], bool]) -> list[TaskId]:
+            others = []
+            for task in left:
+                owner = owners.get(task)
+                if owner is not None and has_room(owner):
+                    self._give(placed, owner, task)
+                else:
+                    others.append(task)
+            return others
+
+        left = keep(lambda owner: self.counts[owner] < level)
+        below = [id for id in self.counts if self.counts[id] < level]
+        while left and below:
+            for id in below[: len(left)]:
+                self._give(placed, id, left.pop(0))
+            below = [id for id in below if self.counts[id] < level]
+        left = keep(lambda owner: self.counts[owner] == level)
+        at_level = [id for id in self.counts if self.counts[id] == level]
+        for id, task in zip(at_level, left, strict=False):
+            self._give(placed, id, task)
+        return placed
+
+    def _give(self, placed: dict[str, list[TaskId]], id: str, task: TaskId) -> None:
+        placed[id].append(task)
+        self.counts[id] += 1
+
+
+def _by_subtopology(tasks: Sequence[TaskId], names: Sequence[str]) -> Tasks:
+    """Return the partition numbers of tasks by the name of their subtopology."""
+    numbers: Tasks = {}
+    for task in sorted(tasks):
+        numbers.setdefault(names[task.subtopology], []).append(task.partition)
+    return numbers

@@ -107,6 +107,33 @@ def test_a_port_equals_the_answers_of_another_driver(recording, least):
     assert compared >= least
 
 
+SPREAD = [
+    json.loads(line)
+    for line in (DATA / "spread_answers.jsonl").read_text(encoding="utf-8").splitlines()
+]
+"""Problems with the answers of BalancedTaskAssignor, commit 07a283ac of apache/kafka."""
+
+
+@pytest.mark.parametrize("recorded", SPREAD, ids=lambda one: one["problem"]["id"])
+def test_the_port_of_spread_repeats_the_recorded_answer(recorded):
+    assert answer(recorded["problem"], "spread") == recorded["answer"]
+
+
+def test_spread_levels_the_tasks_of_each_process():
+    for problem in (one["problem"] for one in SPREAD if "members" in one["answer"]):
+        found = answer(problem, "spread")["members"]
+        loads: dict[str, list[int]] = {}
+        active = []
+        for member in problem["members"]:
+            own = found[member["id"]]
+            tasks = [numbers for role in own.values() for numbers in role.values()]
+            loads.setdefault(member["process"], []).append(sum(map(len, tasks)))
+            active += [(name, n) for name, numbers in own["active"].items() for n in numbers]
+        counts = {name: one["partitions"] for name, one in problem["subtopologies"].items()}
+        assert sorted(active) == sorted((name, n) for name in counts for n in range(counts[name]))
+        assert all(max(one) - min(one) <= 1 for one in loads.values())
+
+
 def test_the_port_of_streams_refuses_a_rack_strategy():
     problem = next(one["problem"] for one in RECORDED if uses_rack_strategy(one["problem"]))
     with pytest.raises(InputError, match="got 'min_traffic'; use kafka-streams:high-availability"):
