@@ -184,4 +184,4 @@ KIND_PORTS = {
     "streams-high-availability": KindPort(Kind.STREAMS, assign_application),
     "spread": KindPort(Kind.STREAMS_GROUP, assign_evenly),
 }
-"""Ports of the assignors of other kinds than consumer groups, by name."""
+"""Ports of the assignors of other kinds than consumer groups, by name; ``spread`` is a preview."""
