@@ -348,6 +348,7 @@ COMPARED_ASSIGNORS = tuple(
     if port.goal is Goal.BALANCE_AND_FEW_MOVES and port.release is Release.NEWEST
 )
 """Assignors of the newest Kafka release that aim at balance and at few moves."""
+_FEW = 4
 _PREVIEWS = [name for name, port in ASSIGNORS.items() if port.release is Release.PREVIEW]
 NAMED_FAMILY = "named"
 """Name of the family of hand-written groups, which are excluded from all statistics."""
@@ -388,11 +389,13 @@ def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
 def compared_assignors(names: Iterable[str], chosen: Sequence[str] = ()) -> tuple[str, ...]:
     """Select the assignors that a report compares in pairs: own ones and previews first.
 
-    ``chosen`` are the assignors that the user selected.
+    ``chosen`` are the assignors that the user selected. A few assignors are all compared.
     """
     ordered = assignors_of(names)
     if chosen:
         return tuple(name for name in chosen if name in ordered)
+    if len(ordered) <= _FEW:
+        return ordered
     own = tuple(name for name in ordered if is_own(name) or name in _PREVIEWS)
     return (*own, *(name for name in COMPARED_ASSIGNORS if name in ordered)) or ordered[:3]
 

@@ -55,7 +55,7 @@ class StudiedGroups(LimitOptions):
     compare: tuple[str, str] | None = option(
         None,
         metavar="NAME NAME",
-        show_default="own assignors, previews, and Kafka's assignors with few moves",
+        show_default="all if at most 4, else own ones, previews, and Kafka's with few moves",
     )
 
 

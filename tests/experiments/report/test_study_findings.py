@@ -57,3 +57,8 @@ def test_own_assignors_and_previews_are_first_and_compared():
     names = ["uniform", "sticky", "kafka-clients@4.4.0:sticky", "mine", "uniform2"]
     assert assignors_of(names)[0] == "mine"
     assert compared_assignors(names) == ("mine", "uniform2", "sticky", "uniform")
+
+
+def test_a_few_assignors_are_all_compared():
+    names = ["range", "kafka-broker@4.4.0:uniform", "mine"]
+    assert compared_assignors(names) == ("mine", "range", "kafka-broker@4.4.0:uniform")
