@@ -4,6 +4,7 @@ from kassay import Assignment, Group
 from kassay.experiments.implementations.runner import (
     Ending,
     count_withheld_partitions,
+    is_repeatable,
     run_until_stable,
 )
 from kassay.reference.assignors import AssignorResult
@@ -78,3 +79,17 @@ def test_livelocks_and_exceptions_are_endings(answers):
 def test_the_time_that_a_program_reports_is_the_run_time(answers):
     answers(AssignorResult(assignment=WHOLE, seconds=0.25))
     assert run_until_stable(GROUP, "range").seconds == 0.25
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        (AssignorResult(assignment=WHOLE), True),
+        (AssignorResult(assignment=HALF), False),
+        (AssignorResult(failed="crash"), False),
+        (AssignorResult(livelock="no assignment within 10 seconds"), True),
+    ],
+)
+def test_a_second_run_without_end_is_no_other_answer(monkeypatch, again, expected):
+    monkeypatch.setattr("kassay.experiments.implementations.runner.run", lambda *_: again)
+    assert is_repeatable(GROUP, "python:own.py:assign", WHOLE) is expected
