@@ -244,7 +244,7 @@ def measure_shortfall(
     """Measure the severity of an assignor's shortcoming on a group.
 
     An assignor of a library with results that vary between runs runs several times; the largest
-    severity counts. A custom assignor runs again if it has the shortcoming, or with ``repeats``.
+    severity counts. With ``repeats``, a custom assignor runs a second time.
 
     Examples
     --------
@@ -284,8 +284,6 @@ def _measure_run(
             options.assignor, result, with_moves=shortcoming is Shortcoming.MOVES
         )
         severity = _severity(group, comparison, shortcoming)
-    if severity and not repeats:
-        run_repeatable(group, options.assignor)
     return Shortfall(severity=severity or Fraction(0), proven=severity is not None, result=result)
 
 
@@ -462,9 +460,11 @@ def shrink_group(
     see `is_valid_input`. With an event, the groups are those before it.
     """
 
-    def reached(smaller: Group) -> Fraction:
+    def reached(smaller: Group, *, repeats: bool = False) -> Fraction:
         after = after_event(smaller, options)
-        return Fraction(0) if after is None else measure_shortfall(after, options).severity
+        if after is None:
+            return Fraction(0)
+        return measure_shortfall(after, options, repeats=repeats).severity
 
     def falls_short(smaller: Group) -> bool:
         if not is_valid_input(smaller, original=group):
@@ -472,7 +472,7 @@ def shrink_group(
         return reached(smaller) >= severity if options.is_largest_first else reached(smaller) > 0
 
     smallest = shrink(group, falls_short, smaller_groups, attempts=options.attempts)
-    return smallest, reached(smallest)
+    return smallest, reached(smallest, repeats=True)
 
 
 def is_valid_input(group: Group, *, original: Group) -> bool:
