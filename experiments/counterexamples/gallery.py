@@ -29,7 +29,7 @@ from kassay.reference.documents.json_codec import (
 from kassay.reference.model.assignment import Assignment, LivelockError, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector
-from kassay.solver.network.improving_chains import explain
+from kassay.solver.network.improving_chains import Transfer, explain
 
 _SHOWN_CASES = 5
 _SHOWN_ERRORS = 20
@@ -50,7 +50,7 @@ class GalleryEntry:
     verdict: str
     assigned: Assignment | None  # the repeated state if the assignor does not terminate
     optimum: Assignment | None
-    explanation: tuple[str, ...]  # chains of transfers that make the assignment optimal
+    explanation: tuple[str, ...]  # transfers that make the assignment optimal, or the other one
 
     def document(self) -> dict[str, object]:
         """Return the gallery entry as a JSON document."""
@@ -144,7 +144,10 @@ def _entry(
     shortfall = measure_shortfall(group, options)
     assigned = shortfall.result.assignment
     explanation: tuple[str, ...] = ()
-    if assigned is not None and not group.is_weighted and options.worse_than is None:
+    optimum = reference_assignment(group, options)
+    if assigned is not None and options.worse_than is not None:
+        explanation = tuple(_transfers(assigned, optimum or assigned))
+    elif assigned is not None and not group.is_weighted:
         explanation = tuple(str(step) for step in explain(group, assigned))
     if assigned is None:
         livelock = run(group, options.assignor).livelock
@@ -157,9 +160,18 @@ def _entry(
         first_cases=tuple(search.case for search in same_kind[:_SHOWN_CASES]),
         verdict=_verdict(options, shortfall.severity, shortfall.result.detail),
         assigned=assigned,
-        optimum=reference_assignment(group, options),
+        optimum=optimum,
         explanation=explanation,
     )
+
+
+def _transfers(assigned: Assignment, other: Assignment) -> Iterator[str]:
+    """Yield the transfers from an assignment to another one."""
+    takers = {tp: member for member, tps in other.items() for tp in tps}
+    for giver, tps in assigned.items():
+        for tp in tps:
+            if takers.get(tp, giver) != giver:
+                yield str(Transfer(tp, giver, takers[tp]))
 
 
 def _verdict(options: CounterexampleOptions, severity: Fraction, detail: str | None) -> str:

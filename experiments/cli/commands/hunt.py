@@ -67,6 +67,7 @@ class HuntOptions:
     excess: int = option(1, min=1)
     worse_than: str | None = option(None, metavar="NAME")
     event: GroupEvent | None = option(None, metavar="NAME")
+    earlier_assignor: str | None = option(None, metavar="NAME")
     assignor: str = required_assignor()
     family: list[str] | None = option(
         None,
@@ -117,7 +118,9 @@ def hunt(
 
 
 def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
-    other = options.worse_than
+    other, earlier = options.worse_than, options.earlier_assignor
+    if options.event is None and earlier is not None:
+        raise typer.BadParameter("--earlier-assignor requires --event")
     if other is None and options.event is not None:
         raise typer.BadParameter("--event requires --worse-than")
     if other is not None:
@@ -125,8 +128,10 @@ def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
             raise typer.BadParameter("--worse-than requires --shortcoming imbalance or moves")
         if other not in ORDERS:
             other = known_assignor(other)
-        elif options.event is GroupEvent.SWITCH:
-            raise typer.BadParameter("--event switch requires --worse-than with an assignor")
+        elif options.event is GroupEvent.SWITCH and earlier is None:
+            raise typer.BadParameter(
+                "--event switch requires --earlier-assignor, or --worse-than with an assignor"
+            )
     return CounterexampleOptions(
         assignor=options.assignor,
         shortcoming=options.shortcoming,
@@ -134,6 +139,7 @@ def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
         worse_than=other,
         excess=options.excess,
         event=options.event,
+        earlier_assignor=None if earlier is None else known_assignor(earlier),
     )
 
 
@@ -175,11 +181,13 @@ def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearc
 def _description(
     options: HuntOptions, target: CounterexampleOptions, families: Sequence[str]
 ) -> dict[str, str]:
+    earlier = target.earlier_assignor
     description = {
         "assignor": shown_name(target.assignor),
         "shortcoming": str(target.shortcoming),
         **({} if target.worse_than is None else {"worse than": shown_name(target.worse_than)}),
         **({} if target.event is None else {"event": str(target.event)}),
+        **({"earlier assignor": shown_name(earlier)} if earlier is not None else {}),
         "families": ", ".join(families),
     }
     if EXHAUSTIVE in families:

@@ -65,16 +65,21 @@ DrawSubscription = Callable[[Random], tuple[str, ...]]
 
 
 class MembershipEvent(StrEnum):
-    """Cause of a rebalance. ``fresh`` means that no member owns a partition."""
+    """Cause of a rebalance. ``fresh`` means that no member owns a partition.
+
+    ``stable`` means that nothing has changed.
+    """
 
     FRESH = "fresh"
+    STABLE = "stable"
     JOIN = "join"
     LEAVE = "leave"
     RESUBSCRIBE = "resubscribe"
     GROW = "grow"
 
 
-CHURN = tuple(event for event in MembershipEvent if event is not MembershipEvent.FRESH)
+_NO_CHANGE = (MembershipEvent.FRESH, MembershipEvent.STABLE)
+CHURN = tuple(event for event in MembershipEvent if event not in _NO_CHANGE)
 
 
 def _join(
@@ -249,7 +254,7 @@ class SeededFamily(Family):
                 return _resubscribe_all(group, rng)
             case MembershipEvent.GROW:
                 return _grow(group, rng)
-            case MembershipEvent.FRESH:
+            case MembershipEvent.FRESH | MembershipEvent.STABLE:
                 return group
 
 

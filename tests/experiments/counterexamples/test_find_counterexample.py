@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -224,6 +225,57 @@ def test_moves_above_those_of_an_optimum_are_found_after_an_event():
     assert movement(group, assign(group, "uniform2")) == best.movement.value + 2
     before = replace(group, members=group.members[:-1])
     assert movement(before, assign(before, "uniform2")) == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "event", "size"),
+    [
+        pytest.param(("equal-small", 5198), GroupEvent.SWITCH, (4, 13), marks=pytest.mark.long),
+        (("equal-small", 22278), GroupEvent.JOIN, (5, 14)),
+        pytest.param(
+            ("equal-many-topics", 1589), GroupEvent.LEAVE, (5, 29), marks=pytest.mark.long
+        ),
+    ],
+)
+def test_each_event_has_a_small_group_with_two_unnecessary_moves(case, event, size):
+    is_switch = event is GroupEvent.SWITCH
+    options = CounterexampleOptions(
+        assignor="uniform2",
+        worse_than="spread-optimum",
+        shortcoming=Shortcoming.MOVES,
+        excess=2,
+        event=event,
+        earlier_assignor="uniform" if is_switch else None,
+    )
+    family, seed = case
+    found = find_counterexample(Case(family=family, seed=seed, assignors=("uniform2",)), options)
+    (entry,) = gallery([found], options).entries
+    assert (len(entry.group.members), entry.group.partition_count) == size
+    assert movement(entry.group, entry.assigned) == movement(entry.group, entry.optimum) + 2
+    transferred = {tp: member for member, tps in entry.assigned.items() for tp in tps}
+    for giver, name, taker in (re.split(" gives | to ", step) for step in entry.explanation):
+        topic, number = name.split("-")
+        assert transferred[topic, int(number)] == giver
+        transferred[topic, int(number)] = taker
+    assert transferred == {tp: member for member, tps in entry.optimum.items() for tp in tps}
+    if is_switch:  # the members own an answer that the earlier assignor does not change
+        assert movement(entry.group, assign(entry.group, "uniform")) == 0
+
+
+def test_the_lower_bound_on_moves_hides_no_counterexample():
+    options = CounterexampleOptions(
+        assignor="uniform2", worse_than="spread-optimum", shortcoming=Shortcoming.MOVES
+    )
+    severities = set()
+    for group in SMALL_GROUPS[::3]:
+        best = solve(group, levels=ORDERS["spread-optimum"])
+        answer = assign(group, "uniform2")
+        squares = sum(load**2 for load in answer.counts().values())
+        excess = movement(group, answer) - best.movement.value
+        expected = max(0, excess) if squares == best.imbalance.value else 0
+        assert measure_shortfall(group, options).severity == expected
+        severities.add(expected)
+    assert 0 in severities
 
 
 @pytest.mark.long
