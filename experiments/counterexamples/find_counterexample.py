@@ -320,14 +320,14 @@ def _necessary_moves(group: Group, options: CounterexampleOptions) -> int:
 
     In an even spread of a topic, each member has a base of partitions, and some have one more.
     """
-    if not isinstance((options.levels or [None])[0], TopicSpread):
+    if options.levels is None or not isinstance(options.levels[0], TopicSpread):
         return 0
     subscribers, moves = group.subscribers(), 0
     for topic, owners in ownership(group).owners.items():
         if subscribers.get(topic):
             base, extras = divmod(len(owners), len(subscribers[topic]))
             above = np.maximum(np.bincount(owners[owners != NO_OWNER]) - base, 0)
-            moves += int(above.sum()) - min(extras, np.count_nonzero(above))
+            moves += int(above.sum()) - min(extras, int(np.count_nonzero(above)))
     return moves
 
 
