@@ -63,6 +63,7 @@ class AssignmentMetrics:
     ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of partitions
     whose member is in a rack without a replica, None for a group without racks. ``host_makespan``
     is the maximum relative load of the hosts. ``topic_spread`` is the value of the level.
+    ``assigned`` is the number of partitions with a member.
     """
 
     loads: dict[str, int]
@@ -70,6 +71,7 @@ class AssignmentMetrics:
     cross_rack: int | None
     host_makespan: int
     topic_spread: int
+    assigned: int
 
     @property
     def makespan(self) -> int:
@@ -110,6 +112,7 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
             for partitions in assignment.values()
             if len(partitions)
         ),
+        assigned=sum(assignment.counts().values()),
     )
 
 
@@ -249,7 +252,7 @@ def effective_actions(
         """Return whether an action lowers a value, and almost reaches those of the plan."""
         if reached is None:
             return True
-        if sum(reached.loads.values()) < sum(planned.loads.values()):
+        if reached.assigned < planned.assigned:
             return False  # An assignor that does not end leaves partitions without an owner.
         is_near = not almost or all(
             v(reached) <= v(planned) + v(planned) // _EXCESS for v in values

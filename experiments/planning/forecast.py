@@ -1,6 +1,5 @@
 """Forecasts of changes of a group, each with a later rolling restart, and the optimum."""
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -270,11 +269,11 @@ class Forecast:
         return predict.Distribution.of(list(map(max, before, later.values)))
 
     @property
-    def assigned(self) -> float:
-        """Return the lowest sum of all loads, after the change or the later restart of a sample."""
-        ends = (self.after.sorted_loads, self.restart.sorted_loads)
-        samples = (zip(*(load.values for load in end), strict=True) for end in ends)
-        return round(min((math.fsum(one) for end in samples for one in end), default=0), 6)
+    def assigned(self) -> int:
+        """Return the fewest partitions with an owner, after the change or the later restart."""
+        ends = (-1,) if self.cost is None else (-2, -1)
+        samples = self.prediction.courses
+        return min(sum(one.assignments[end].counts().values()) for one in samples for end in ends)
 
     def over(self, restarts: float) -> predict.PredictedCost:
         """Return the cost of the change and of a number of later rolling restarts together."""

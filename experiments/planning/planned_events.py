@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kassay.experiments.planning.forecast import OPTIMUM
 from kassay.experiments.planning.plan_verdict import count_of
-from kassay.experiments.prediction.predict import Prediction, partition_weight, predict
+from kassay.experiments.prediction.predict import Prediction, partition_weights, predict
 from kassay.experiments.prediction.sample import planned_members
 from kassay.experiments.prediction.scenario import Configuration, Scripted
 from kassay.experiments.simulation.script import (
@@ -111,13 +111,15 @@ def hindsight_record(
 def _weighted(group: Group, simulated: Group) -> Group:
     if not group.is_weighted:
         return simulated
-    topics = (
+    topics = tuple(
         replace(
-            one, weights=tuple(partition_weight(group, one.name, n) for n in range(one.partitions))
+            one,
+            weights=None,
+            profiles=[partition_weights(group, one.name, n) for n in range(one.partitions)],
         )
         for one in simulated.topics
     )
-    return replace(simulated, topics=tuple(topics))
+    return replace(simulated, topics=topics, windows=group.windows)
 
 
 def _description(event: ScriptEvent) -> str:

@@ -13,7 +13,7 @@ from kassay.experiments.prediction.sample import SETTLE_MS, Course, Sample, cons
 from kassay.experiments.prediction.scenario import Configuration, Event, RollingRestart, ScaleTo
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, cached
 from kassay.reference.model.topic_partitions import TopicPartition
 
 _LOW, _HIGH = 5, 95
@@ -312,26 +312,40 @@ def sample_count(group: Group, configuration: Configuration, events: Sequence[Ev
     return max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, round(_WORK / max(1.0, work))))
 
 
-def partition_weight(group: Group, topic: str, number: int) -> int:
-    """Return the weight of a partition; a new one has the mean of its topic or group."""
-    if not group.is_weighted:
-        return 1
+def partition_weights(group: Group, topic: str, number: int) -> tuple[int, ...]:
+    """Return the weight of a partition per window; a new one has the mean of its topic or group."""
     known = group.topic_table().get(topic)
-    if known is None:
-        total = sum(one.total_weight for one in group.topics)
-        return round(Fraction(total, group.partition_count or 1)) or 1
-    if number < known.partitions:
-        return known.weight(number)
-    return -(-known.total_weight // max(1, known.partitions))
+    if not group.is_weighted or (known is not None and known.weights is None):
+        return (1,) * group.window_count
+    if known is None or number >= known.partitions:
+        return _mean_weights(group)[topic if known else None]
+    return known.profiles[number] if known.profiles else (known.weight(number),)
+
+
+@cached
+def _mean_weights(group: Group) -> dict[str | None, tuple[int, ...]]:
+    """Return the weights per window of a new partition of each topic, and of a new topic."""
+    found, totals = dict[str | None, tuple[int, ...]](), []
+    for one in group.topics:
+        total = [one.total_weight] * group.window_count
+        if one.profiles:
+            total = list(map(sum, zip(*one.profiles, strict=True)))
+        found[one.name] = tuple(-(-value // max(1, one.partitions)) for value in total)
+        totals.append(total)
+    means = (Fraction(sum(all_), group.partition_count or 1) for all_ in zip(*totals, strict=True))
+    return found | {None: tuple(round(mean) or 1 for mean in means)}
 
 
 def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
+    """Return the load of each member, as `loads`: with several windows, its relative peak."""
     if not group.is_weighted:
         return assignment.counts()
-    return {
-        name: sum(partition_weight(group, tp.topic, tp.partition) for tp in partitions)
-        for name, partitions in assignment.items()
-    }
+    factors, found = group.window_factors, {}
+    for name, partitions in assignment.items():
+        rows = [partition_weights(group, tp.topic, tp.partition) for tp in partitions]
+        sums = map(sum, zip(*rows, strict=True))
+        found[name] = max((load * n for load, n in zip(sums, factors, strict=False)), default=0)
+    return found
 
 
 def _speeds(group: Group, events: Sequence[Event]) -> Callable[[str], int]:

@@ -1,20 +1,25 @@
 """Plans for groups with several windows: moves and loads are those of the peak."""
 
 import json
+from dataclasses import replace
 from random import Random
 
 import jsonschema
 import pytest
 
+import kassay
 from kassay.experiments.planning.hold_out import Peak
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
 from kassay.experiments.planning.render_pages import PAGE, TEXT, render_plan, write_plan
 from kassay.experiments.planning.scale import scale
+from kassay.experiments.prediction.predict import partition_weights
 from kassay.experiments.sources.build_group import ImportOptions, with_weights
+from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import load_weights
+from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group import Group, Member, Topic, Windows
+from kassay.reference.model.group import Group, GroupStatus, Member, Protocol, Topic, Windows
 from kassay.reference.model.metrics import Measure, measures
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.limits import SearchLimits
@@ -48,6 +53,36 @@ def test_the_moves_end_at_the_planned_peak(hourly):
 def test_a_page_shows_the_peaks(hourly):
     page = render_plan(hourly, PAGE, arguments=PlanArguments())
     assert f"{hourly.current.makespan} → {hourly.planned.makespan}" in page.replace("&rarr;", "→")
+
+
+@pytest.mark.parametrize("capacities", [None, (100, 300, 200)])
+def test_predictions_have_the_peaks_of_scale(capacities):
+    rows = ((90, 5, 5), (5, 60, 5), (5, 5, 80), (40, 20, 5), (5, 30, 10), (10, 10, 10))
+    topics = (Topic("t", 6, profiles=rows), Topic("u", 2))
+    status = GroupStatus(state="Stable", assignor="range", protocol=Protocol.CLASSIC)
+    plain = Group(
+        topics,
+        tuple(Member(f"m{n}", ("t", "u")) for n in range(3)),
+        windows=Windows(names=("a", "b", "c"), capacities=capacities),
+    )
+    group = replace(rejoin(plain, assign(plain, "range"), generation=1), status=status)
+    steps = kassay.scale(group, first=2, last=4).steps
+    for step in steps:
+        found = kassay.predict(group, events=kassay.ScaleTo(members=step.members), samples=2)
+        assert found.events[0].maximum_load.values == (step.assignor, step.assignor)
+    assert kassay.predict(group, samples=2).events[0].maximum_load.mean == steps[1].assignor
+    for action in plan(group, limits=SearchLimits(work=4)).actions:
+        assert action.predicted_load in (None, action.metrics.makespan)
+
+
+def test_a_new_partition_has_the_mean_of_each_window():
+    group = hourly_group(windows=2)
+    rows = group.topics[0].profiles
+    means = tuple(-(-sum(column) // 12) for column in zip(*rows, strict=True))
+    assert partition_weights(group, "t", 12) == means
+    assert partition_weights(group, "new", 0) == tuple(
+        round(sum(one) / 12) for one in zip(*rows, strict=True)
+    )
 
 
 def two_days(second: tuple[int, ...]) -> Group:
