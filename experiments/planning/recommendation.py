@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kassay.experiments.planning.forecast import LOAD_FACTORS, Forecast
 from kassay.experiments.planning.plan_verdict import count_of, unowned_text
-from kassay.experiments.prediction.predict import Distribution, PredictedCost
+from kassay.experiments.prediction.predict import Distribution, PredictedCost, plain
 from kassay.experiments.prediction.scenario import Rebalance
 
 HORIZON_WEEKS = 4
@@ -122,6 +122,8 @@ def decide(
     best = [one for one in best if one.assigned == most]
     best = _best(best, lambda one: one.highest("maximum_load"), LOAD_FACTORS["maximum_load"])
     best = _best(best, lambda one: one.highest("squares"), LOAD_FACTORS["squares"])
+    if current not in best:  # Do not change to loads that are lower only than those of a third one.
+        best = [one for one in best if _has_lower_loads(one, current)] or best
     if current.change.start.is_consumer_protocol:
         best = [one for one in best if one.change.final.is_consumer_protocol] or best
     actions = [one for one in best if one.change.action is not None]
@@ -159,6 +161,13 @@ def _best(
     return found or list(forecasts)
 
 
+def _has_lower_loads(one: Forecast, current: Forecast) -> bool:
+    return any(
+        current.highest(name).is_above(one.highest(name), factor=factor)
+        for name, factor in LOAD_FACTORS.items()
+    )
+
+
 def _loads_text(current: Forecast, best: Forecast, optimum: float | None) -> str:
     before, after = current.highest("maximum_load"), best.highest("maximum_load")
     now, later = current.now.shown, current.maximum_load
@@ -167,9 +176,9 @@ def _loads_text(current: Forecast, best: Forecast, optimum: float | None) -> str
     if best is current:
         text = f"the maximum load stays {after}"
         if not later.contains(now):
-            text = f"after a rolling restart, the maximum load is {later}, not {now:g}"
+            text = f"after a rolling restart, the maximum load is {later}, not {plain(now)}"
         is_optimal = optimum is None or optimum >= later.low
-        return text if is_optimal else f"{text} (the optimum is {optimum:g})"
+        return text if is_optimal else f"{text} (the optimum is {plain(optimum)})"
     text = f"a maximum load of {after} instead of {before}"
     is_lower = before.is_above(after, factor=LOAD_FACTORS["maximum_load"])
     if str(after) == str(before):
@@ -179,7 +188,9 @@ def _loads_text(current: Forecast, best: Forecast, optimum: float | None) -> str
     old, new = current.highest("squares"), best.highest("squares")
     if not is_lower and old.is_above(new, factor=LOAD_FACTORS["squares"]):
         text += f", and more even loads (sum of squares {new}, not {old})"
-    return text if before.contains(now) else f"{text} (now {now:g}; a rolling restart changes it)"
+    return (
+        text if before.contains(now) else f"{text} (now {plain(now)}; a rolling restart changes it)"
+    )
 
 
 def _stops(forecast: Forecast) -> bool:

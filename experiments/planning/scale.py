@@ -229,6 +229,8 @@ def scale(
     """
     require_group(group)
     resizing = Resizing.of(group, like=like, allow_lag=allow_lag)
+    if not group.members:
+        raise InputError(f"{group.label} has no members: the subscription of new ones is not known")
     first, last = _numbers(group, first, last)
     own = assignor or identify_assignor(group).port
     budget = SearchBudget.start(SearchLimits.of(limits), seed)

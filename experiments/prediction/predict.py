@@ -87,9 +87,20 @@ class Distribution:
         return {name: round(value, 1) for name, value in parts.items()}
 
 
+def plain(value: float) -> str:
+    """Return a value with at most one decimal.
+
+    Examples
+    --------
+    >>> plain(12_345_678), plain(2.54)
+    ('12345678', '2.5')
+    """
+    return f"{value:.1f}".removesuffix(".0")
+
+
 def interval_text(value: Mapping[str, float], to: str = "–") -> str:
     """Return a JSON object of a distribution as text, with ``to`` between the limits."""
-    mean, low, high = (f"{value[key]:.1f}".removesuffix(".0") for key in ("mean", "low", "high"))
+    mean, low, high = (plain(value[key]) for key in ("mean", "low", "high"))
     return mean if low == high else f"{mean} ({low}{to}{high})"
 
 
@@ -315,7 +326,7 @@ def sample_count(group: Group, configuration: Configuration, events: Sequence[Ev
 def partition_weights(group: Group, topic: str, number: int) -> tuple[int, ...]:
     """Return the weight of a partition per window; a new one has the mean of its topic or group."""
     known = group.topic_table().get(topic)
-    if not group.is_weighted or (known is not None and known.weights is None):
+    if known is not None and known.weights is None:
         return (1,) * group.window_count
     if known is None or number >= known.partitions:
         return _mean_weights(group)[topic if known else None]
@@ -338,7 +349,7 @@ def _mean_weights(group: Group) -> dict[str | None, tuple[int, ...]]:
 
 def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
     """Return the load of each member, as `loads`: with several windows, its relative peak."""
-    if not group.is_weighted:
+    if all(one.weights is None for one in group.topics):
         return assignment.counts()
     factors, found = group.window_factors, {}
     for name, partitions in assignment.items():

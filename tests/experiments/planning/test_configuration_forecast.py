@@ -163,6 +163,36 @@ def test_each_reason_is_true_for_its_numbers(assignor, criterion, uneven):
     assert ("never stands still" in text) <= (stopped.high == 0)
 
 
+def test_a_change_has_lower_loads_than_now_and_not_only_than_another_change():
+    weights = (
+        (50, 19, 12, 33, 91, 54, 10, 22, 10, 10, 42, 154),
+        (34, 10, 154, 437, 23, 12, 17, 51),
+    )
+    status = GroupStatus(state="Stable", protocol=Protocol.CLASSIC, assignor="roundrobin")
+    group = Group(
+        tuple(Topic(name, len(row), weights=row) for name, row in zip("ab", weights, strict=True)),
+        tuple(Member(f"c0{n}", ("a", "b")) for n in range(4)),
+        status=status,
+    )
+    group = replace(rejoin(group, assign(group, "roundrobin"), generation=5), status=status)
+    found = recommend(forecast_changes(group, Configuration.of(group)))
+    assert found.configuration != "roundrobin, current"
+    assert not re.match(".* instead of [^;]*, no meaningful difference;", found.reason)
+
+
+def test_equal_weights_are_the_unit_of_predicted_loads():
+    members = (
+        Member("x", ("a",), owned=[("a", 0), ("a", 1), ("a", 2)], generation=1),
+        Member("y", ("a",), owned=[("a", 3)], generation=1),
+    )
+    status = GroupStatus(state="Stable", protocol=Protocol.CLASSIC, assignor="sticky")
+    for weight in (0, 1, 5_000_000):
+        topics = (Topic("a", 4, weights=(weight,) * 4),)
+        forecasts = forecast(Group(topics, members, status=status))
+        assert {one.maximum_load.mean for one in forecasts} == {2 * weight}
+        assert "e+" not in recommend(forecasts).reason
+
+
 def moved(group: Group, *, count: int = 4) -> Group:
     """Return a group in which the first member has some partitions of the last one."""
     first, *others, last = group.members

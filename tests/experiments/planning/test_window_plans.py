@@ -71,8 +71,17 @@ def test_predictions_have_the_peaks_of_scale(capacities):
         found = kassay.predict(group, events=kassay.ScaleTo(members=step.members), samples=2)
         assert found.events[0].maximum_load.values == (step.assignor, step.assignor)
     assert kassay.predict(group, samples=2).events[0].maximum_load.mean == steps[1].assignor
-    for action in plan(group, limits=SearchLimits(work=4)).actions:
+    found = plan(group, limits=SearchLimits(work=4))
+    for action in found.actions:
         assert action.predicted_load in (None, action.metrics.makespan)
+    text = render_plan(found, TEXT, arguments=PlanArguments())
+    sentence = "Loads are divided by the capacity of their window, and multiplied by 600"
+    assert (sentence in text) == (capacities is not None)
+
+
+def test_the_subscription_of_new_members_of_an_empty_group_is_not_known():
+    with pytest.raises(InputError, match="has no members"):
+        kassay.scale(Group((Topic("t", 6),), ()))
 
 
 def test_a_new_partition_has_the_mean_of_each_window():
