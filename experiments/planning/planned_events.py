@@ -115,7 +115,7 @@ def _weighted(group: Group, simulated: Group) -> Group:
         replace(
             one,
             weights=None,
-            profiles=[partition_weights(group, one.name, n) for n in range(one.partitions)],
+            profiles=tuple(partition_weights(group, one.name, n) for n in range(one.partitions)),
         )
         for one in simulated.topics
     )

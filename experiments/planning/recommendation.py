@@ -132,9 +132,9 @@ def decide(
     elif actions:
         # Restarts differ little, and the mean depends less on the seed than single samples.
         cheapest = min(actions, key=lambda one: criterion.of(one.over(0)).mean)
-        most = criterion.of(cheapest.over(0)).high
+        limit = criterion.of(cheapest.over(0)).high
         calm = (one for one in actions if isinstance(one.change.action, Rebalance))
-        return next((one for one in calm if criterion.of(one.over(0)).low <= most), cheapest)
+        return next((one for one in calm if criterion.of(one.over(0)).low <= limit), cheapest)
     if current in best and current.now.maximum_load:  # Other current loads are chance.
         if criterion is Criterion.UNOWNED and not _stops(current):
             best = [one for one in best if not _stops(one)]
@@ -177,8 +177,9 @@ def _loads_text(current: Forecast, best: Forecast, optimum: float | None) -> str
         text = f"the maximum load stays {after}"
         if not later.contains(now):
             text = f"after a rolling restart, the maximum load is {later}, not {plain(now)}"
-        is_optimal = optimum is None or optimum >= later.low
-        return text if is_optimal else f"{text} (the optimum is {plain(optimum)})"
+        if optimum is None or optimum >= later.low:
+            return text
+        return f"{text} (the optimum is {plain(optimum)})"
     text = f"a maximum load of {after} instead of {before}"
     is_lower = before.is_above(after, factor=LOAD_FACTORS["maximum_load"])
     if str(after) == str(before):
