@@ -171,6 +171,7 @@ def test_names_that_do_not_work_are_input_errors(classes, name, message):
 
 
 def test_a_broken_class_file_is_an_input_error(tmp_path):
+    require_library("kafka-broker@4.4.0")
     for content in (b"", b"\xca\xfe\xba\xbe\0\0\0\x3d\0\x09\x01\xff\xff"):
         (tmp_path / "Broken.class").write_bytes(content)
         with pytest.raises(InputError, match="class Broken cannot be loaded: "):
