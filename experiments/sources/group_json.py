@@ -222,13 +222,17 @@ def _topics(node: _Node) -> Iterator[_Node]:
         if isinstance(values, list) and name not in node.used:
             node.used.add(name)
             for index, value in enumerate(values):
+                where = f"{node.where}: {name}[{index}]"
                 if isinstance(value, Mapping):
-                    yield _Node(value, f"{node.where}: {name}[{index}]")
+                    yield _Node(value, where)
+                elif any(isinstance(one, Mapping) for one in values):
+                    raise InputError(f"{where}: expected an object, got {format_value(value)}")
 
 
 def _offsets(node: _Node, group: str, line: int, topic: str | None = None) -> Iterator[OffsetRow]:
     """Yield the rows of a partition, or of the partitions of a topic."""
-    if node.has("partition"):
+    lists = [value for name, value in node.table.items() if name in _NAMES["rows"]]
+    if node.has("partition") or all(isinstance(one, int | str) for one in lists):
         yield _offset(node, group, topic, line)
     else:
         topic = node.text("topic")
@@ -244,6 +248,8 @@ def _offset(node: _Node, group: str, topic: str | None, line: int) -> OffsetRow:
         raise InputError(f"{node.where}: a partition needs a topic and a number from 0")
     consumer, client, host = node.text("consumer"), node.text("client"), node.text("host")
     node.get("instance")
+    if consumer is None and (client or host):
+        raise InputError(f"{node.where}: the id of member {client or host!r} is missing")
     return OffsetRow(
         line,
         group,
@@ -333,6 +339,8 @@ def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[st
         yield from _pairs(_decoded(inner, ASSIGNMENT, node.where), node.where)
         return
     for name, numbers in value.items():
+        if _normal(name) in _NAMES["numbers"]:
+            raise InputError(f"{node.where}: the topic of {name!r} is missing")
         if isinstance(numbers, list):
             yield from ((name, as_integer(one, node.where)) for one in numbers)
         elif numbers not in (None, ""):

@@ -97,7 +97,7 @@ def read_kaf(  # noqa: C901, PLR0912 - one branch per kind of line
             has_members = True
         elif match := _KAF_OFFSET.fullmatch(text):
             at_offset, at_end, behind = (int(match[index]) for index in (2, 3, 4))
-            if at_offset >= 0 and behind != at_end - at_offset:
+            if has_members or (at_offset >= 0 and behind != at_end - at_offset):
                 break
             offsets[block, int(match[1])] = (at_offset, at_end, behind)
         elif (match := _PARTITIONS.fullmatch(text)) and owned:
@@ -110,6 +110,7 @@ def read_kaf(  # noqa: C901, PLR0912 - one branch per kind of line
         elif match := _BLOCK.fullmatch(text) if text not in ("Offsets:", "Assignments:") else None:
             block = match[1]
         elif not _KAF_NOISE.fullmatch(text):
+            has_members = has_members and not line.text[:1].isspace()
             break
         count += 1
     group, number = values.get("Group ID", ""), lines[at].number
@@ -142,7 +143,7 @@ def read_admin_client(lines: Sequence[Line], at: int, name: str) -> FoundText | 
     for match in _DESCRIPTION.finditer(line.text):
         members = [
             {
-                key: _names(value) if key.endswith("assignment") else value
+                key: re.findall(r"[^,\s]+", value) if key.endswith("assignment") else value
                 for key, value in one.groupdict().items()
                 if value not in _NULL
             }
@@ -165,10 +166,6 @@ def read_admin_client(lines: Sequence[Line], at: int, name: str) -> FoundText | 
 _NULL = (None, "null", "Optional.empty")
 
 
-def _names(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part]
-
-
 def read_yaml(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
     """Read a group as ``kafkactl describe consumer-group -o yaml`` prints it."""
     start = re.fullmatch(r"(\s*)[Gg]roup:\s*", lines[at].text)
@@ -177,7 +174,7 @@ def read_yaml(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
     texts = [lines[at].text.strip()]
     for line in lines[at + 1 :]:
         text = line.text.removeprefix(start[1])
-        if not re.match(r" +\S|- |[A-Za-z]\w*:", text) or text.startswith("group:"):
+        if not re.match(r" +\S|- |[A-Za-z]\w*:(\s|$)", text) or text.startswith("group:"):
             break
         texts.append(text)
     where, number, count = f"{name}:{lines[at].number}", lines[at].number, len(texts)

@@ -19,6 +19,7 @@ from kassay.experiments.sources.text_lines import FORMS
 
 _SHARE_COLUMNS = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT")
 _LOG_MESSAGE = FORMS["log message"]
+_INDEX = re.compile(r"\s*\d+(?=\s)")
 _MARK = re.compile(r"\s*([$#>%;*~+]+|//|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|Warning)[:\]])\s")
 """Sign of a prompt, comment or message in front of a row."""
 
@@ -36,10 +37,13 @@ class OpenTable:
 
     def split(self, text: str) -> Cells | None:
         """Return the cells of a line, or None if the line is no row of this table."""
-        if _MARK.match(text):
+        if _MARK.match(text) or not re.search(r"\w", text):
             return None
         if self.header.kind is TableKind.OTHER_OFFSETS:
             return None
+        index = _INDEX.match(text)  # of a data frame, left of the header
+        if index is not None and index.end() < min(self.header.starts, default=0):
+            text = " " * index.end() + text[index.end() :]
         cells = split_row(text, self.header)
         if cells is None or self.header.is_csv:
             return cells

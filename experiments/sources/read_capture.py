@@ -5,6 +5,7 @@ for each line in the order of `_RULES`; a line that no rule takes waits until th
 read, because it can be a part of a row that a terminal wrapped, or a row without its header.
 """
 
+import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -65,6 +66,7 @@ _LOOSE = (
     *(*_COMMANDS, "message", "setting", "version", "mail or chat", "heading", "greeting"),
     *("markup", "file name"),
 )
+_PROMPT, _MAX_PROMPTS = FORMS["prompt alone"], 20
 _CELLS = FORMS["cells of a damaged row"]
 """Cells of a damaged row that starts like a command or a message, such as ``kafka-events 0 10``."""
 _HIDDEN = re.compile(r"onsumer group [`'\"]|\S\s+\[\d[\d ]*\]$")
@@ -76,6 +78,9 @@ _UNREADABLE = re.compile("[\ufffd\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e]")
 _ROW_PART = FORMS["part of a row or message"]
 _TEXT_RULES = (*_COMMANDS, "mail or chat", "greeting")
 _JSON_IN_LINE = re.compile(r"(?!^-)\S\s*(?=[{]\s*([\"']|$)|\[\s*([{]|$))")
+_TAG = re.compile(r"</?\w[^>]*>")
+_PARTS = ("start", "end", "row", "cell")
+_MARKUP = [[FORMS[f"{kind} table: {part}"] for part in _PARTS] for kind in ("HTML", "wiki")]
 _MAX_TEXTS = 40
 _MIN_CELLS = 3
 """Words from which a text beside a capture in JSON may be a row of it."""
@@ -102,7 +107,8 @@ class _Reader:
         self.default_group = group
         self.lines = clean_lines(text, _starts_data, _starts_group)
         self.uses: list[LineUse] = []
-        self.problems: list[Problem] = []
+        message = "lines above are missing, as the numbers of the lines show"
+        self.problems = [Problem(one.number, message) for one in self.lines if one.follows_gap]
         self.tables: list[OpenTable] = []
         self.notices: list[Notice] = []
         self.contents: dict[str | None, list[DocumentRows]] = {}
@@ -112,6 +118,11 @@ class _Reader:
         self.notes: list[tuple[str | None, str]] = []
         self.waiting: list[_Waiting] = []
         self.widths: dict[int, int] = {}
+        texts = {line.text.strip() for line in self.lines}
+        prompts = [text for text in texts if _PROMPT.fullmatch(text)][:_MAX_PROMPTS]
+        self.prompts = [
+            one for one in prompts if any(text != one and text.startswith(one) for text in texts)
+        ]
         self.lists: set[int] = set()  # lines of commands that list names, and of names
         self.current: OpenTable | None = None
         self.group: str | None = None  # named by the last notice or command
@@ -219,10 +230,10 @@ class _Reader:
 
     def json_value(self, at: int) -> int:
         """Use the lines of a JSON value."""
+        lines, start = self.lines, at
         if len(self.problems) > _MAX_BROKEN:  # the time would grow with the square of the length
-            found = read_json_value(self.lines[at : at + 1], 0, name=self.name)
-        else:
-            found = read_json_value(self.lines, at, name=self.name)
+            lines, start = self.lines[at : at + 1], 0
+        found = read_json_value(lines, start, name=self.name)
         if found is None:
             return self._json_behind_text(at)
         if self._kind_documents(found.value, at):
@@ -247,19 +258,18 @@ class _Reader:
 
     def _text_in_json(self, at: int, found: FoundText) -> int:
         """Use JSON values that have captures as texts, such as JSON Lines that have its lines."""
-        values, count, value = [], 0, found
-        while value.value is not None:
+        values, count = [], 0
+        value: FoundText | None = found
+        while value is not None and value.value is not None:
             values.append(value.value)
             count += value.count
-            if at + count >= len(self.lines):
-                break
-            following = read_json_value(self.lines, at + count, name=self.name)
-            if following is None:
-                break
-            value = following
+            is_last = at + count >= len(self.lines)
+            value = None if is_last else read_json_value(self.lines, at + count, name=self.name)
+        return self._inner(texts_in_json(values), "text in JSON", at, count)
+
+    def _inner(self, texts: Sequence[str], rule: str, at: int, count: int) -> int:
         number = self.lines[at].number
         name = f"{self.name}:{number}"
-        texts = texts_in_json(values)
         if len(texts) > _MAX_TEXTS:
             return 0
         inner = [_Reader(text, name, self.default_group).read() for text in texts]
@@ -273,7 +283,23 @@ class _Reader:
                 if one in used or len(each.text.split()) >= _MIN_CELLS or _CELLS.search(each.text)
             )
         self.enclosed.extend(used)
-        return self.use(at, "text in JSON", count)
+        return self.use(at, rule, count)
+
+    def markup_table(self, at: int) -> int:
+        """Use a table in HTML or in the markup of a wiki."""
+        form = next((one for one in _MARKUP if one[0].match(self.lines[at].text)), None)
+        if form is None:
+            return 0
+        rest = enumerate(self.lines[at:], start=1)
+        count = next((count for count, line in rest if form[1].search(line.text)), 0)
+        if not count:
+            return self.refuse(at, "the table has no end")
+        text = "\n".join(line.text for line in self.lines[at : at + count])
+        table, *behind = form[1].split(form[0].sub("", text, count=1))
+        rows = [*map(form[3].split, form[2].split(table)), *([one] for one in behind)]
+        cells = [[" ".join(_TAG.sub(" ", one).split()) for one in row] for row in rows]
+        table = "".join(f"|{'|'.join(row[1:])}|\n" if row[1:] else f"{row[0]}\n" for row in cells)
+        return self._inner([html.unescape(table)], "table in markup", at, count)
 
     def _take(self, at: int, found: FoundText) -> int:
         """Use the lines that a reader has found, or refuse them with its error."""
@@ -344,6 +370,8 @@ class _Reader:
         rule = noise_rule(text)
         if rule is None and _TOOL.search(text) and _GROUP_OPTION.search(text):
             rule = "command"  # behind a prompt of another form
+        elif rule is None and any(text.strip().startswith(one) for one in self.prompts):
+            rule = "prompt"
         if rule in (None, _LEFT_OUT) or _HIDDEN.search(text.strip()) or self._hides_row(text):
             return 0
         if rule in _LOOSE and self.tables and _CELLS.search(text):
@@ -599,6 +627,7 @@ class _Reader:
 _RULES: tuple[Callable[[_Reader, int], int], ...] = (
     _Reader.notice,
     _Reader.record,
+    _Reader.markup_table,
     _Reader.json_value,
     _Reader.group_text,
     _Reader.header,

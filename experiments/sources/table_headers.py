@@ -57,8 +57,8 @@ _CSV_KEYS = {
     TableKind.STATE: ("GROUP", "STATE"),
 }
 """Columns that define the kind of a table in CSV."""
-_UNUSED = frozenset({"CLUSTER", "SIMPLE"})
-"""Columns of Confluent CLI without data about members."""
+_UNUSED = frozenset({"CLUSTER", "SIMPLE", "", "#", "INDEX", "NO", "NO.", "UNNAMED:-0"})
+"""Columns of Confluent CLI without data about members, and indices of data frames."""
 MAX_PARTS = 6
 """Maximum number of lines that a terminal makes of one header or row."""
 
@@ -109,7 +109,9 @@ def read_header(texts: Sequence[str], *, line: int) -> Header | str | None:
     """
     text = texts[0]
     found = _csv_header(text, line=line)
-    if found is not None and not ("|" in text and _layout_header(text, line=line)):
+    layout = _layout_header(text, line=line) if "|" in text else None
+    has_index = layout and isinstance(found, Header) and len(found.names) > len(layout.names)
+    if found is not None and (layout is None or has_index):
         return found
     if not _starts_layout(text):
         return None
@@ -152,7 +154,8 @@ def _csv_header(text: str, *, line: int) -> Header | str | None:
     for separator in _CSV_SEPARATORS:
         if separator not in text or (separator != "|" and f"{separator} " in text):
             continue
-        names = tuple(map(_csv_column, csv_cells(text.strip(), separator) or ()))
+        shown = text.strip(" \r\n").rstrip(f"{separator} ")
+        names = tuple(map(_csv_column, csv_cells(shown, separator) or ()))
         known = [name in _KNOWN_COLUMNS or name in _UNUSED for name in names]
         if sum(known) < _MIN_KNOWN_COLUMNS or not known[0]:
             continue

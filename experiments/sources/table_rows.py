@@ -55,8 +55,10 @@ def split_row(text: str, header: Header) -> Cells | None:
 
 def _by_delimiter(text: str, header: Header) -> Cells | None:
     """Split a row at its delimiter. A blank cell is a dash."""
-    values = csv_cells(text, header.delimiter) or ()
+    values = list(csv_cells(text, header.delimiter) or ())
     if header.is_csv:
+        if not "".join(values[len(header.names) :]).strip():
+            values = values[: len(header.names)]  # without columns that have no name
         values = ["" if _NULL.fullmatch(value.strip()) else value for value in values]
     return _named(header, [value.strip() or "-" for value in values])
 
@@ -274,7 +276,7 @@ def _is_valid(cells: Cells) -> bool:
 
 def _is_valid_partition(cells: Cells) -> bool:
     if "PARTITION" not in cells:
-        return True
+        return bool(TOPIC.fullmatch(cells.get("TOPIC", "-")))
     if cells["TOPIC"] == cells["PARTITION"] == "-":
         return cells.get("CURRENT-OFFSET", "-") == cells.get("LAG", "-") == "-"
     if cells["TOPIC"] == "-":

@@ -7,7 +7,7 @@ container, a time stamp or the number of the line.
 import html
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise, zip_longest
@@ -18,12 +18,14 @@ FORMS = {name: re.compile(form) for name, form in read_data_file(__package__, "l
 """Forms of lines and of parts of lines by name."""
 _HEADER_START = FORMS["header start"]
 _EMPHASIS = re.compile(r"(?<=\|)\s*(\*\*|`)([^|`*]+)\1\s*(?=\|)")
+_ESCAPE = re.compile(r"\\(?=[-_*.#])")
 _LINE_END = re.compile(r"\r?\n|\r")
 _CONTROL = FORMS["control characters"]
 _INVISIBLE = str.maketrans(
     dict.fromkeys("\x1e\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\xad")
-    | dict.fromkeys("\xa0\u2002\u2003\u2007\u2009\u202f", " ")
-    | {"\u2502": "|", "\u2503": "|", "\u2010": "-", "\u2011": "-"}
+    | dict.fromkeys(map(chr, (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)), " ")
+    | dict.fromkeys("\u2502\u2503\uff5c\xa6\u2758", "|")
+    | {"\u2010": "-", "\u2011": "-"}
 )
 _LONE_DASH = re.compile(r"(?<!\S)[\u2012-\u2015\u2212](?!\S)")
 """Dash that an editor has put in place of a hyphen in a cell."""
@@ -48,6 +50,7 @@ class Line:
 
     number: int
     text: str
+    follows_gap: bool = False  # in the numbers that stand in front of the lines
 
 
 def clean_lines(
@@ -66,14 +69,30 @@ def clean_lines(
     contents = [
         _BARS.sub("|", _BOX.sub(" ", line)) if _BOX_ROW.search(line) else line for line in contents
     ]
-    contents = [_EMPHASIS.sub(r" \2 ", line) if "|" in line else line for line in contents]
+    contents = [
+        _EMPHASIS.sub(r" \2 ", _ESCAPE.sub("", line)) if "|" in line else line for line in contents
+    ]
+    gaps: set[int] = set()
     while wrapper := (
         _shared_suffix(contents, is_start)
         or _wrapper(contents, (is_start, is_header))
         or _shared_prefix(contents, is_start, is_header)
     ):
+        matches = [wrapper.fullmatch(content) for content in contents]
+        if "number" in wrapper.groupindex:
+            gaps |= _gaps({at: int(one["number"]) for at, one in enumerate(matches) if one})
         contents = [_without(wrapper, content) for content in contents]
-    return [Line(number, content) for number, content in enumerate(contents, start=1)]
+        changed = {at for at, match in enumerate(matches) if match and contents[at]}
+        if "spaced" in wrapper.groupindex and all(contents[at][0] == " " for at in changed):
+            contents = [one[at in changed :] for at, one in enumerate(contents)]
+    return [Line(at + 1, content, at in gaps) for at, content in enumerate(contents)]
+
+
+def _gaps(numbers: Mapping[int, int]) -> set[int]:
+    """Return the lines before which the numbers in front of the lines have a gap."""
+    steps = {at: (numbers[at] - numbers[before], at - before) for before, at in pairwise(numbers)}
+    is_counted = sum(0 < step <= distance for step, distance in steps.values()) * 2 >= len(steps)
+    return {at for at, (step, distance) in steps.items() if is_counted and step > distance}
 
 
 def _shared_suffix(
@@ -141,6 +160,8 @@ def _shared_prefix(
         parts = (re.escape(part) for part in re.split(r"\d+|\s+", prefix))
         between = (r"\s+" if gap.isspace() else r"\d+" for gap in re.findall(r"\d+|\s+", prefix))
         shape = "".join(map("".join, zip_longest(parts, between, fillvalue="")))
+        if shape.count(r"\d+") == 1:
+            shape = shape.replace(r"\d+", r"(?P<number>\d+)")
         form = re.compile(rf"{shape}\s{{0,{start - len(prefix)}}}(?P<text>.*)")
         if sum(bool(form.fullmatch(one)) for one in others) >= _SHARE * len(others):
             return form

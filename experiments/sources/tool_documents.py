@@ -158,7 +158,7 @@ def read_metricbeat_event(document: JsonFields, line: int) -> DocumentRows:
         group.text("id"),
         topics.inner("topic").text("name") if isinstance(topic, dict) else group.text("topic"),
         kafka.inner("partition").count("id") if moved else group.count("partition"),
-        consumer_id=None if client is None else client.optional_text("member_id"),
+        consumer_id=None if client is None else client.text("member_id"),
         client_id=None if client is None else client.optional_text("id"),
         current=group.optional_integer("offset"),
         lag=group.optional_integer("consumer_lag"),
@@ -173,9 +173,7 @@ _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 _GENERATED = "Proposed partition reassignment configuration"
 METRIC = "metric"
 """Rule of samples that are used."""
-_JSON_START = re.compile(r'\{\s*("|\}|$)|\[\s*(\{|\]|$)|"([^"\\]|\\.)*\\[n"]|\[[\d.]+, ?"')
-
-
+_JSON_START = FORMS["start of JSON"]
 _BEHIND = re.compile(r"[%)'\]>;]*\s*(\([a-zA-Z][\w.$]+\)|(HTTP\S* ?)?\d{3}|</\w+>)?")
 """Text behind a JSON value: the end of a call, the name of a logger, the status of a request."""
 
@@ -216,10 +214,15 @@ def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText |
 
     A value that is not complete ends before the next line in which a value can start.
     """
-    start = lines[at].text.lstrip()
+    number, start = lines[at].number, lines[at].text.lstrip()
+    if _PRINTED_START.match("".join(line.text for line in lines[at : at + 3])):
+        # Python or JavaScript has printed the value, on several lines if the first one has no end.
+        is_open = start.endswith(("{", "[", ","))
+        text = "\n".join(line.text for line in lines[at : at + (_MAX_PRINTED if is_open else 1)])
+        texts = _PRINTED.sub(_as_json, text).split("\n")
+        lines, at, start = [Line(number, text) for text in texts], 0, texts[0].lstrip()
     if not _JSON_START.match(start):
         return None
-    number = lines[at].number
     try:
         value, end = json.JSONDecoder().raw_decode(start)
         text = start
@@ -247,7 +250,7 @@ def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText |
     try:
         contents, rule = _read_value(value, number, name=name, is_complete=is_complete)
     except UnknownFormatError as error:
-        if _is_log(value):
+        if isinstance(value, dict) and not (_LOG_KEYS.isdisjoint(value) or has_data(value)):
             return FoundText("JSON of a log", count=count, value=value, is_noise=True)
         return FoundText("JSON", error=error, count=count, value=value)
     except (InputError, RecursionError) as error:
@@ -256,6 +259,20 @@ def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText |
         )
         return FoundText("JSON", error=invalid, count=count, value=value)
     return FoundText(rule, contents, count=count)
+
+
+def _as_json(match: re.Match[str]) -> str:
+    if match["text"] is None:
+        return _WRITTEN.get(match[0], f'"{match[0]}"' if match["key"] else match[0])
+    text = match["text"].replace("\\'", "'").replace('"', '\\"')
+    return f'"{text}"'
+
+
+_PRINTED_START, _PRINTED = FORMS["start of a printed value"], FORMS["part of a printed value"]
+_WRITTEN = dict.fromkeys(("None", "nil", "undefined"), "null")
+_WRITTEN |= {"True": "true", "False": "false", "=>": ":", ",": ""}
+_MAX_PRINTED = 5_000
+"""Maximum number of lines of a value that Python or JavaScript has printed."""
 
 
 def _values_behind(text: str, end: int) -> Iterator[str]:
@@ -363,12 +380,6 @@ def hides_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and any(map(_NAMES_IN_GROUPS.search, value))
-
-
-def _is_log(value: object) -> bool:
-    """Return whether a JSON value is a message of a log, which has no members."""
-    is_log = isinstance(value, dict) and not _LOG_KEYS.isdisjoint(value)
-    return is_log and not has_data(value)
 
 
 def texts_in_json(values: Sequence[object]) -> list[str]:

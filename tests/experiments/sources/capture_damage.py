@@ -80,6 +80,9 @@ TABLES = {
     "prefix of kubectl": _each(lambda line, _: f"[pod/kafka-0/kafka] {line}"),
     "grep -H": _each(lambda line, _: f"describe.txt:{line}"),
     "cat -n": lambda lines, _: [f"{n:6}\t{line}" for n, line in enumerate(lines, 1)],
+    "less -N": lambda lines, _: [f"{n:7} {line}" for n, line in enumerate(lines, 1)],
+    "numbered list": lambda lines, _: [f"{n}. {line}" for n, line in enumerate(lines, 1)],
+    "nl": lambda lines, _: [f"{n:2}> {line}" for n, line in enumerate(lines, 1)],
     "comments": _each(lambda line, _: f"# {line}"),
     "quoted lines": _each(lambda line, _: f'    "{line}",'),
     "bars on both sides": _each(lambda line, _: f"| {line} |"),
@@ -132,6 +135,45 @@ WORDS = {
         )
     ],
 }
+
+
+def _html(line, tag="td"):
+    cells = "".join(f"<{tag}>{word}</{tag}>" for word in line.split())
+    return f"<tr>{cells}</tr>" if cells else ""
+
+
+def _index(lines, _):
+    """Number the rows below a header, as a printed data frame does."""
+    start = next(n for n, line in enumerate(lines) if "PARTITION" in line)
+    return [f"{n - start - 1 if n > start else '':<3} {line}" for n, line in enumerate(lines)]
+
+
+WORDS |= {
+    "HTML": lambda lines, _: ["<table>", *map(_html, lines), "</table>"],
+    "HTML on one line": lambda lines, _: ["<table>" + "".join(map(_html, lines)) + "</table>"],
+    "HTML, a line per cell": lambda lines, _: [
+        *("<table>\n" + "\n".join(map(_html, lines)).replace("<td>", "\n<td>")).split("\n"),
+        "</table>",
+    ],
+    "MediaWiki": lambda lines, _: [
+        '{| class="wikitable"',
+        *(each for line in lines if line for each in ("|-", "| " + " || ".join(line.split()))),
+        "|}",
+    ],
+    "escaped signs": lambda lines, _: [
+        f"| {' | '.join(line.split())} |".replace("-", "\\-") if line.strip() else ""
+        for line in lines
+    ],
+    "full-width bars": lambda lines, _: [
+        f"| {' | '.join(line.split())} |".replace("|", "\uff5c") if line.strip() else ""
+        for line in lines
+    ],
+    "CSV with blank columns and rows": lambda lines, _: [
+        *(",".join(line.split()) + ",," if line.strip() else "" for line in lines),
+        ",,,,",
+    ],
+    "index": _index,
+}
 WORDS["emphasis"] = lambda lines, _: [
     re.sub(r"(?<=\| )(\S+)(?= \|)", r"**\1**" if "PARTITION" in line else r"`\1`", line)
     for line in WORDS["Markdown"](lines, _)
@@ -149,6 +191,13 @@ IN_JSON = {
         )[1:],
     ],
     "list": lambda lines, _: json.dumps(lines, indent=2).split("\n"),
+    "list on one line": lambda lines, _: [json.dumps(lines)],
+    "Python": lambda lines, _: [repr(_RESULT | {"stdout": "\n".join(lines)})],
+    "bytes of Python": lambda lines, _: [repr("\n".join(lines).encode())],
+    "JavaScript": lambda lines, _: ["{", "  stdout: " + repr("\n".join(lines)) + ",", "}"],
+    "quotes of an editor": lambda lines, _: [
+        "{\u201cstdout\u201d: \u201c" + "\\n".join(lines) + "\u201d}"
+    ],
     "jq without -r": lambda lines, _: [json.dumps("\n".join(lines))],
     "container": _each(lambda line, _: json.dumps({"log": line + "\n", "stream": "stdout"})),
 }
@@ -235,6 +284,13 @@ def _glued(lines, seeded):
     return [*lines[:at], lines[at].rstrip() + lines[at + 1], *lines[at + 2 :]]
 
 
+def _without_row(lines, seeded):
+    """Remove a row that others follow."""
+    rows = [at for at, line in enumerate(lines[:-2]) if is_row(line.split(maxsplit=1)[-1])]
+    at = seeded.choice(rows[1:] or [len(lines)])
+    return [*lines[:at], *lines[at + 1 :]]
+
+
 def _start_lost(lines, seeded):
     """Remove the start of a padded row. Without other rows, this cannot be seen."""
     rows = [at for at, line in enumerate(lines) if is_row(line) and "   " in line[:40]]
@@ -292,6 +348,12 @@ DAMAGE = {
     "log line behind a row": _at_row(lambda line, _: [line + LOG]),
     "log line behind a row, with a space": _at_row(lambda line, _: [f"{line.rstrip()} {LOG}"]),
     "rows on one line": _glued,
+    "line left out of cat -n": lambda lines, s: _without_row(TABLES["cat -n"](lines, s), s),
+    "line left out of less -N": lambda lines, s: _without_row(TABLES["less -N"](lines, s), s),
+    "line left out of grep -n": lambda lines, s: _without_row(
+        [f"{n}:{line}" for n, line in enumerate(lines, 1)], s
+    ),
+    "rows left out, in brackets": _at_row(lambda _, s: [s.choice(["[removed]", "<redacted>"])]),
     "ellipsis": _at_row(
         lambda line, s: [line[: max(3, len(line.partition("ACTIVE")[0]) // 2)] + "..."]
     ),
