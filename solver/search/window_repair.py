@@ -1,7 +1,8 @@
 """Find assignments within maximum loads in every window, with few moves or low sums of squares.
 
 Simulated annealing moves single partitions, or exchanges two. It minimises overloads plus the cost
-of moves. Many proposals of one step are computed as arrays.
+of moves. Many proposals of one step are computed as arrays. It alternates with a tabu search in
+groups that are small enough.
 """
 
 from collections.abc import Callable
@@ -28,6 +29,13 @@ number of partitions above which they are lower in proportion."""
 _FIRST_PRICE, _PRICE_FACTOR = 0.3, 1.3
 """First price of a move in this unit, and its change from run to run."""
 _HOME_SHARE = 0.3  # share of the proposed transfers that return a partition to its owner
+_TENURES = (4, 8, 16, 40)
+"""Numbers of steps in which runs of the tabu search do not return a partition to a member."""
+_TABU_STEPS, _PRICED_STEPS = 500, 25  # without a better placement, and with one price
+_LEAST_PRICE, _LEAST_TENURE = 0.03, 0.3  # price of a move, and random share of these numbers
+_MAX_PARTITIONS, _MAX_UPDATES = 250, 200_000
+"""Maximum number of partitions, and half of the loads in all windows that one step computes."""
+_MORE_WINDOWS = 4  # windows with an overload that the search adds at once
 _NONE = -1  # partition in exchange for a transferred one
 _LEAST_REDUCTION = 1e-9
 """Least reduction of a sum of squares, as a share of the squared weights, that is no rounding."""
@@ -73,6 +81,7 @@ class WindowRepair(OverloadRepair):
         self._set_costs(costs)
         best, fewest, length = None, np.inf, float(max(_FIRST_RUN, len(start)))
         price, hot = _FIRST_PRICE / max(float(self.costs.mean()), 1), 0.0
+        tabu = _TabuSearch(self) if self.costs.any() and self._has_small_tables else None
         self._reset(start)
         for _ in range(rounds):
             for step in range(int(length)):
@@ -83,11 +92,27 @@ class WindowRepair(OverloadRepair):
                 own = price if hot or self.overloads.max() <= 0 else 0.0
                 self._make_change(own, hot * (_COLD / _HOT) ** (step / length))
             price *= _PRICE_FACTOR if self.overloads.max() <= 0 else 1 / _PRICE_FACTOR
-            length = min(length * _LONGER, max(length, _LONGEST_RUN))
             hot = _HOT * min(1, _HEATED / len(start))
             if best is not None:
                 self._reset(best)
+            if tabu is None:
+                length = min(length * _LONGER, max(length, _LONGEST_RUN))
+                continue
+            for tenure in _TENURES:
+                found = tabu.run(tenure, fewest, enough, may_continue)
+                best = best if found is None else found
+                self._reset(self.placement.astype(np.int32) if best is None else best)
+                fewest = fewest if found is None else self._cost()
         return best
+
+    @property
+    def _has_small_tables(self) -> bool:
+        """Return whether steps of the tabu search are short, and all limits are per member."""
+        members, size = self.problem.member_count, self.problem.partition_count
+        windows = sum(limit.weight.shape[1] for limit in self.limits)
+        return (
+            size <= _MAX_PARTITIONS and size * size * windows <= _MAX_UPDATES * members
+        ) and all(np.array_equal(limit.unit_of, np.arange(members)) for limit in self.limits)
 
     def _reset(self, placement: Placement) -> None:
         super()._reset(placement)
@@ -198,6 +223,111 @@ class WindowRepair(OverloadRepair):
         """Return the change of the cost by moves of partitions (rows) to members."""
         rows = self.cost_with[partitions]
         return np.asarray(rows - rows[np.arange(len(rows)), self.placement[partitions], None])
+
+
+class _TabuSearch:
+    """Tabu search from the placement of a search with limits per member.
+
+    Each step makes the best transfer or exchange, also if it is worse. The tables have the
+    overloads in some windows after each change: ``gained`` by partition and taker, ``exchanged`` by
+    partition and the one that its member gets instead.
+    """
+
+    def __init__(self, search: WindowRepair) -> None:
+        self.search, self.at = search, np.arange(len(search.costs))
+        self.unit = search.unit / max(float(search.costs.mean()), 1)
+        self.prices = dict.fromkeys(_TENURES, _FIRST_PRICE)
+        self.weights = np.hstack([limit.weight for limit in search.limits])
+        self.max_loads = np.hstack([limit.max_loads for limit in search.limits])
+        first = [np.arange(limit.weight.shape[1]) < _FEW_WINDOWS for limit in search.limits]
+        self.windows: list[int] = np.flatnonzero(np.concatenate(first)).tolist()
+
+    def _build(self) -> None:
+        self.weight = self.weights[:, self.windows]
+        self.excess = -self.max_loads[:, self.windows]
+        np.add.at(self.excess, self.search.placement, self.weight)
+        self.gained = np.empty((len(self.at), len(self.excess)))
+        self.exchanged = np.empty((len(self.at), len(self.at)))
+        self._update(np.arange(len(self.excess)))
+
+    def _update(self, members: Ints) -> None:
+        """Compute the parts of the tables that depend on the loads of some members."""
+        own = self.search.placement
+        self.gained[:, members] = _overload(self.weight[:, None] + self.excess[members])
+        given = np.flatnonzero(np.isin(own, members))
+        rest = self.excess[own[given]] - self.weight[given]
+        self.exchanged[given] = _overload(rest[:, None] + self.weight)
+
+    def run(
+        self, tenure: int, fewest: float, enough: int, may_continue: Callable[[], bool]
+    ) -> Placement | None:
+        """Return a placement with a lower cost than ``fewest``, or None if none is found soon.
+
+        The price of moves rises while there are no overloads, and falls while there are some.
+        """
+        self._build()
+        found, end, step, within = None, _TABU_STEPS, 0, 0
+        free_from = np.where(self.search.allowed, 0.0, np.inf)
+        while step < end and fewest > enough and may_continue():
+            step += 1
+            placement = self.search.placement
+            cost = float(self.search.cost_with[self.at, placement].sum())
+            is_within = not self.excess.max() > 0
+            within += is_within
+            if is_within and cost < fewest and not self._adds_windows():
+                found, fewest, end = placement.astype(np.int32), cost, step + _TABU_STEPS
+            if step % _PRICED_STEPS == 0:
+                factor = _PRICE_FACTOR if 2 * within > _PRICED_STEPS else 1.0
+                factor = factor if within else 1 / _PRICE_FACTOR
+                self.prices[tenure], within = max(self.prices[tenure] * factor, _LEAST_PRICE), 0
+            self._change(free_from, step, tenure)
+        return found
+
+    def _adds_windows(self) -> bool:
+        """Add windows with an overload to the tables; return whether there are some."""
+        loads = -self.max_loads
+        np.add.at(loads, self.search.placement, self.weights)
+        peaks = loads.max(axis=0)
+        missing = np.argsort(-peaks, kind="stable")[:_MORE_WINDOWS]
+        missing = missing[peaks[missing] > 0]
+        if len(missing):
+            self.windows += missing.tolist()
+            self._build()
+        return len(missing) > 0
+
+    def _change(self, free_from: Floats, step: int, tenure: int) -> None:
+        """Make the best change that does not return a partition too soon, if there is one."""
+        own, costs = self.search.placement, self.search.cost_with
+        overload, rest = _overload(self.excess), self.excess[own] - self.weight
+        moved = self.prices[tenure] * self.unit * (costs - costs[self.at, own, None])
+        moved -= overload[own, None]
+        transfers = moved + self.gained - overload + _overload(rest)[:, None]
+        exchanges = moved[:, own] + self.exchanged
+        exchanges += exchanges.T
+        is_tabu = free_from > step
+        is_tabu[self.at, own] = True
+        transfers[is_tabu] = np.inf
+        exchanges[is_tabu[:, own] | is_tabu[:, own].T] = np.inf
+        one, taker = divmod(int(transfers.argmin()), len(overload))
+        first, second = divmod(int(exchanges.argmin()), len(own))
+        changes = [(one, taker)]
+        if exchanges[first, second] < transfers[one, taker]:
+            changes = [(first, int(own[second])), (second, int(own[first]))]
+        elif transfers[one, taker] == np.inf:
+            return
+        members = np.array([own[changes[0][0]], changes[0][1]])
+        for partition, member in changes:
+            steps = tenure * self.search.rng.uniform(_LEAST_TENURE, 1)
+            free_from[partition, own[partition]] = step + 1 + steps
+            self.excess[own[partition]] -= self.weight[partition]
+            self.excess[member] += self.weight[partition]
+            own[partition] = member
+        self._update(members)
+
+
+def _overload(excess: Floats) -> Floats:
+    """Return the total overload over windows, the last axis."""
+    return np.maximum(excess, 0) @ np.ones(excess.shape[-1])
 
 
 def proposals(problem: Problem) -> int:

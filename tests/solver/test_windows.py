@@ -14,10 +14,15 @@ from kassay.reference.model.metrics import Measure, imbalance, load_profiles
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.certify import certify
-from kassay.solver.constraints import Capacity, MaxMoves
+from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.frontier import frontier
-from kassay.solver.limits import SearchLimits
+from kassay.solver.incumbent_pool import keep_owned
+from kassay.solver.limits import SearchLimits, limited_steps
 from kassay.solver.objective import Imbalance, Movement, Tolerance, is_preference
+from kassay.solver.problem import build_problem
+from kassay.solver.search.overload_repair import LoadLimit
+from kassay.solver.search.overload_searches import load_limits
+from kassay.solver.search.window_repair import WindowRepair
 from kassay.solver.sizing import Resizing, members_needed
 from kassay.solver.solve import solve
 from tests.solver.window_cases import WindowCase, optimum, random_case, value_in_windows
@@ -116,6 +121,34 @@ def test_a_peak_that_few_changes_reach_is_within_two_percent_of_the_bound():
     group = weighted_group(3, partitions=24, members=4, windows=60)
     found = solve(group, levels=(Imbalance(Measure.MAKESPAN, Tolerance(relative=0.02)),))
     assert found.is_optimal
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tabu_search_alone_finds_the_fewest_moves_of_small_groups(seed, monkeypatch):
+    group = weighted_group(seed, partitions=8, members=3, windows=40)
+    rules = [MaxPartitions(3)] if seed % 2 else []
+    peak, moves = solve(group, levels=MAKESPAN_AND_MOVES, constraints=rules).levels
+    problem = build_problem(group)
+    limits = load_limits(problem, [(MAKESPAN_AND_MOVES[0], peak.value)])
+    if rules:
+        members, ones = np.arange(3), np.ones(8, dtype=np.int64)
+        limits.append(LoadLimit(members, np.full(3, 3), ones))
+    # Annealing changes nothing, so that only the tabu search can find a placement.
+    monkeypatch.setattr(WindowRepair, "_make_change", lambda *_: None)
+    found = [
+        WindowRepair(problem, limits, np.random.default_rng(seed)).run(
+            keep_owned(problem),
+            np.ones(8, dtype=np.int64),
+            rounds=9,
+            may_continue=limited_steps(9_000),
+            enough=moves.bound,
+        )
+        for _ in range(2)
+    ]
+    assert np.array_equal(found[0], found[1])
+    assert np.count_nonzero(found[0] != problem.owner) == moves.value
+    assert problem.load_profiles(found[0]).max() <= peak.value
+    assert not rules or max(np.bincount(found[0])) <= 3
 
 
 SMALL = Group(
