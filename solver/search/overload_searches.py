@@ -68,7 +68,7 @@ _MANY_PER_MEMBER = 6
 """Partitions per member from which CP-SAT proves the fewest moves of most small groups."""
 _WINDOW_STEP, _WINDOW_STEP_PER_PROPOSAL = 6e-5, 2.5e-7
 """Work of one such change: in general, and per proposal."""
-_WINDOW_WORK, _LAST_WORK = 1.5, 2.2
+_WINDOW_WORK, _LAST_WORK = 1.5, 3.0
 """Maximum work of the search for one load limit in several windows, and for fewer moves that CP-SAT
 does not prove."""
 _WINDOW_SQUARES_WORK = 0.3
