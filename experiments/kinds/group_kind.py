@@ -37,6 +37,11 @@ class KindMeasure:
         """Return whether the value is above the best known one."""
         return self.minimum is not None and self.value > self.minimum
 
+    @property
+    def is_unproven(self) -> bool:
+        """Return whether no better value is known, and none is excluded by a proof."""
+        return not self.is_above and self.bound is not None and self.value > self.bound
+
 
 @dataclass(frozen=True, slots=True)
 class UnneededMove:

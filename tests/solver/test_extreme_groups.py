@@ -131,6 +131,8 @@ COMMANDS = [
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_report_a_result_for_every_group(command, tmp_path, capsys):
     groups = [group for _, group, _ in ANSWERS] + [CAPPED]
+    if command[0] == "scale":  # It refuses groups without members, whose subscription is unknown.
+        groups = [group for group in groups if group.members]
     path = tmp_path / "groups.jsonl"
     path.write_text("".join(json.dumps(group_document(group)) + "\n" for group in groups))
     code = 0

@@ -21,7 +21,8 @@ def test_the_included_studies_cover_every_family_except_the_largest(names):
     streams = {"trajectories", "trajectories-random-past"}
     uncovered = set(FAMILIES).difference(*(read(name).families for name in names))
     grid = {"kafka-grid", "kafka-grid-medium", "kafka-grid-small"}
-    assert uncovered <= {"jmh", "worlds-3x3", "worlds-3x4", *grid, *streams}
+    hunts = {"equal-small", "equal-many-topics"}
+    assert uncovered <= {"jmh", "worlds-3x3", "worlds-3x4", *hunts, *grid, *streams}
 
 
 def test_the_primary_analysis_has_2000_trajectories_and_names_its_endpoint():
