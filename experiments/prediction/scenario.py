@@ -27,7 +27,7 @@ class Timing:
     ----------
     latency
         Minimum time from a request to its response. Single responses take up to five times as
-        long, so that a member can miss an assignment of a cooperative group.
+        long and 1 ms more, so that a member can miss an assignment of a cooperative group.
     poll
         Maximum time until a consumer calls ``poll``, with which it joins a rebalance and revokes
         partitions. State the time of processing of the records of one poll here.
