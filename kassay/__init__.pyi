@@ -23,6 +23,7 @@ from kassay.experiments.prediction.scenario import RollingRestart as RollingRest
 from kassay.experiments.prediction.scenario import ScaleTo as ScaleTo
 from kassay.experiments.prediction.scenario import Subscribe as Subscribe
 from kassay.experiments.prediction.scenario import Timing as Timing
+from kassay.experiments.study.output_reader import read as read
 from kassay.reference.assignors import ASSIGNORS as ASSIGNORS
 from kassay.reference.assignors import assign as assign
 from kassay.reference.documents.json_codec import load_assignment as load_assignment

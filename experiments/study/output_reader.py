@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset
 
+from kassay.experiments.study.tables import CASES, KEY, LISTS, POSITION, TABLES
 from kassay.reference.model.errors import InputError
 
 MANIFESTS = "manifest"
@@ -130,6 +132,45 @@ def verified_manifest(
     return manifest
 
 
+def read(path: Path | str) -> dict[str, pd.DataFrame]:
+    """Read the tables of a finished study as pandas data frames, by table name.
+
+    All rows are loaded into memory; ``study_tables`` reads larger studies on Spark.
+
+    Parameters
+    ----------
+    path
+        Local output directory of ``kassay study``.
+
+    Raises
+    ------
+    InputError
+        If the directory has no complete output of a study, or a file is missing or changed.
+    """
+    directory = Path(path).expanduser()
+    if not directory.is_dir():
+        raise InputError(f"{path}: no such local directory")
+    files = [name for name in verified_manifest(directory)["files"] if name.startswith("cases/")]
+    if not files:
+        raise InputError(f"{directory} contains no output of kassay study")
+    paths = [str(directory / name) for name in files]
+    cases = pyarrow.dataset.dataset(paths, schema=CASES, format="parquet")
+    return {name: _frame(_rows(cases, name)) for name in TABLES}
+
+
+def _rows(cases: pyarrow.dataset.Dataset, name: str) -> pa.Table:
+    """Return the rows of one table, in the order of the cases."""
+    columns = {each: pc.field(each) for each in (POSITION, name)} | {KEY: pc.field("groups", KEY)}
+    table = cases.to_table(columns=columns).sort_by(POSITION)
+    keys, rows = table[KEY], table[name]
+    if name in LISTS:
+        keys, rows = keys.take(pc.list_parent_indices(rows)), pc.list_flatten(rows)
+    else:
+        keys, rows = keys.filter(rows.is_valid()), rows.drop_null()
+    found = pa.Table.from_struct_array(rows)
+    return found if KEY in found.column_names else found.add_column(0, KEY, keys)
+
+
 def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> StudySummary:
     """Read the summary tables of a study from its output directory.
 
@@ -148,9 +189,13 @@ def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
     """Read all or the given columns of a Parquet table as a pandas data frame."""
+    return _frame(_arrow_table(path, columns))
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
     types = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     types[pa.float64()] = pd.Float64Dtype()
-    frame: pd.DataFrame = _arrow_table(path, columns).to_pandas(types_mapper=types.get)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=types.get)
     return frame
 
 
