@@ -22,8 +22,7 @@ from kassay.reference.documents.output_files import write_text
 from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.search.few_moves import NeighbourhoodSearch
-from kassay.solver.search.knapsack_subproblems import SCALE
-from kassay.solver.search.movement_bound import PricedExchanges, price_by_partition
+from kassay.solver.search.movement_bound import SCALE, PricedExchanges, price_by_partition
 
 FOLDER = Path(__file__).with_name("certificates")
 BEST_KNOWN = Path(__file__).with_name("best_known.json")

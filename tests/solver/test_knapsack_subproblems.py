@@ -12,8 +12,7 @@ from kassay import Group, Movement
 from kassay.reference.model.assignment import NO_OWNER, Assignment
 from kassay.solver.counting_bounds import overload_moves_bound
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.search.knapsack_subproblems import INFEASIBLE, SCALE, MemberExchange
-from kassay.solver.search.movement_bound import ColumnGeneration
+from kassay.solver.search.movement_bound import INFEASIBLE, SCALE, ColumnGeneration, MemberExchange
 from tests import brute_force
 from tests.notation import even_group
 from tests.solver.random_cases import weighted_problems

@@ -18,7 +18,7 @@ from kassay import Group, Imbalance, MaxMoves, Movement, Pinned, solve, violatio
 from kassay.reference.model.errors import UsageError
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
-from kassay.solver.search.knapsack_subproblems import MemberExchange
+from kassay.solver.search.movement_bound import MemberExchange
 from tests.notation import even_group
 from tests.tiers import short_and_long
 
