@@ -372,18 +372,6 @@ def large_partition_moves_bound(problem: Problem, max_loads: Sequence[int]) -> i
     """Return a lower bound on the number of moves to placements within maximum loads.
 
     The bound is 0 if there are no large partitions, too many, or one that no member can receive.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Group, Member, Topic
-    >>> from kassay.solver.problem import build_problem
-    >>> owned = {"a": [0, 1, 2], "b": [3, 4]}
-    >>> members = [
-    ...     Member(id=id, subscription=("t",), owned=[("t", p) for p in owned[id]]) for id in owned
-    ... ]
-    >>> topic = Topic(name="t", partitions=5, weights=(8, 1, 1, 2, 2))
-    >>> large_partition_moves_bound(build_problem(Group(topics=(topic,), members=members)), [8, 8])
-    2
     """
     half = min(max(max_loads, default=0), problem.total) // 2
     large = np.flatnonzero(problem.weight > half).tolist()
@@ -544,13 +532,7 @@ def _loads_with_sums(sums: Mapping[int, int]) -> list[int]:
 
 
 def even_loads(total: int, parts: int) -> list[int]:
-    """Split a total load into integer loads that differ by at most one, in descending order.
-
-    Examples
-    --------
-    >>> even_loads(8, 3)
-    [3, 3, 2]
-    """
+    """Split a total load into integer loads that differ by at most one, in descending order."""
     low, more = divmod(total, parts)
     return [low + 1] * more + [low] * (parts - more)
 

@@ -382,11 +382,6 @@ def leximax_rank(loads: Sequence[int], units: LoadUnits | None = None) -> int:
 
     Under leximax, loads in descending order compare lexicographically. The total load and the
     number of members must be equal. With ``units``, the relative loads are encoded.
-
-    Examples
-    --------
-    >>> leximax_rank([1, 3, 2]) < leximax_rank([2, 4, 0])
-    True
     """
     total = sum(loads)
     if units is not None:

@@ -68,13 +68,7 @@ class SearchLimits:
 
     @classmethod
     def of(cls, limits: "SearchLimits | float") -> Self:
-        """Return limits of this class from other limits, or from a safety limit in seconds.
-
-        Examples
-        --------
-        >>> SearchLimits.of(5)
-        SearchLimits(work=60.0, time=5, workers=1)
-        """
+        """Return limits of this class from other limits, or from a safety limit in seconds."""
         if isinstance(limits, cls):
             return limits
         if isinstance(limits, SearchLimits):

@@ -395,15 +395,7 @@ def default_tolerance(group: Group, measure: Measure | str | None = None) -> Tol
 
 
 def requested_levels(group: Group, levels: Iterable[Level | str] | str | None) -> tuple[Level, ...]:
-    """Return the levels, with a level for each name; by default `default_levels`.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group((Topic("t", 2),), (Member("a", ("t",)),))
-    >>> [level.name for level in requested_levels(group, ["makespan", "movement"])]
-    ['makespan', 'movement']
-    """
+    """Return the levels, with a level for each name; by default `default_levels`."""
     if levels is None:
         return default_levels(group)
     named = {"imbalance": Imbalance(default_measure(group)), **LEVELS}

@@ -176,14 +176,6 @@ def load_by_member_count(
     The loads are in the common unit of the resizing. None means that no assignment within the
     capacities was found. Topics that lose their last subscriber do not count. If the search is
     stopped, further numbers have no result.
-
-    Examples
-    --------
-    >>> topic, member = Topic(name="t", partitions=10), Member(id="a", subscription=("t",))
-    >>> resizing = Resizing.of(Group(topics=(topic,), members=(member,)))
-    >>> found = load_by_member_count(resizing, range(1, 7))
-    >>> {number: makespan.value for number, makespan in found.items()}
-    {1: 10, 2: 5, 3: 4, 4: 3, 5: 2, 6: 2}
     """
     resizing, numbers = resizing.without_owners(), sorted(set(numbers))
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
@@ -286,12 +278,6 @@ def members_needed(
     ------
     UsageError
         If the target is negative.
-
-    Examples
-    --------
-    >>> topic, member = Topic(name="t", partitions=10), Member(id="a", subscription=("t",))
-    >>> members_needed(Resizing.of(Group(topics=(topic,), members=(member,))), makespan=3).needed
-    LevelValue(name='members', value=4, bound=4, slack=0)
     """
     if makespan < 0:
         raise UsageError(f"makespan must be at least 0, got {makespan!r}")
@@ -406,13 +392,6 @@ def limiting_partition(group: Group) -> LimitingPartition | None:
 
     Return None if weights are equal or profiles, if speeds differ, or if another reason determines
     the bound, such as the mean load.
-
-    Examples
-    --------
-    >>> members = tuple(Member(id=id, subscription=("t",)) for id in ("a", "b"))
-    >>> group = Group(topics=(Topic(name="t", partitions=3, weights=(8, 2, 2)),), members=members)
-    >>> print(limiting_partition(group))
-    partition t-0 alone carries 8, 67% of the total weight and 1.3 times the mean load: no ...
     """
     problem = build_problem(group)
     if (

@@ -73,11 +73,6 @@ class LevelValue:
 
     The bound is valid for all assignments that keep the values of the earlier levels. Raise
     InternalError if the value is below it: one of them is wrong.
-
-    Examples
-    --------
-    >>> LevelValue("movement", 7, 5).gap, LevelValue("makespan", 7, 5, slack=2).is_proven
-    (2, True)
     """
 
     name: str

@@ -72,13 +72,6 @@ def compare_with_reference(
 
     The port runs once, and each assignor runs once or, if its results vary, five times, or the
     number ``repetitions``. If ``limits`` stop the search, the other assignors do not run.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-    >>> group = NAMED_GROUPS["A"].group
-    >>> [str(one.agreement) for one in compare_with_reference(group, ["sticky", "range"])]
-    ['identical', 'identical']
     """
     optimum = solve_optimum(group, limits=limits)
     known: dict[str, StableResult] = {}

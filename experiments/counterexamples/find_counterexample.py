@@ -44,21 +44,6 @@ def group_kind(group: Group) -> str:
 
     It combines one `renaming_hash` per marked member: without marks, some groups of 3 members and
     4 partitions that differ have equal hashes. Generations are compared by order only.
-
-    Examples
-    --------
-    >>> def two(first, second):
-    ...     return Group(
-    ...         topics=(Topic(name="t", partitions=2),),
-    ...         members=(
-    ...             Member(id="a", subscription=("t",), owned=[("t", n) for n in first]),
-    ...             Member(id="b", subscription=("t",), owned=[("t", n) for n in second]),
-    ...         ),
-    ...     )
-    >>> group_kind(two([0], [])) == group_kind(two([], [1]))
-    True
-    >>> group_kind(two([0], [])) == group_kind(two([0], [1]))
-    False
     """
     hashes = []
     for marked in range(len(group.members)):
@@ -112,12 +97,6 @@ def namings(group: Group) -> Iterator[Group]:
 
     The group is small and has no contested claims, weights and racks. Equal copies
     are yielded once.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.fixed_groups import exhaustive_groups
-    >>> [sum(1 for _ in namings(g)) for g in exhaustive_groups(members=2, partitions=1)]
-    [1, 2]
     """
     yield group
     seen = {replace(group, id=None)}
@@ -249,13 +228,6 @@ def measure_shortfall(
 
     An assignor of a library with results that vary between runs runs several times; the largest
     severity counts. With ``repeats``, a custom assignor runs a second time.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-    >>> options = CounterexampleOptions(assignor="sticky", shortcoming=Shortcoming.RATIO)
-    >>> measure_shortfall(NAMED_GROUPS["A"].group, options).severity
-    Fraction(1, 1)
     """
     repetitions = repetitions_of(options.assignor)
     if repetitions > 1 and optimum is None and options.has_optimum:
@@ -501,16 +473,6 @@ def is_valid_input(group: Group, *, original: Group) -> bool:
 
     At least one member subscribes to a topic. The group has no more members without topics, and
     no more invalid claims and references than the original.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> one, idle = Member(id="a", subscription=("t",)), Member(id="b", subscription=())
-    >>> group = Group(topics=(Topic(name="t", partitions=1),), members=(one, idle))
-    >>> smaller = [replace(group, members=(member,)) for member in group.members]
-    >>> [is_valid_input(one, original=group) for one in smaller]
-    [True, False]
     """
     idle, allowed = (
         sum(not member.subscription for member in one.members) for one in (group, original)

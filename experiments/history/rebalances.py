@@ -20,18 +20,9 @@ from kassay.experiments.history.generations import (
     reconstruct_generations,
 )
 from kassay.experiments.history.group_records import Row, from_row
-from kassay.experiments.implementations.runner import (
-    Ending,
-    StableResult,
-    count_withheld_partitions,
-)
+from kassay.experiments.implementations import runner
 from kassay.experiments.sources.recognise_library import recognise_library
-from kassay.reference.documents.json_codec import (
-    assignment_document,
-    group_document,
-    parse_assignment,
-    parse_group,
-)
+from kassay.reference.documents import json_codec
 from kassay.reference.model.assignment import Assignment, movement, rejoin, violations
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import (
@@ -137,7 +128,7 @@ def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
     group = rebalance.group
     if group is None or not group.members:
         return False
-    if not count_withheld_partitions(group, rebalance.assignment):
+    if not runner.count_withheld_partitions(group, rebalance.assignment):
         return False
     assigned = {tp for partitions in rebalance.assignment.values() for tp in partitions}
     consumed = {topic for topic, members in group.subscribers().items() if members}
@@ -166,8 +157,8 @@ def compare_result(
     If the previous owners are unknown, the numbers of moves are None.
     """
     violation = next(violations(group, assignment), None)
-    result = StableResult(
-        ending=Ending.OK if violation is None else Ending.INVALID,
+    result = runner.StableResult(
+        ending=runner.Ending.OK if violation is None else runner.Ending.INVALID,
         assignment=assignment if violation is None else None,
         rounds=rounds,
         detail=violation,
@@ -335,8 +326,8 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
         return {**_NO_COMPARISON, **row, "ending": "unknown", "detail": row["unknown"]}
     try:
         comparison = compare_result(
-            parse_group(json.loads(row["document"])),
-            parse_assignment(json.loads(row["assigned"])),
+            json_codec.parse_group(json.loads(row["document"])),
+            json_codec.parse_assignment(json.loads(row["assigned"])),
             assignor=row["assignor"],
             rounds=row["rounds"],
             owners_known=row["unknown"] is None,
@@ -352,9 +343,9 @@ def last_document(row: Row) -> dict[str, object] | None:
     """Return a group's document after a rebalance, or None if the row contains no group."""
     if row["document"] is None:
         return None
-    group = replace(parse_group(json.loads(row["document"])), id=row["group"])
-    assignment = parse_assignment(json.loads(row["assigned"]))
-    return group_document(rejoin(group, assignment, generation=row["generation"]))
+    group = replace(json_codec.parse_group(json.loads(row["document"])), id=row["group"])
+    assignment = json_codec.parse_assignment(json.loads(row["assigned"]))
+    return json_codec.group_document(rejoin(group, assignment, generation=row["generation"]))
 
 
 def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
@@ -364,7 +355,7 @@ def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
     assigned partitions. ``document`` and ``assigned`` are JSON.
     """
     last, assignment = rebalance.last, rebalance.assignment
-    document = None if rebalance.group is None else group_document(rebalance.group)
+    document = None if rebalance.group is None else json_codec.group_document(rebalance.group)
     return {
         **{name: getattr(last, name) for name in ("group", "incarnation", "timestamp")},
         **{name: getattr(rebalance, name) for name in ("case", "first", "started", "rounds")},
@@ -375,7 +366,9 @@ def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
         "partitions": sum(assignment.counts().values()),
         "unknown": rebalance.unknown,
         "document": None if document is None else json.dumps(document, ensure_ascii=False),
-        "assigned": json.dumps({"assignment": assignment_document(assignment)}, ensure_ascii=False),
+        "assigned": json.dumps(
+            {"assignment": json_codec.assignment_document(assignment)}, ensure_ascii=False
+        ),
     }
 
 
@@ -419,8 +412,8 @@ def _sequences(rows: Iterable[Row]) -> Iterator[list[tuple[Group, Assignment]]]:
 def _known_rebalance(row: Row) -> tuple[Group, Assignment] | None:
     if row["document"] is None or row["unknown"] is not None:
         return None
-    group = parse_group(json.loads(row["document"]))
-    assignment = parse_assignment(json.loads(row["assigned"]))
+    group = json_codec.parse_group(json.loads(row["document"]))
+    assignment = json_codec.parse_assignment(json.loads(row["assigned"]))
     return None if any(violations(group, assignment)) else (group, assignment)
 
 

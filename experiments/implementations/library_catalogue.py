@@ -186,13 +186,7 @@ class LibraryAssignor:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, as a sort key of versions.
-
-    Examples
-    --------
-    >>> version_key("0.10.2.2") > version_key("0.9.0.1")
-    True
-    """
+    """Return the numbers of a version, as a sort key of versions."""
     return tuple(map(int, version.split(".")))
 
 

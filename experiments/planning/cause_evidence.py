@@ -310,18 +310,7 @@ class TopicShare:
 
 
 def worst_share(group: Group, assignment: Assignment) -> TopicShare | None:
-    """Return the most uneven topic of an assignment, or None if each topic is nearly even.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Topic
-    >>> members = tuple(Member(id=id, subscription=("t", "u")) for id in ("a", "b"))
-    >>> group = Group(topics=(Topic("t", 2), Topic("u", 2)), members=members)
-    >>> print(
-    ...     worst_share(group, Assignment({"a": [("t", 0), ("t", 1)], "b": [("u", 0), ("u", 1)]}))
-    ... )
-    2 of 2 partitions of t are on a
-    """
+    """Return the most uneven topic of an assignment, or None if each topic is nearly even."""
     found = []
     for topic, counts in topic_counts(group, assignment).items():
         member = max(counts, key=lambda one: counts[one])

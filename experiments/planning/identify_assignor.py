@@ -178,15 +178,6 @@ def identify_assignor(group: Group, *, client: str | None = None) -> IdentifiedA
 
     In the classic protocol, the client library of the leader computes the assignment.
     ``client`` is the library whose own assignors were run on the group, with its version.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Client, GroupStatus, Member
-    >>> member = Member(id="a", subscription=(), client=Client(library="sarama"))
-    >>> group = Group(topics=(), members=(member,), status=GroupStatus(assignor="range"))
-    >>> own = identify_assignor(group)
-    >>> own.is_ported, str(own)[:31]
-    (False, 'The group runs range of sarama.')
     """
     name = group.status.registered_assignor
     found = {member.client.library for member in group.members}

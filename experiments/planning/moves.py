@@ -99,21 +99,6 @@ def schedule_moves(
     load a move can lower. Of this member's moves, the move with the lowest maximum load of old and
     new owner comes first. This is a heuristic: a batch can raise the maximum load if a later one
     lowers it. At most ``batch_size`` owned partitions have no consumer at any time.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> owned = [("t", 0), ("t", 1), ("t", 2)]
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=4),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",), owned=owned),
-    ...         Member(id="b", subscription=("t",)),
-    ...     ),
-    ... )
-    >>> target = Assignment({"a": [("t", 0), ("t", 1)], "b": [("t", 2), ("t", 3)]})
-    >>> [str(move) for batch in schedule_moves(group, target) for move in batch.moves]
-    ['t-3 without an owner to b', 't-2 from a to b']
     """
     if batch_size < 1:
         raise UsageError(f"batch_size must be at least 1, got {batch_size!r}")

@@ -100,13 +100,6 @@ def check_planning_start(group: Group) -> None:
         subscription and partitions.
     StreamsApplicationError
         If the group is a Kafka Streams application.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import GroupStatus
-    >>> check_planning_start(Group(topics=(), members=(), status=GroupStatus(state="Assigning")))
-    Traceback (most recent call last):
-    kassay...UnplannableGroupError: the group is rebalancing (Assigning): ...
     """
     caveat = streams_caveat(group)
     if caveat is not None:

@@ -24,14 +24,7 @@ IMPORTED = "imported"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One group of a study, with the data that a worker needs to build the group.
-
-    Examples
-    --------
-    >>> case = Case(family="mixed-churn", seed=7, assignors=("uniform",), start="uniform")
-    >>> case.name
-    'mixed-churn/7@uniform'
-    """
+    """One group of a study, with the data that a worker needs to build the group."""
 
     family: str  # a name in `STUDIED`, or `IMPORTED`
     seed: int  # random seed; for an imported group, the id of its document
@@ -153,13 +146,7 @@ class JoinedCases(Cases):
 def cases_of(
     families: Sequence[str], *, seeds: int, assignors: Sequence[str], first_seed: int = 0
 ) -> Cases:
-    """Return the cases of a study, with ``seeds`` divided evenly among the families.
-
-    Examples
-    --------
-    >>> [case.name for case in cases_of(["mixed-join"], seeds=2, assignors=["range"])]
-    ['mixed-join/0', 'mixed-join/1']
-    """
+    """Return the cases of a study, with ``seeds`` divided evenly among the families."""
     divided = divided_seeds(families, seeds)
     return family_cases(divided, assignors=assignors, first_seed=first_seed)
 

@@ -88,12 +88,6 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
     r"""Read the configuration of a study in YAML or JSON.
 
     ``groups`` are files relative to ``directory``, or URIs.
-
-    Examples
-    --------
-    >>> config = read_config("families:\n  named: all\n  mixed-join: 3\n", "mine.yaml")
-    >>> [case.name for case in config.cases()][-2:]
-    ['mixed-join/1', 'mixed-join/2']
     """
     top = read_nodes(text, name)
     items = top.only(*_KEYS)

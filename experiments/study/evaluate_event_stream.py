@@ -51,13 +51,6 @@ def compare_trajectories(
 
     The members own the earlier results of the same assignor, or a random even assignment. If an
     assignor fails, its members keep their partitions until the next rebalance.
-
-    Examples
-    --------
-    >>> family = EventStreamFamily(name="demo", rebalances=2)
-    >>> rows = compare_trajectories(family, 1, ["range"]).rows
-    >>> [(row.rebalance, row.assignor) for row in rows][:3]
-    [(0, 'range'), (0, 'optimum'), (1, 'range')]
     """
     names = (*assignors, OPTIMUM)
     past = dict.fromkeys(names, Assignment({}))
@@ -90,12 +83,6 @@ def hindsight_trajectory(family: EventStreamFamily, seed: int) -> Trajectories:
 
     There are no rows if `EventStreamFamily.has_hindsight` is false, or the fewest moves are not
     proven within ``family.hindsight_work``.
-
-    Examples
-    --------
-    >>> family = EventStreamFamily(name="demo", rebalances=2)
-    >>> [row.moves for row in hindsight_trajectory(family, 3).rows]
-    [0, 1, 0]
     """
     start = time.perf_counter()
     if not family.has_hindsight(seed):

@@ -124,13 +124,7 @@ class Rate:
         return above, sums[self.per].astype(float)
 
     def of(self, sums: pd.DataFrame) -> "pd.Series[float]":
-        """Return the rate per row of sums, NaN if the denominator is 0.
-
-        Examples
-        --------
-        >>> Rate("moves", "rebalances", 100).of(pd.DataFrame({"moves": [3], "rebalances": [4]}))[0]
-        np.float64(75.0)
-        """
+        """Return the rate per row of sums, NaN if the denominator is 0."""
         above, below = self.parts(sums)
         return self.factor * above / below.where(below > 0)
 

@@ -65,11 +65,6 @@ def weakest_proof(proofs: Iterable[Proof]) -> Proof:
     """Return the weakest of several kinds of proof.
 
     It is the kind of proof that all values together are optimal.
-
-    Examples
-    --------
-    >>> str(weakest_proof([Proof.CERTIFICATE, Proof.CP_SAT]))
-    'proven by CP-SAT'
     """
     order = list(Proof)
     return max(proofs, key=order.index, default=Proof.NONE)

@@ -79,14 +79,7 @@ class EventStreamFamily(Family):
         return len(group.members) * group.partition_count <= self.hindsight_size
 
     def stream(self, seed: int) -> Iterator[StreamStep]:
-        """Yield the first assignment and the following rebalances of a seed.
-
-        Examples
-        --------
-        >>> steps = list(EventStreamFamily(name="demo", rebalances=3).stream(1))
-        >>> [str(step.event) for step in steps]
-        ['start', 'scale-in', 'topic-growth', 'scale-out']
-        """
+        """Yield the first assignment and the following rebalances of a seed."""
         stream = _EventStream(self, Random(f"{self.streams}/{seed}"))  # noqa: S311
         is_large = len(stream.members) > 100
         count = self.rebalances_of_large_groups if is_large else self.rebalances

@@ -98,11 +98,6 @@ def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
     """Yield all groups with the given numbers of members and partitions, up to symmetry.
 
     Every topic has a subscriber, and every member has a subscription.
-
-    Examples
-    --------
-    >>> sum(1 for _ in exhaustive_groups(members=2, partitions=2))
-    17
     """
     for sizes in _descending_sums(partitions, partitions):
         for topics in _topic_combinations(sizes, members):
@@ -314,14 +309,7 @@ class SimulatedFamily(Family):
         return GROUPS_PER_SCRIPT * len(_scripts())
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Return a recorded group of a simulation that used the assignor ``start``.
-
-        Examples
-        --------
-        >>> group = SimulatedFamily(name="demo").build(3, start="range")
-        >>> group.id, group.members[0].generation >= 0
-        ('demo/3@range', True)
-        """
+        """Return a recorded group of a simulation that used the assignor ``start``."""
         script = _scripts()[seed // GROUPS_PER_SCRIPT]
         key = f"{script}/{start or _DEFAULT_ASSIGNOR}"
         if key not in _documents():

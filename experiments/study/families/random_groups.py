@@ -177,12 +177,6 @@ class SeededFamily(Family):
         ``start`` does not affect the events. If this assignor fails on a group, the history ends
         with that group. ``complete`` adds data, such as racks, to the group and to the earlier
         groups that ``start`` assigns; it does not change partitions, members or subscriptions.
-
-        Examples
-        --------
-        >>> family = SeededFamily(name="demo", mixed=False, event=MembershipEvent.JOIN)
-        >>> family.build(3) == family.build(3)
-        True
         """
         rng = Random(f"{self.name}/{seed}")  # noqa: S311
         # A join adds at most a quarter of the members, at least one.

@@ -18,6 +18,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
     exhaustive_cases,
     find_counterexample,
     group_kind,
+    is_valid_input,
     measure_shortfall,
     namings,
     renamed,
@@ -31,7 +32,7 @@ from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS, exhaust
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.assignment import movement
-from kassay.reference.model.group import NO_GENERATION
+from kassay.reference.model.group import NO_GENERATION, Member, Topic
 
 SMALL_GROUPS = list(exhaustive_groups_up_to(members=3, partitions=3))
 
@@ -315,3 +316,10 @@ def test_an_assignor_can_be_worse_than_another_one():
         for name in ("range", "uniform")
     )
     assert measure_shortfall(group, options).severity == max(0, ranged - uniform)
+
+
+def test_a_shrunk_group_keeps_a_subscriber_and_no_further_idle_members():
+    members = (Member(id="a", subscription=("t",)), Member(id="b", subscription=()))
+    group = Group(topics=(Topic(name="t", partitions=1),), members=members)
+    smaller = [replace(group, members=(member,)) for member in members]
+    assert [is_valid_input(one, original=group) for one in smaller] == [True, False]
