@@ -596,13 +596,6 @@ def best_standbys(hosts: Sequence[HostType], active: HostType, standbys: int) ->
     """Return the fewest missing tag values and, among them, the fewest moves of the standbys.
 
     ``hosts`` are the types of all hosts, and ``active`` is that of the host with the active task.
-
-    Examples
-    --------
-    >>> east, west = (("zone", "east"),), (("zone", "west"),)
-    >>> hosts = [HostType(east, True), HostType(east, True), HostType(west, False)]
-    >>> best_standbys(hosts, hosts[0], 1)
-    (0, 1)
     """
     free = Counter(hosts)
     free[active] -= 1

@@ -257,21 +257,6 @@ def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ..
 
     A step ends as soon as the loads of its members, in descending order, are lower than before.
     Partitions without an owner are placed before the first step.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=2),),
-    ...     members=(
-    ...         Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1)]),
-    ...         Member(id="b", subscription=("t",)),
-    ...     ),
-    ... )
-    >>> target = Assignment({"a": [("t", 1)], "b": [("t", 0)]})
-    >>> for step in move_steps(group, schedule_moves(group, target)):
-    ...     print(step)
-    a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1
     """
     moves = [move for batch in batches for move in batch.moves]
     loads, units = owned_loads(group), member_units(group)

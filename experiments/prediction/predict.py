@@ -34,13 +34,7 @@ class Distribution:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Distribution":
-        """Return the distribution of values of samples.
-
-        Examples
-        --------
-        >>> Distribution.of([4, 4, 4])
-        Distribution(mean=4.0, low=4.0, high=4.0)
-        """
+        """Return the distribution of values of samples."""
         # Limits are values of samples: a count has no limit such as 2.9.
         low = np.percentile(values, _LOW, method="lower")
         high = np.percentile(values, _HIGH, method="higher")
@@ -58,23 +52,11 @@ class Distribution:
         return 4 * self.samples_above(other, factor=factor) >= 3 * len(self.values)
 
     def __str__(self) -> str:
-        """Return the mean, and the interval if the samples differ.
-
-        Examples
-        --------
-        >>> print(Distribution.of([4, 4]), Distribution.of(range(11)))
-        4 5 (0 to 10)
-        """
+        """Return the mean, and the interval if the samples differ."""
         return interval_text(self.record(), " to ")
 
     def count(self, noun: str) -> str:
-        """Return a number of things.
-
-        Examples
-        --------
-        >>> Distribution.of([1, 1]).count("move"), Distribution.of([2, 2]).count("move")
-        ('1 move', '2 moves')
-        """
+        """Return a number of things."""
         return f"{self} {noun}{'' if str(self) == '1' else 's'}"
 
     def contains(self, value: float) -> bool:

@@ -195,13 +195,7 @@ def memory_per_task(spark: SparkSession) -> int:
 
 
 def mebibytes(size: str) -> int:
-    """Convert a memory size in Spark's notation, such as ``4g``, to MiB.
-
-    Examples
-    --------
-    >>> mebibytes("512m"), mebibytes("4g"), mebibytes("2048")
-    (512, 4096, 2048)
-    """
+    """Convert a memory size in Spark's notation, such as ``4g``, to MiB."""
     match = re.fullmatch(r"(\d+)([kmgt]?)b?", size.strip().lower())
     if match is None:
         raise UsageError(f"spark.executor.memory must be a size such as 4g, got {size!r}")
@@ -269,13 +263,7 @@ def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSessio
 
 
 def with_retries(master: str) -> str:
-    """Return the master URL with task retries enabled for a local master.
-
-    Examples
-    --------
-    >>> with_retries("local[2]"), with_retries("local"), with_retries("spark://host:7077")
-    ('local[2,4]', 'local[1,4]', 'spark://host:7077')
-    """
+    """Return the master URL with task retries enabled for a local master."""
     if master == "local":
         return f"local[1,{TASK_ATTEMPTS}]"
     return re.sub(r"^local\[(\*|\d+)\]$", rf"local[\1,{TASK_ATTEMPTS}]", master)

@@ -69,14 +69,7 @@ class Cases(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum(Cases):
-    """Cases of one family with consecutive seeds.
-
-    Examples
-    --------
-    >>> cases = Stratum(family="mixed-churn", first_seed=5, seeds=2, assignors=("range", "sticky"))
-    >>> [case.name for case in cases]
-    ['mixed-churn/5@range', 'mixed-churn/5@sticky', 'mixed-churn/6@range', 'mixed-churn/6@sticky']
-    """
+    """Cases of one family with consecutive seeds."""
 
     family: str
     first_seed: int

@@ -12,6 +12,7 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Client, Group, Member, Topic
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
+from kassay.solver.evaluation import HostType, best_standbys
 from kassay.solver.solve import solve
 
 ORDER = (
@@ -213,3 +214,8 @@ def test_forged_certificates_of_stateful_tasks_are_refused() -> None:
 def test_standbys_of_a_stateless_topic_are_an_error() -> None:
     with pytest.raises(InputError, match="topic 't': standbys must be at least 0, and 0 for a"):
         Topic("t", 1, standbys=1)
+
+
+def test_a_standby_goes_to_another_zone():
+    hosts = [HostType((("zone", zone),), zone == "east") for zone in ("east", "east", "west")]
+    assert best_standbys(hosts, hosts[0], 1) == (0, 1)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay import Assignment
-from kassay.experiments.planning.moves import schedule_moves
+from kassay.experiments.planning.moves import move_steps, schedule_moves
 from kassay.reference.model.assignment import NO_OWNER, ownership
 from kassay.reference.model.metrics import loads
 from tests.notation import even_group
@@ -98,3 +98,10 @@ def test_the_maximum_loads_of_six_moves_are_close_to_those_of_the_best_order(see
         sum(_maximum_loads(weights, owners, targets, order)) for order in permutations(moved)
     )
     assert sum(batch.makespan for batch in batches) <= 1.1 * best
+
+
+def test_a_step_names_its_moves_and_the_changed_loads():
+    group = small_group("t:2", a="t | t-0..1", b="t")
+    batches = schedule_moves(group, Assignment({"a": [("t", 1)], "b": [("t", 0)]}))
+    [step] = move_steps(group, batches)
+    assert str(step) == "a gives t-0 to b: a drops from 2 to 1, b rises from 0 to 1"

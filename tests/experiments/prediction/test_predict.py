@@ -6,7 +6,7 @@ import pytest
 
 import kassay
 from kassay import Group, Member, Topic
-from kassay.experiments.prediction.predict import predict, sample_count
+from kassay.experiments.prediction.predict import Distribution, predict, sample_count
 from kassay.experiments.prediction.scenario import (
     Configuration,
     Crash,
@@ -329,3 +329,10 @@ def test_a_custom_assignor_is_predicted_with_the_eager_protocol(tmp_path):
     assert (found.total.rebalances.mean, own.is_consumer_protocol) == (1, False)
     loads = [load.mean for load in found.events[0].sorted_loads]
     assert max(loads) - min(loads) <= 1
+
+
+@pytest.mark.parametrize(
+    ("values", "text"), [([1, 1], "1 move"), ([4, 4], "4 moves"), (range(11), "5 (0 to 10) moves")]
+)
+def test_a_distribution_without_differences_is_a_number(values, text):
+    assert Distribution.of(values).count("move") == text

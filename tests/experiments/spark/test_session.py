@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from kassay.experiments.spark.session import code_identity, memory_per_task, send_code
+from kassay.experiments.spark.session import code_identity, memory_per_task, send_code, with_retries
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,8 @@ def test_workers_can_import_and_identify_the_code_in_the_archive(tmp_path: Path)
         cwd=tmp_path,
         check=True,
     )
+
+
+def test_a_local_master_repeats_failed_tasks() -> None:
+    masters = ["local[2]", "local", "spark://host:7077"]
+    assert list(map(with_retries, masters)) == ["local[2,4]", "local[1,4]", "spark://host:7077"]

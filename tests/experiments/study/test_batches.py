@@ -26,3 +26,10 @@ def test_the_first_batch_is_small_and_mixes_the_families():
     shares = {name: found.count(name) for name in families}
     assert all(150 < shares[name] < 250 for name in families[:2])
     assert 350 < shares["mixed-churn"] < 450
+
+
+def test_each_assignor_has_cases_of_its_own_history():
+    cases = cases_of(["mixed-churn"], seeds=2, assignors=["range", "sticky"], first_seed=5)
+    assert [case.name.removeprefix("mixed-churn/") for case in cases] == [
+        *("5@range", "5@sticky", "6@range", "6@sticky")
+    ]
