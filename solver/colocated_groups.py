@@ -13,18 +13,8 @@ import numpy as np
 
 from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
-from kassay.solver import evaluation, objective
+from kassay.solver import constraints, evaluation, objective
 from kassay.solver.certificate.certificate import LevelClaim, stable_claims
-from kassay.solver.constraints import (
-    Capacity,
-    Colocated,
-    Constraint,
-    Forbidden,
-    MaxMoves,
-    MaxPartitions,
-    Pinned,
-    Separated,
-)
 from kassay.solver.problem import Ints, Placement, Problem, build_problem
 
 
@@ -37,7 +27,7 @@ class MergedProblem:
 
     problem: Problem
     original: Problem
-    rules: tuple[Constraint, ...]
+    rules: tuple[constraints.Constraint, ...]
     lacks_rules: bool
     merged_into: Ints  # merged partition, per original partition
     set_size: int | None  # original partitions per merged one; None if the sets differ in size
@@ -102,13 +92,15 @@ class MergedProblem:
         return found
 
 
-def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProblem | None:
+def merge_colocated(
+    problem: Problem, rules: Sequence[constraints.Constraint]
+) -> MergedProblem | None:
     """Merge the partitions that `Colocated` constraints assign to one member.
 
     Return None if there are none, if a set has no common consumer, if a member could not receive
     any set, if colocated partitions must be separated, or if a sum of weights is too large.
     """
-    if not any(isinstance(rule, Colocated) for rule in rules):
+    if not any(isinstance(rule, constraints.Colocated) for rule in rules):
         return None
     by_topics: dict[tuple[int, ...], list[list[int]]] = {}
     for partitions in map(list, evaluation.colocated_sets(problem, rules)):
@@ -124,7 +116,9 @@ def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProb
     merged_into = np.zeros(problem.partition_count, dtype=np.int64)
     merged_into[np.concatenate(sets)] = np.repeat(np.arange(len(sets)), sizes)
     apart = (
-        evaluation.separated_partitions(problem, one) for one in rules if isinstance(one, Separated)
+        evaluation.separated_partitions(problem, one)
+        for one in rules
+        if isinstance(one, constraints.Separated)
     )
     if any(len(np.unique(merged_into[each])) < len(each) for each in apart):
         return None
@@ -137,7 +131,7 @@ def merge_colocated(problem: Problem, rules: Sequence[Constraint]) -> MergedProb
         set_size=sizes[0] if len(set(sizes)) == 1 else None,
         has_equal_owners=np.array_equal(merged.owner[merged_into], problem.owner),
     )
-    others = [rule for rule in rules if not isinstance(rule, Colocated)]
+    others = [rule for rule in rules if not isinstance(rule, constraints.Colocated)]
     merged_rules = [_merged_rules(rule, found) for rule in others]
     return replace(
         found,
@@ -195,7 +189,9 @@ def _merged_topic(problem: Problem, name: str, sets: Sequence[list[int]]) -> Top
     return Topic(name, len(sets), profiles=tuple(map(tuple, rows)))
 
 
-def _merged_rules(rule: Constraint, merged: MergedProblem) -> list[Constraint] | None:
+def _merged_rules(
+    rule: constraints.Constraint, merged: MergedProblem
+) -> list[constraints.Constraint] | None:
     """Return a constraint as constraints of the merged group, or None if it cannot express it."""
     names, original, size = [*merged.problem.partition_index], merged.original, merged.set_size
 
@@ -203,19 +199,19 @@ def _merged_rules(rule: Constraint, merged: MergedProblem) -> list[Constraint] |
         partitions = evaluation.topic_partitions(original, topic, number)
         return [names[at] for at in merged.merged_into[partitions].tolist()]
 
-    found: list[Constraint] | None = None
+    found: list[constraints.Constraint] | None = None
     match rule:
-        case Capacity():
+        case constraints.Capacity():
             found = [rule]
-        case MaxPartitions(limit) if size is not None:
+        case constraints.MaxPartitions(limit) if size is not None:
             found = [replace(rule, limit=limit // size)]
-        case MaxMoves(limit) if size is not None and merged.has_equal_owners:
+        case constraints.MaxMoves(limit) if size is not None and merged.has_equal_owners:
             found = [replace(rule, limit=limit // size)]
-        case Pinned(topic, number, member):
-            found = [Pinned(*name, member) for name in merged_names(topic, number)]
-        case Forbidden(member, topic, number):
-            found = [Forbidden(member, *name) for name in merged_names(topic, number)]
-        case Separated():
+        case constraints.Pinned(topic, number, member):
+            found = [constraints.Pinned(*name, member) for name in merged_names(topic, number)]
+        case constraints.Forbidden(member, topic, number):
+            found = [constraints.Forbidden(member, *name) for name in merged_names(topic, number)]
+        case constraints.Separated():
             apart = merged.merged_into[evaluation.separated_partitions(original, rule)]
-            found = [Separated(tuple(names[at] for at in apart.tolist()))]
+            found = [constraints.Separated(tuple(names[at] for at in apart.tolist()))]
     return found

@@ -23,6 +23,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Colocated, Forbidden, MaxPartitions, Pinned
 from kassay.solver.counting_bounds import level_bound
@@ -41,18 +42,6 @@ from kassay.solver.incumbent_pool import (
 )
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.optimal_flow import flow_work, solve_flow
-from kassay.solver.objective import (
-    CrossRack,
-    FlowLevel,
-    HostImbalance,
-    Imbalance,
-    Level,
-    Movement,
-    TopicSpread,
-    has_arc_costs,
-    is_optimal_by_squares_and_moves,
-    is_preference,
-)
 from kassay.solver.problem import Problem
 from kassay.solver.search import load_searches, movement_search, overload_searches, starts
 from kassay.solver.search.level_flows import solve_by_arc_costs, solve_levels_by_flow
@@ -121,37 +110,37 @@ class LevelTask:
     def __post_init__(self) -> None:
         later = sum(map(self._may_need_search, self.pool.levels[self.index + 1 :]))
         self.budget = self.whole.part(1 / (1 + later))
-        is_brief = isinstance(self.level, Imbalance) and self.is_after_moves
+        is_brief = isinstance(self.level, objective.Imbalance) and self.is_after_moves
         self.budget_of_cpsat = (
             self.budget.until(_LOADS_AFTER_MOVES_WORK) if is_brief else self.budget
         )
         if self.pool.problem.profiles is not None:
             self.budget_of_cpsat = self.budget.until(_WINDOWS_WORK)
 
-    def _may_need_search(self, level: Level) -> bool:
+    def _may_need_search(self, level: objective.Level) -> bool:
         """Return whether a level may need a search. Movement needs none without owners."""
         has_owners = bool((self.pool.problem.owner != NO_OWNER).any())
-        return not isinstance(level, Movement) or has_owners
+        return not isinstance(level, objective.Movement) or has_owners
 
     @property
-    def level(self) -> Level:
+    def level(self) -> objective.Level:
         """Level of the objective."""
         return self.pool.levels[self.index]
 
     @property
-    def imbalance_level(self) -> Imbalance:
+    def imbalance_level(self) -> objective.Imbalance:
         """The level, which is one of imbalance."""
-        return cast("Imbalance", self.level)
+        return cast("objective.Imbalance", self.level)
 
     @property
-    def movement_level(self) -> Movement:
+    def movement_level(self) -> objective.Movement:
         """The level, which is movement."""
-        return cast("Movement", self.level)
+        return cast("objective.Movement", self.level)
 
     @cached_property
     def is_after_moves(self) -> bool:
         """Whether the number of moves is a finished level."""
-        return any(isinstance(done.claim.level, Movement) for done in self.pool.reached)
+        return any(isinstance(done.claim.level, objective.Movement) for done in self.pool.reached)
 
     @property
     def has_proven_moves(self) -> bool:
@@ -161,7 +150,7 @@ class LevelTask:
     @property
     def lowers_loads(self) -> bool:
         """Whether the level is about loads of members, and before the moves."""
-        return isinstance(self.level, Imbalance) and not self.is_after_moves
+        return isinstance(self.level, objective.Imbalance) and not self.is_after_moves
 
     @property
     def lowers_loads_freely(self) -> bool:
@@ -171,22 +160,22 @@ class LevelTask:
     @property
     def lowers_moves(self) -> bool:
         """Whether the level is about moves, and CP-SAT has no faster model of all partitions."""
-        return isinstance(self.level, Movement) and not self.pool.limits_squares()
+        return isinstance(self.level, objective.Movement) and not self.pool.limits_squares()
 
     @property
     def is_preference_in_windows(self) -> bool:
         """Whether the level is a preference, of which CP-SAT proves nothing in several windows."""
-        return self.pool.problem.profiles is not None and is_preference(self.level)
+        return self.pool.problem.profiles is not None and objective.is_preference(self.level)
 
     @property
     def is_about_hosts(self) -> bool:
         """Whether the level is about loads of hosts."""
-        return isinstance(self.level, HostImbalance)
+        return isinstance(self.level, objective.HostImbalance)
 
     @property
     def spreads_loads(self) -> bool:
         """Whether the level is a sum of squares after the moves."""
-        is_squares = self.is_after_moves and isinstance(self.level, Imbalance)
+        is_squares = self.is_after_moves and isinstance(self.level, objective.Imbalance)
         is_squares = is_squares and self.imbalance_level.measure is Measure.SUM_OF_SQUARES
         return is_squares and not self.pool.problem.has_big_loads
 
@@ -197,7 +186,9 @@ def _flow_starts(request: Request) -> Callable[[], bool]:
 
 def _is_one_flow(request: Request) -> bool:
     is_permitted = request.method is not Method.CP_SAT and not request.rules
-    return is_permitted and is_optimal_by_squares_and_moves(request.problem.group, request.levels)
+    return is_permitted and objective.is_optimal_by_squares_and_moves(
+        request.problem.group, request.levels
+    )
 
 
 def _solve_by_one_flow(request: Request) -> LexicographicResult | None:
@@ -214,9 +205,11 @@ def _solve_by_one_flow(request: Request) -> LexicographicResult | None:
 def _has_arc_costs(request: Request) -> bool:
     """Return whether all levels are convex costs of arcs, and another method is slower."""
     group, levels = request.problem.group, request.levels
-    needs_arcs = any(isinstance(level, TopicSpread | FlowLevel) for level in levels)
+    needs_arcs = any(
+        isinstance(level, objective.TopicSpread | objective.FlowLevel) for level in levels
+    )
     is_permitted = needs_arcs and request.method is Method.AUTO
-    return group.has_copies or (is_permitted and has_arc_costs(group, levels))
+    return group.has_copies or (is_permitted and objective.has_arc_costs(group, levels))
 
 
 def _has_flows(request: Request) -> bool:
@@ -310,7 +303,7 @@ STARTS: tuple[Row[starts.Start, LexicographicResult | None], ...] = (
         lambda start: (
             not start.flows.is_complete
             and start.has_few_choices
-            and any(isinstance(level, CrossRack) for level in start.request.levels)
+            and any(isinstance(level, objective.CrossRack) for level in start.request.levels)
         ),
         lambda start: start.add(
             [longest_processing_time(within_racks(start.request.problem), start.units)]
@@ -417,7 +410,7 @@ BOUNDS: tuple[Row[LevelTask, ProvenBound], ...] = (
     ),
     Row(
         "earlier searches for moves",
-        lambda task: isinstance(task.level, Movement) and bool(task.move_proofs.searches),
+        lambda task: isinstance(task.level, objective.Movement) and bool(task.move_proofs.searches),
         lambda task: task.move_proofs.within(task.movement_level, task.pool.limits()).proven,
         "bounds within higher limits, also those proven before the loads, hold within lower ones",
     ),
@@ -445,7 +438,8 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "greedy moves",
         lambda task: (
-            isinstance(task.level, Movement) and load_searches.may_move_greedily(task.pool)
+            isinstance(task.level, objective.Movement)
+            and load_searches.may_move_greedily(task.pool)
         ),
         lambda task: load_searches.move_greedily(task.pool, task.budget),
         Origin.EXCHANGE,
@@ -483,14 +477,14 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "moves before loads",
         lambda task: (
-            (task.lowers_loads_freely or isinstance(task.level, HostImbalance))
+            (task.lowers_loads_freely or isinstance(task.level, objective.HostImbalance))
             and task.move_proofs.may_come_first(task.index)
         ),
         # With hosts, the search uses the work left for all levels.
         lambda task: task.move_proofs.search_first(
             task.index,
             task.bound,
-            task.whole if isinstance(task.level, HostImbalance) else task.budget,
+            task.whole if isinstance(task.level, objective.HostImbalance) else task.budget,
         ),
         Origin.CP_SAT,
         "moves that are the fewest within the tolerance of the bound and of the best load are the "

@@ -40,27 +40,9 @@ from kassay.experiments.cli.shared_options import (
     SampledClusterOptions,
     read_cluster,
 )
+from kassay.experiments.sources import capture_files, weight_windows
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import (
-    RATE,
-    WEIGHT_NAMES,
-    EmptyGroups,
-    ImportedGroup,
-    import_groups,
-    join_imported,
-    load_metadata,
-    load_speeds,
-    parse_hosts,
-    with_named_data,
-)
 from kassay.experiments.sources.merge_captures import Snapshot
-from kassay.experiments.sources.weight_windows import (
-    Cycle,
-    RecordedWindows,
-    is_recording,
-    parse_window,
-    read_weight_windows,
-)
 from kassay.reference.documents.input_files import STDIN, name_of, open_text
 from kassay.reference.documents.json_codec import group_document, load_weights
 from kassay.reference.documents.kind_documents import (
@@ -70,17 +52,9 @@ from kassay.reference.documents.kind_documents import (
     read_kind_documents,
 )
 from kassay.reference.documents.output_files import write_text
+from kassay.reference.model import group_remarks
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, WeightSource
-from kassay.reference.model.group_remarks import (
-    assignor_caveat,
-    condition,
-    other_reading,
-    parts_without_effect,
-    rebalance_caveat,
-    shown_notes,
-    streams_caveat,
-)
 
 ParsedGroup = tuple[str | None, Group | InputError]
 """Pair of a group id, and the parsed group or the error in its document."""
@@ -98,7 +72,7 @@ class SourceOptions:
         None, metavar="NAME|FILE", show_default="weights of the group document, otherwise 1"
     )
     window: str | None = option(None, metavar="15m|1h|1d", show_default="1h")
-    cycle: Cycle | None = option(None, show_default="all windows")
+    cycle: weight_windows.Cycle | None = option(None, show_default="all windows")
     missing_lag: int | None = option(None, min=0)
     hosts: str | None = option(
         None, metavar="client-id|PATTERN|FILE", show_default="address of the client"
@@ -114,28 +88,34 @@ class SourceOptions:
 
     def import_options(self) -> ImportOptions:
         """Load the files that the options name, and return the import options."""
-        names = (None, *WEIGHT_NAMES)
+        names = (None, *capture_files.WEIGHT_NAMES)
         file = None if self.weights in names else Path(str(self.weights))
         recorded = self._recorded(file)
         options = ImportOptions(
-            content=load_metadata(self.metadata),
+            content=capture_files.load_metadata(self.metadata),
             missing_lag=self.missing_lag,
             weight_table=None if file is None or recorded else load_weights(file),
             weight_windows=recorded,
-            hosts=None if self.hosts is None else parse_hosts(self.hosts),
-            speeds=None if self.speeds in (None, RATE) else load_speeds(Path(self.speeds)),
-            measures_speeds=self.speeds == RATE,
+            hosts=None if self.hosts is None else capture_files.parse_hosts(self.hosts),
+            speeds=None
+            if self.speeds in (None, capture_files.RATE)
+            else capture_files.load_speeds(Path(self.speeds)),
+            measures_speeds=self.speeds == capture_files.RATE,
             together=self.together,
             name=self.name,
             snapshot=self.snapshot,
             on_account=partial(typer.echo, err=True) if self.account else None,
         )
         weights = self.weights if file is None else None
-        return with_named_data(options, subscriptions=self.subscriptions, weights=weights)
+        return capture_files.with_named_data(
+            options, subscriptions=self.subscriptions, weights=weights
+        )
 
-    def _recorded(self, file: Path | None) -> RecordedWindows | None:
-        if file not in (None, STDIN) and is_recording(file):
-            recorded = read_weight_windows(file, seconds=parse_window(self.window or "1h"))
+    def _recorded(self, file: Path | None) -> weight_windows.RecordedWindows | None:
+        if file not in (None, STDIN) and weight_windows.is_recording(file):
+            recorded = weight_windows.read_weight_windows(
+                file, seconds=weight_windows.parse_window(self.window or "1h")
+            )
             return recorded if self.cycle is None else recorded.cycle(self.cycle.seconds)
         if self.window or self.cycle:
             raise typer.BadParameter("--window and --cycle require recorded traffic in --weights")
@@ -187,7 +167,7 @@ def check_cluster_usage(
         raise typer.BadParameter("--command-config requires --bootstrap-server")
     elif source_data.weights == WeightSource.RATE:
         raise typer.BadParameter("--weights rate requires --bootstrap-server")
-    elif source_data.speeds == RATE:
+    elif source_data.speeds == capture_files.RATE:
         raise typer.BadParameter("--speeds rate requires --bootstrap-server")
 
 
@@ -216,9 +196,13 @@ def read_source(
     if is_address(str(file)) and not file.exists():
         imported = _read_address(str(file), known, sorted(selected))
     else:
-        imported = import_groups([file], known, empty=EmptyGroups.REJECT)
+        imported = capture_files.import_groups(
+            [file], known, empty=capture_files.EmptyGroups.REJECT
+        )
     if known.together:
-        imported = join_imported(one for one in imported if not selected or one.id in selected)
+        imported = capture_files.join_imported(
+            one for one in imported if not selected or one.id in selected
+        )
         selected = ()
     return parsed_groups(
         imported,
@@ -229,17 +213,17 @@ def read_source(
 
 def _read_address(
     address: str, options: ImportOptions, selected: Sequence[str]
-) -> Iterator[ImportedGroup]:
+) -> Iterator[capture_files.ImportedGroup]:
     config = os.environ.get(CONFIG)
     cluster = SampledClusterOptions(
         bootstrap_server=address, command_config=None if config is None else Path(config)
     )
     separate = replace(options, together=False)  # the caller joins the groups
-    return read_cluster(cluster, selected, separate, empty=EmptyGroups.KEEP)
+    return read_cluster(cluster, selected, separate, empty=capture_files.EmptyGroups.KEEP)
 
 
 def parsed_groups(
-    imported: Iterable[ImportedGroup],
+    imported: Iterable[capture_files.ImportedGroup],
     *,
     is_shown: Callable[[str | None], bool],
     all_notes: bool = False,
@@ -264,13 +248,15 @@ def parsed_groups(
             print_note(f"skipped {one.id!r}: {one.skipped}")
 
 
-def _print_notes(imported: ImportedGroup, group: Group, *, all_notes: bool) -> None:
+def _print_notes(imported: capture_files.ImportedGroup, group: Group, *, all_notes: bool) -> None:
     """Print the notes of a captured group; for a document, those of options, and its rebalance."""
     if imported.option_notes:
         print_note(f"{group.label}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:
         print_note(f"{group.label}: the group was rebalancing, state {group.status.state}")
-    elif not imported.is_document and (shown := group.notes if all_notes else shown_notes(group)):
+    elif not imported.is_document and (
+        shown := group.notes if all_notes else group_remarks.shown_notes(group)
+    ):
         print_note(f"{group.label}: {'; '.join(shown)}")
 
 
@@ -448,7 +434,7 @@ def process_each_group(
 
 def _process_readings(process: Callable[[Group], GroupResult], group: Group) -> GroupResult:
     result = process(group)
-    other = None if STOP.is_set() else other_reading(group)
+    other = None if STOP.is_set() else group_remarks.other_reading(group)
     if other is None:
         return result
     try:
@@ -457,7 +443,7 @@ def _process_readings(process: Callable[[Group], GroupResult], group: Group) -> 
         found = {"error": str(error)}
     if _without_time(found) == _without_time(result.record):
         return result
-    found = {"condition": condition(other, with_racks=True), **found}
+    found = {"condition": group_remarks.condition(other, with_racks=True), **found}
     return replace(result, record={**result.record, "other_reading": found})
 
 
@@ -531,8 +517,10 @@ def _with_condition(record: Record, group: object) -> Record:
     if not isinstance(group, Group):
         return record
     remarks = {
-        "condition": condition(group, with_racks=True),
-        "caveat": streams_caveat(group) or rebalance_caveat(group) or assignor_caveat(group),
+        "condition": group_remarks.condition(group, with_racks=True),
+        "caveat": group_remarks.streams_caveat(group)
+        or group_remarks.rebalance_caveat(group)
+        or group_remarks.assignor_caveat(group),
     }
     return {**record, **{key: text for key, text in remarks.items() if text is not None}}
 
@@ -550,7 +538,7 @@ def _results(
             yield error_record(group_id, group, output_format), BAD_INPUT
             continue
         if isinstance(group, Group):
-            for text in parts_without_effect(group):
+            for text in group_remarks.parts_without_effect(group):
                 print_note(text)
         try:
             with stop_on_interrupt(), PROGRESS.shown(f"group {group_id!r}"):

@@ -10,6 +10,7 @@ from kassay.experiments.cli.application import STOP, check_name, option, parse_s
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.constraints import (
     Colocated,
     Constraint,
@@ -19,25 +20,18 @@ from kassay.solver.constraints import (
     Pinned,
 )
 from kassay.solver.limits import SearchLimits
-from kassay.solver.objective import (
-    EXACT,
-    FURTHER_LEVELS,
-    Colocation,
-    HostImbalance,
-    Imbalance,
-    Level,
-    Movement,
-    Tolerance,
-    default_measure,
-    default_tolerance,
-    ordered_levels,
-)
 
 if TYPE_CHECKING:
     from kassay.experiments.comparison.compare import CaseLimits
 
 
-_LEVEL_NAMES = ("imbalance", "hosts", Movement.name, *FURTHER_LEVELS, Colocation.name)
+_LEVEL_NAMES = (
+    "imbalance",
+    "hosts",
+    objective.Movement.name,
+    *objective.FURTHER_LEVELS,
+    objective.Colocation.name,
+)
 
 
 def _known_levels(texts: list[str] | None) -> list[str]:
@@ -49,12 +43,12 @@ def _known_levels(texts: list[str] | None) -> list[str]:
     return texts or []
 
 
-def _parse_tolerance(text: str) -> Tolerance:
+def _parse_tolerance(text: str) -> objective.Tolerance:
     """Parse a share such as 0.05 or 5%, or an absolute tolerance such as +3."""
     if text.startswith("+") and text[1:].isdecimal():
-        return Tolerance(absolute=int(text))
+        return objective.Tolerance(absolute=int(text))
     try:
-        return Tolerance(relative=parse_share(text))
+        return objective.Tolerance(relative=parse_share(text))
     except typer.BadParameter:
         raise typer.BadParameter(
             "the tolerance of a level must be a share such as 0.05 or 5%, or an absolute value "
@@ -79,19 +73,21 @@ class ImbalanceOptions:
         show_default="2% if weights differ, except with leximax; otherwise 0",
     )
 
-    def levels(self, group: Group) -> tuple[Level, ...]:
+    def levels(self, group: Group) -> tuple[objective.Level, ...]:
         """Return the levels of the objective, which are minimised in order.
 
         Levels of loads without their own tolerance have the option's, or `default_tolerance`.
         """
-        tolerance = default_tolerance(group, self.imbalance)
+        tolerance = objective.default_tolerance(group, self.imbalance)
         if self.tolerance is not None:
-            tolerance = Tolerance(relative=self.tolerance)
-        measure = self.imbalance or default_measure(group)
+            tolerance = objective.Tolerance(relative=self.tolerance)
+        measure = self.imbalance or objective.default_measure(group)
         further = self._further(measure, tolerance)
-        return ordered_levels(group, measure=measure, tolerance=tolerance, further=further)
+        return objective.ordered_levels(
+            group, measure=measure, tolerance=tolerance, further=further
+        )
 
-    def _further(self, _measure: Measure, _tolerance: Tolerance) -> list[Level]:
+    def _further(self, _measure: Measure, _tolerance: objective.Tolerance) -> list[objective.Level]:
         """Return the levels that options add to imbalance and movement, in order."""
         return []
 
@@ -114,24 +110,24 @@ class ObjectiveOptions(ImbalanceOptions):
         """Return whether no option sets a level or a constraint."""
         return self == ObjectiveOptions()
 
-    def _further(self, measure: Measure, tolerance: Tolerance) -> list[Level]:
-        further: list[Level] = []
+    def _further(self, measure: Measure, tolerance: objective.Tolerance) -> list[objective.Level]:
+        further: list[objective.Level] = []
         for name, text in self._given_levels().items():
-            own = EXACT if text is None else _parse_tolerance(text)
+            own = objective.EXACT if text is None else _parse_tolerance(text)
             balance = tolerance if text is None else own
             match name:
                 case "imbalance":
-                    further.append(Imbalance(measure, balance))
+                    further.append(objective.Imbalance(measure, balance))
                 case "hosts":
-                    further.append(HostImbalance(measure, balance))
-                case Movement.name:
-                    further.append(Movement(tolerance=own))
-                case Colocation.name:
+                    further.append(objective.HostImbalance(measure, balance))
+                case objective.Movement.name:
+                    further.append(objective.Movement(tolerance=own))
+                case objective.Colocation.name:
                     if not self.colocate:
                         raise UsageError("--level colocation requires --colocate TOPIC,...")
-                    further.append(Colocation(self._colocated(), own))
+                    further.append(objective.Colocation(self._colocated(), own))
                 case _:
-                    further.append(FURTHER_LEVELS[name](own))
+                    further.append(objective.FURTHER_LEVELS[name](own))
         return further
 
     def _given_levels(self) -> dict[str, str | None]:
@@ -147,7 +143,7 @@ class ObjectiveOptions(ImbalanceOptions):
     def constraints(self, group: Group) -> tuple[Constraint, ...]:
         """Return the constraints that the options set, without the capacities of members."""
         constraints: list[Constraint] = []
-        if Colocation.name not in self._given_levels():
+        if objective.Colocation.name not in self._given_levels():
             constraints += map(Colocated, self._colocated())
         if self.max_moves is not None:
             constraints.append(MaxMoves(self.max_moves))

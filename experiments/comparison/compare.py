@@ -7,32 +7,15 @@ from itertools import zip_longest
 from kassay.experiments.comparison.comparison_result import ComparedValue, Comparison, FrontDistance
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
+from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment, movement, ownership, violations
 from kassay.reference.model.group import Group, cached
 from kassay.reference.model.group_remarks import condition, require_group
-from kassay.reference.model.metrics import (
-    MEASURES,
-    Measure,
-    has_racks,
-    leximax,
-    loads,
-    measures,
-    off_rack,
-    shown,
-)
+from kassay.solver import objective
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.objective import (
-    EXACT,
-    CrossRack,
-    Imbalance,
-    Level,
-    Movement,
-    Tolerance,
-    default_levels,
-)
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution, level_keys
 from kassay.solver.solve import solve
@@ -64,7 +47,7 @@ LIMITS = CaseLimits()
 def solve_optimum(
     group: Group,
     *,
-    levels: Sequence[Level] | None = None,
+    levels: Sequence[objective.Level] | None = None,
     constraints: Sequence[Constraint] = (),
     limits: SearchLimits = LIMITS,
 ) -> Solution:
@@ -74,7 +57,7 @@ def solve_optimum(
     """
     unlimited = without_capacities(group)
     if levels is None:
-        levels = default_levels(group, tolerance=EXACT)[:2]
+        levels = objective.default_levels(group, tolerance=objective.EXACT)[:2]
     return solve(unlimited, levels=levels, constraints=constraints, limits=limits)
 
 
@@ -103,20 +86,22 @@ def fewest_moves_within(
     is the group's `solve_optimum`; ``start`` is an assignment within both limits, if one is known.
     The result is None if a limit was reached before the proof.
     """
-    measure = Measure(optimum.imbalance.name)
+    measure = metrics.Measure(optimum.imbalance.name)
     if off_rack_reads is None:
         if imbalance <= optimum.imbalance.value or optimum.movement.value == 0:
             return optimum.movement.value if optimum.movement.gap == 0 else None
-        if measures(group, keep_owners(group))[measure] <= imbalance:
+        if metrics.measures(group, keep_owners(group))[measure] <= imbalance:
             return 0
     if group.partition_count > limits.within_partitions:
         return None
-    levels: list[Level] = [Imbalance(measure, Tolerance(up_to=imbalance))]
+    levels: list[objective.Level] = [
+        objective.Imbalance(measure, objective.Tolerance(up_to=imbalance))
+    ]
     if off_rack_reads is not None:
-        levels.append(CrossRack(Tolerance(up_to=off_rack_reads)))
+        levels.append(objective.CrossRack(objective.Tolerance(up_to=off_rack_reads)))
     solution = solve(
         without_capacities(group),
-        levels=(*levels, Movement()),
+        levels=(*levels, objective.Movement()),
         initial_assignment=start or optimum.assignment,
         limits=limits,
     )
@@ -175,13 +160,16 @@ def front_distance(
     (ComparedValue(value=2, best=0, bound=0), False)
     """
     unlimited = without_capacities(group)
-    measure = Measure(optimum.imbalance.name)
-    balance = measures(group, assignment)[measure]
-    reads, moves = off_rack(group, assignment), movement(group, assignment)
-    even = Imbalance(measure, Tolerance(up_to=balance))
-    local, still = CrossRack(Tolerance(up_to=reads)), Movement(tolerance=Tolerance(up_to=moves))
+    measure = metrics.Measure(optimum.imbalance.name)
+    balance = metrics.measures(group, assignment)[measure]
+    reads, moves = metrics.off_rack(group, assignment), movement(group, assignment)
+    even = objective.Imbalance(measure, objective.Tolerance(up_to=balance))
+    local, still = (
+        objective.CrossRack(objective.Tolerance(up_to=reads)),
+        objective.Movement(tolerance=objective.Tolerance(up_to=moves)),
+    )
 
-    def minimise(*levels: Level, value: int, bound: int) -> ComparedValue:
+    def minimise(*levels: objective.Level, value: int, bound: int) -> ComparedValue:
         """Minimise the last level within the limits of the others, unless the bound is reached."""
         if value <= bound:
             return ComparedValue.with_optimum(value, value)
@@ -191,10 +179,10 @@ def front_distance(
 
     return FrontDistance(
         imbalance=minimise(
-            local, still, Imbalance(measure), value=balance, bound=optimum.imbalance.bound
+            local, still, objective.Imbalance(measure), value=balance, bound=optimum.imbalance.bound
         ),
-        off_rack=minimise(even, still, CrossRack(), value=reads, bound=0),
-        moves=minimise(even, local, Movement(), value=moves, bound=min_moves),
+        off_rack=minimise(even, still, objective.CrossRack(), value=reads, bound=0),
+        moves=minimise(even, local, objective.Movement(), value=moves, bound=min_moves),
     )
 
 
@@ -300,11 +288,11 @@ class Comparer:
         """
         group, optimum = self.group, self.optimum
         assignment = result.assignment if result.ending is Ending.OK else None
-        has_front = with_front and assignment is not None and has_racks(group)
+        has_front = with_front and assignment is not None and metrics.has_racks(group)
         front = None
         if has_front and assignment is not None and ownership(group).owned_count:
             front = self._front(assignor, assignment)
-        values = {} if assignment is None else measures(group, assignment)
+        values = {} if assignment is None else metrics.measures(group, assignment)
         optima = self._proven_optima()
         within = None
         if with_moves and assignment is not None:
@@ -315,7 +303,7 @@ class Comparer:
             proven=self._is_proven,
             imbalance={
                 name: ComparedValue.with_optimum(values.get(name), optima.get(name))
-                for name in MEASURES
+                for name in metrics.MEASURES
             },
             movement=ComparedValue.with_optimum(
                 None if assignment is None else movement(group, assignment),
@@ -326,23 +314,23 @@ class Comparer:
         )
 
     @property
-    def _measure(self) -> Measure:
-        return Measure(self.optimum.imbalance.name)
+    def _measure(self) -> metrics.Measure:
+        return metrics.Measure(self.optimum.imbalance.name)
 
     @property
     def _is_proven(self) -> bool:
         return self.optimum.imbalance.gap == 0 and self.optimum.movement.gap == 0
 
-    def _proven_optima(self) -> Mapping[Measure, int]:
+    def _proven_optima(self) -> Mapping[metrics.Measure, int]:
         """Return the proven minimum per imbalance measure. Measures without proof are missing."""
         if self.optimum.assignment is None or self.optimum.imbalance.gap != 0:
             return {}
-        values = measures(self.group, self.optimum.assignment)
+        values = metrics.measures(self.group, self.optimum.assignment)
         measure = self._measure
-        return values if measure is Measure.SUM_OF_SQUARES else {measure: values[measure]}
+        return values if measure is metrics.Measure.SUM_OF_SQUARES else {measure: values[measure]}
 
     def _imbalance(self, group: Group, assignment: Assignment) -> int:
-        return measures(group, assignment)[self._measure]
+        return metrics.measures(group, assignment)[self._measure]
 
     def _fewest_moves(self, imbalance: int, off_rack_reads: int | None = None) -> int | None:
         """Return the `fewest_moves_within` both limits, or None if the optimum lacks a proof."""
@@ -359,17 +347,17 @@ class Comparer:
         fewest = self._fewest_moves(imbalance)
         # A limit on off-rack reads changes nothing if the result itself has the fewest moves.
         is_reached = fewest is None or fewest == movement(self.group, assignment)
-        if is_reached or not has_racks(self.group):
+        if is_reached or not metrics.has_racks(self.group):
             return fewest
         if front is not None:
             return front.moves.optimum
-        return self._fewest_moves(imbalance, off_rack(self.group, assignment))
+        return self._fewest_moves(imbalance, metrics.off_rack(self.group, assignment))
 
     def _front(self, assignor: str, assignment: Assignment) -> FrontDistance:
         """Return the distance of a result to the front, and the moves if racks are removed."""
         group = self.group
         imbalance, moves = self._imbalance(group, assignment), movement(group, assignment)
-        key = (imbalance, off_rack(group, assignment), moves)
+        key = (imbalance, metrics.off_rack(group, assignment), moves)
         fewest = self._fewest_moves(imbalance)
         if key not in self._fronts:
             self._fronts[key] = front_distance(
@@ -393,7 +381,7 @@ def compare_levels(
     group: Group,
     assignor: str,
     *,
-    levels: Sequence[Level],
+    levels: Sequence[objective.Level],
     optimum: Solution,
     constraints: Sequence[Constraint] = (),
 ) -> Comparison:
@@ -461,7 +449,7 @@ def compare_assignors(
     if group.is_weighted and not _may_be_optimal(group, results.values()):
         share = _SHARE_IF_MISSED
     optimum = solve_optimum(group, limits=budget.part(share).rest())
-    vector = () if optimum.assignment is None else loads(group, optimum.assignment).values()
+    vector = () if optimum.assignment is None else metrics.loads(group, optimum.assignment).values()
     comparisons = []
     for index, (name, result) in enumerate(results.items()):
         if limits.is_stopped:
@@ -476,10 +464,12 @@ def compare_assignors(
         "optimum": {
             "status": str(optimum.status),
             "measure": optimum.imbalance.name,
-            "imbalance": shown(optimum.imbalance.name, optimum.imbalance.value, group),
-            "imbalance_bound": shown(optimum.imbalance.name, optimum.imbalance.bound, group),
+            "imbalance": metrics.shown(optimum.imbalance.name, optimum.imbalance.value, group),
+            "imbalance_bound": metrics.shown(
+                optimum.imbalance.name, optimum.imbalance.bound, group
+            ),
             "movement": optimum.movement.value,
-            "loads": list(leximax(vector)) if vector else [],
+            "loads": list(metrics.leximax(vector)) if vector else [],
         },
         "comparisons": [_entry(comparison, group) for comparison in comparisons],
         "proof": optimum.proof_by_level(),
@@ -493,16 +483,18 @@ def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
     """
     problem = build_problem(without_capacities(group))
     placement = longest_processing_time(problem)
-    greedy = measures(group, problem.to_assignment(placement))[Measure.MAKESPAN]
+    greedy = metrics.measures(group, problem.to_assignment(placement))[metrics.Measure.MAKESPAN]
     assignments = [one.assignment for one in results if one.assignment is not None]
-    return any(measures(group, one)[Measure.MAKESPAN] <= greedy for one in assignments)
+    return any(
+        metrics.measures(group, one)[metrics.Measure.MAKESPAN] <= greedy for one in assignments
+    )
 
 
 def compared(name: str, value: ComparedValue, group: Group) -> dict[str, object]:
     """Convert a value of a level to JSON, in the unit of the loads of the group."""
     numbers = {"value": value.value, "optimum": value.optimum, "gap": value.gap}
     return {
-        key: None if number is None else shown(name, number, group)
+        key: None if number is None else metrics.shown(name, number, group)
         for key, number in numbers.items()
     }
 

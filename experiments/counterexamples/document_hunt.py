@@ -6,14 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from kassay.experiments.counterexamples.shrinking import (
-    Content,
-    Keys,
-    partition_counts,
-    shrink,
-    smaller_contents,
-    without_a_part,
-)
+from kassay.experiments.counterexamples import shrinking
 from kassay.experiments.kinds.group_kind import KindMeasure
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
@@ -35,10 +28,12 @@ def _smaller_documents(document: KindDocument) -> Iterator[KindDocument]:
             yield parse_kind_document(content, kind=document.kind)
 
 
-def _smaller(content: Content, kind: Kind) -> Iterator[Content]:
+def _smaller(content: shrinking.Content, kind: Kind) -> Iterator[shrinking.Content]:
     """Yield documents without one part. Some of them are not valid."""
     if kind is not Kind.CONNECT:
-        yield from smaller_contents(content, Keys(KINDS[kind].places, KINDS[kind].topics))
+        yield from shrinking.smaller_contents(
+            content, shrinking.Keys(KINDS[kind].places, KINDS[kind].topics)
+        )
         return
     steps = content["steps"]
     for key in ("workers", "connectors"):
@@ -47,7 +42,7 @@ def _smaller(content: Content, kind: Kind) -> Iterator[Content]:
             yield {**content, "steps": rest}
     for name in dict.fromkeys(name for step in steps for name in step["connectors"]):
         yield {**content, "steps": [_with_fewer_tasks(step, name) for step in steps]}
-    yield from without_a_part(content)
+    yield from shrinking.without_a_part(content)
 
 
 def _without(part: Any, removed: str) -> Any:
@@ -97,7 +92,7 @@ class DocumentCounterexample:
         places = [place for step in steps for place in step[kind.places]]
         # Each process counts beside its threads.
         threads = sum(one.get("threads", 0) for one in places if isinstance(one, Mapping))
-        tasks = (sum(partition_counts(step[kind.topics]).values()) for step in steps)
+        tasks = (sum(shrinking.partition_counts(step[kind.topics]).values()) for step in steps)
         return DocumentSize(len(places) + threads, max(tasks, default=0), _entries(content))
 
     @property
@@ -177,6 +172,6 @@ class DocumentHunt:
         def fails(one: KindDocument) -> bool:
             return self.measured(one) is not None
 
-        smallest = shrink(document, fails, _smaller_documents, attempts=self.attempts)
+        smallest = shrinking.shrink(document, fails, _smaller_documents, attempts=self.attempts)
         content = {**smallest.content, "id": document.id}
         return self.measured(replace(smallest, id=document.id, content=content))

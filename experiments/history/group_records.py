@@ -21,33 +21,21 @@ from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveTopic
 from kassay.experiments.sources.live_cluster.msk_iam import connection_properties
 from kassay.reference.model.errors import InputError
+from kassay.reference.protocol import record_codec
 from kassay.reference.protocol.group_messages import CONSUMERS
-from kassay.reference.protocol.record_codec import (
-    ASSIGNMENT,
-    OFFSET_COMMIT_KINDS,
-    RECORD_SCHEMAS,
-    SUBSCRIPTION,
-    CorruptRecordError,
-    DecodedRecord,
-    Field,
-    Fields,
-    RecordType,
-    decode,
-    decode_consumer,
-)
 
 Row = Mapping[str, Any]
 _COLUMNS = ("group", "kind", "partition", "offset", "timestamp", "payload", "error")
 _EMPTY: Row = {**dict.fromkeys(_COLUMNS), "records": 1}
 
 
-def record_row(record: DecodedRecord, position: Row) -> dict[str, Any]:
+def record_row(record: record_codec.DecodedRecord, position: Row) -> dict[str, Any]:
     """Convert a decoded record to a table row.
 
     ``payload`` is JSON, in which fields of type bytes are null.
     """
     payload = None
-    if record.kind in RECORD_SCHEMAS:
+    if record.kind in record_codec.RECORD_SCHEMAS:
         payload = json.dumps(
             [record.key, record.value],
             ensure_ascii=False,
@@ -63,10 +51,10 @@ def record_row(record: DecodedRecord, position: Row) -> dict[str, Any]:
     }
 
 
-def from_row(row: Row) -> DecodedRecord:
+def from_row(row: Row) -> record_codec.DecodedRecord:
     """Convert a table row to a record with its position."""
     position = {name: row[name] for name in Position._fields}
-    return DecodedRecord(row["kind"], *json.loads(row["payload"]), **position)
+    return record_codec.DecodedRecord(row["kind"], *json.loads(row["payload"]), **position)
 
 
 class Position(NamedTuple):
@@ -77,7 +65,9 @@ class Position(NamedTuple):
     timestamp: int | None
 
 
-_COMMIT_KEYS = pa.array([kind.to_bytes(2) for kind in sorted(OFFSET_COMMIT_KINDS)], pa.binary())
+_COMMIT_KEYS = pa.array(
+    [kind.to_bytes(2) for kind in sorted(record_codec.OFFSET_COMMIT_KINDS)], pa.binary()
+)
 """First bytes of the keys of offset commits."""
 
 
@@ -95,8 +85,8 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]
         for row in batch.filter(pc.invert(is_commit)).to_pylist():
             position = {name: row[name] for name in Position._fields}
             try:
-                yield record_row(decode(row["key"], row["value"]), position)
-            except CorruptRecordError as error:
+                yield record_row(record_codec.decode(row["key"], row["value"]), position)
+            except record_codec.CorruptRecordError as error:
                 yield {**_EMPTY, **position, "error": str(error)}
     if commits:
         yield {**_EMPTY, "records": commits}
@@ -111,7 +101,7 @@ _FAILED = re.compile(r"Error at offset \d+, skipping\. ?(?P<reason>.*)")
 _OTHER_TYPE = re.compile(r"Unknown record type (?P<kind>\d+) at offset")
 _TOMBSTONE = "<DELETE>"
 
-_OF_CONSUMERS = {"subscription": SUBSCRIPTION, "assignment": ASSIGNMENT}
+_OF_CONSUMERS = {"subscription": record_codec.SUBSCRIPTION, "assignment": record_codec.ASSIGNMENT}
 _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 # On Spark workers, this package is in an archive.
 _FIELD_NAMES: Mapping[str, str] = json.loads(
@@ -147,41 +137,43 @@ def _partition(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _record(key: str, payload: str | None) -> DecodedRecord:
+def _record(key: str, payload: str | None) -> record_codec.DecodedRecord:
     if key.startswith("{"):
         return _json_record(key, payload)
     if (failed := _FAILED.match(key)) is not None:
-        raise CorruptRecordError(f"the tool cannot decode the record: {failed['reason']}")
+        raise record_codec.CorruptRecordError(
+            f"the tool cannot decode the record: {failed['reason']}"
+        )
     if (other := _OTHER_TYPE.match(key)) is not None:
-        return DecodedRecord(int(other["kind"]), {}, None)
-    raise CorruptRecordError(
+        return record_codec.DecodedRecord(int(other["kind"]), {}, None)
+    raise record_codec.CorruptRecordError(
         "the dump does not contain the fields of the record; run kafka-dump-log.sh of Kafka 4.0 or "
         "later with --offsets-decoder"
     )
 
 
-def _json_record(key: str, payload: str | None) -> DecodedRecord:
+def _json_record(key: str, payload: str | None) -> record_codec.DecodedRecord:
     document = json.loads(key)
     kind = int(document["type"]) if isinstance(document, dict) and "type" in document else -1
-    if kind not in RECORD_SCHEMAS:
-        return DecodedRecord(kind, {}, None)
-    schema = RECORD_SCHEMAS[kind]
+    if kind not in record_codec.RECORD_SCHEMAS:
+        return record_codec.DecodedRecord(kind, {}, None)
+    schema = record_codec.RECORD_SCHEMAS[kind]
     fields = _fields(schema.key, document.get("data"))
     if payload is None:
-        raise CorruptRecordError("key without a payload: the line is truncated")
+        raise record_codec.CorruptRecordError("key without a payload: the line is truncated")
     if payload == _TOMBSTONE:
-        return DecodedRecord(kind, fields, None)
+        return record_codec.DecodedRecord(kind, fields, None)
     body = _fields(schema.value.fields, json.loads(payload).get("data"))
-    if kind == RecordType.GROUP_METADATA and body["protocol_type"] == CONSUMERS:
+    if kind == record_codec.RecordType.GROUP_METADATA and body["protocol_type"] == CONSUMERS:
         for member in body["members"]:
-            decode_consumer(member, protocol=body["protocol"])
-    return DecodedRecord(kind, fields, body)
+            record_codec.decode_consumer(member, protocol=body["protocol"])
+    return record_codec.DecodedRecord(kind, fields, body)
 
 
-def _fields(schema: tuple[Field, ...], document: object) -> Fields:
+def _fields(schema: tuple[record_codec.Field, ...], document: object) -> record_codec.Fields:
     """Rename the fields of a JSON structure in a dump to the field names of `record_codec`."""
     if not isinstance(document, dict):
-        raise CorruptRecordError(
+        raise record_codec.CorruptRecordError(
             f"expected a JSON object with the fields of a record, got {document!r:.60}"
         )
     values = {}
@@ -191,13 +183,13 @@ def _fields(schema: tuple[Field, ...], document: object) -> Fields:
     return {field.name: _value(field, values.get(field.name)) for field in schema}
 
 
-def _value(field: Field, value: Any) -> Any:
+def _value(field: record_codec.Field, value: Any) -> Any:
     if isinstance(field.type, tuple):
         return [_fields(field.type, each) for each in value or ()]
     if value is None:
         if field.nullable or field.since or field.default is not None or field.type == "bytes":
             return field.default
-        raise CorruptRecordError(f"the field {field.name} is missing")
+        raise record_codec.CorruptRecordError(f"the field {field.name} is missing")
     if field.name in _OF_CONSUMERS and isinstance(value, dict):
         return _fields(_OF_CONSUMERS[field.name].fields, value)
     if field.type == "uuid":
@@ -208,14 +200,18 @@ def _value(field: Field, value: Any) -> Any:
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, TypeError):
-        raise CorruptRecordError(f"expected bytes in base 64, got {value!r:.60}") from None
+        raise record_codec.CorruptRecordError(
+            f"expected bytes in base 64, got {value!r:.60}"
+        ) from None
 
 
 def _uuid(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except (binascii.Error, ValueError):
-        raise CorruptRecordError(f"expected a topic id in base 64, got {text!r}") from None
+        raise record_codec.CorruptRecordError(
+            f"expected a topic id in base 64, got {text!r}"
+        ) from None
 
 
 TOPIC = "__consumer_offsets"

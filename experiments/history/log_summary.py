@@ -11,14 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.history.log_messages import (
-    Cause,
-    LogEvent,
-    LogEventKind,
-    client_of,
-    entries_of_causes,
-    read_log,
-)
+from kassay.experiments.history import log_messages
 from kassay.experiments.history.log_rebalances import LogRebalance, rebalances_of_log
 from kassay.reference.documents.input_files import STDIN, name_of, open_binary, without_gzip
 from kassay.reference.documents.output_files import location
@@ -45,7 +38,7 @@ class _Rebalances:
 
     rebalances: int = 0
     clients: Counter[str] = field(default_factory=Counter)
-    lines: list[LogEvent] = field(default_factory=list)
+    lines: list[log_messages.LogEvent] = field(default_factory=list)
 
     def add(self, one: LogRebalance, clients: Iterable[str]) -> None:
         """Add the next rebalance."""
@@ -67,7 +60,7 @@ class Storm(_Rebalances):
     started: int
     ended: int
     not_stable_ms: int = 0
-    causes: Counter[Cause] = field(default_factory=Counter)
+    causes: Counter[log_messages.Cause] = field(default_factory=Counter)
 
     def record(self) -> dict[str, Any]:
         """Return the storm as JSON."""
@@ -90,13 +83,13 @@ class Storm(_Rebalances):
 class Commits:
     """Commits of offsets of a group. Times are in ms since 1970; a pause has no commit."""
 
-    first: LogEvent
-    last: LogEvent
+    first: log_messages.LogEvent
+    last: log_messages.LogEvent
     number: int = 0
-    paused: LogEvent | None = None  # last commit before the longest pause
+    paused: log_messages.LogEvent | None = None  # last commit before the longest pause
     pause_ms: int = 0
 
-    def add(self, event: LogEvent) -> None:
+    def add(self, event: log_messages.LogEvent) -> None:
         """Add a commit. Those of a group are in order of time."""
         self.number += 1
         pause = (event.time or 0) - (self.last.time or 0)
@@ -126,7 +119,7 @@ class GroupLogSummary:
         self._group = group
         self._rebalances = 0
         self._hours: Counter[int] = Counter()
-        self._causes: dict[Cause, _Rebalances] = {}
+        self._causes: dict[log_messages.Cause, _Rebalances] = {}
         self._storm: Storm | None = None
         self._storms: list[Storm] = []
         self._num_storms = 0
@@ -143,7 +136,7 @@ class GroupLogSummary:
         self._has_coordinator = False
         self._commits: Commits | None = None
 
-    def add_commit(self, event: LogEvent) -> None:
+    def add_commit(self, event: log_messages.LogEvent) -> None:
         """Add the next commit."""
         self._commits = self._commits or Commits(event, event)
         self._commits.add(event)
@@ -161,7 +154,7 @@ class GroupLogSummary:
         self._longest_restart_ms = max(self._longest_restart_ms, one.after_ms or 0)
         self._causes.setdefault(one.cause, _Rebalances()).add(one, _clients(one))
         if one.timed_out:
-            self._timed_out.add(one, map(client_of, one.timed_out))
+            self._timed_out.add(one, map(log_messages.client_of, one.timed_out))
         if one.started is not None:
             self._add_time(one, one.started)
 
@@ -237,18 +230,20 @@ class GroupLogSummary:
     def _changes(self) -> Iterator[dict[str, Any]]:
         is_consumer = self._protocol is Protocol.CONSUMER
         counts = dict(self._causes)
-        counts[Cause.POLL_TIMEOUT] = max(
-            counts.get(Cause.POLL_TIMEOUT, self._timed_out),
+        counts[log_messages.Cause.POLL_TIMEOUT] = max(
+            counts.get(log_messages.Cause.POLL_TIMEOUT, self._timed_out),
             self._timed_out,
             key=lambda one: one.rebalances,
         )
         counts = {cause: one for cause, one in counts.items() if one.rebalances >= _MIN_COUNT}
-        counts.pop(Cause.COOPERATIVE, None)
-        is_cooperative = Cause.COOPERATIVE in self._causes or any(
+        counts.pop(log_messages.Cause.COOPERATIVE, None)
+        is_cooperative = log_messages.Cause.COOPERATIVE in self._causes or any(
             "cooperative" in name for name in self._assignors
         )
         if not (is_consumer or is_cooperative) and self._rebalances >= STORM_SIZE:
-            counts[Cause.COOPERATIVE] = max(self._causes.values(), key=lambda one: one.rebalances)
+            counts[log_messages.Cause.COOPERATIVE] = max(
+                self._causes.values(), key=lambda one: one.rebalances
+            )
         timeout = self._session_timeout
         values = {
             "session_timeout": f"{'consumer.' if is_consumer else ''}session.timeout.ms",
@@ -269,9 +264,9 @@ class GroupLogSummary:
                 }
 
 
-_TEXTS = dict(entries_of_causes("text"))
-_SETTINGS = dict(entries_of_causes("setting"))
-_CHANGES = dict(entries_of_causes("change"))
+_TEXTS = dict(log_messages.entries_of_causes("text"))
+_SETTINGS = dict(log_messages.entries_of_causes("setting"))
+_CHANGES = dict(log_messages.entries_of_causes("change"))
 """Sentence about a cause, and setting and sentence of the change that helps against it."""
 
 
@@ -292,12 +287,12 @@ def _times(number: int) -> str:
 def _clients(one: LogRebalance) -> Iterable[str]:
     """Return the clients that caused a rebalance."""
     if one.member is not None:
-        return (client_of(one.member),)
+        return (log_messages.client_of(one.member),)
     changed = one.expired or one.timed_out or one.left or one.joined
-    return tuple(dict.fromkeys(map(client_of, changed)))
+    return tuple(dict.fromkeys(map(log_messages.client_of, changed)))
 
 
-def _line_records(lines: Sequence[LogEvent]) -> list[dict[str, object]]:
+def _line_records(lines: Sequence[log_messages.LogEvent]) -> list[dict[str, object]]:
     return [one.line_record() for one in lines[:_SHOWN_LINES]]
 
 
@@ -406,7 +401,9 @@ def check_found(summaries: Sequence[object], files: Sequence[Path]) -> None:
 
 
 def summarise_events(
-    events: Iterable[LogEvent], *, on_rebalance: Callable[[LogRebalance], None] | None = None
+    events: Iterable[log_messages.LogEvent],
+    *,
+    on_rebalance: Callable[[LogRebalance], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Summarise the messages of groups in order of time: one JSON record per group."""
     summaries: dict[str, GroupLogSummary] = {}
@@ -416,9 +413,9 @@ def summarise_events(
             summaries[group] = GroupLogSummary(group)
         return summaries[group]
 
-    def without_commits() -> Iterator[LogEvent]:
+    def without_commits() -> Iterator[log_messages.LogEvent]:
         for event in events:
-            if event.kind is LogEventKind.COMMITTED:
+            if event.kind is log_messages.LogEventKind.COMMITTED:
                 summary_of(event.group).add_commit(event)
             else:
                 yield event
@@ -430,7 +427,7 @@ def summarise_events(
     return [summaries[group].record() for group in sorted(summaries)]
 
 
-def events_of_file(file: Path) -> Iterator[LogEvent]:
+def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
     """Yield the messages about rebalances in a file, in the order of its lines.
 
     An event without a time has the time of the one before.
@@ -439,12 +436,12 @@ def events_of_file(file: Path) -> Iterator[LogEvent]:
     first: int | None = None
     last: int | None = None
     with open_binary(file) as lines:
-        for event in read_log(lines, file=name):
+        for event in log_messages.read_log(lines, file=name):
             if event.time is None:
                 yield event._replace(time=last)
                 continue
             # Partitions of the offsets topic follow each other in any order.
-            if last is not None and event.kind is not LogEventKind.COMMITTED:
+            if last is not None and event.kind is not log_messages.LogEventKind.COMMITTED:
                 earlier, later = earlier + (event.time < last), later + (event.time > last)
             first, last = event.time if first is None else first, event.time
             yield event
@@ -454,7 +451,7 @@ def events_of_file(file: Path) -> Iterator[LogEvent]:
         )
 
 
-def _without_copies(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+def _without_copies(events: Iterable[log_messages.LogEvent]) -> Iterator[log_messages.LogEvent]:
     """Drop messages that several files contain, as a log and a copy of a part of it."""
     time: int | None = None
     files: dict[bytes, str] = {}

@@ -16,12 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from kassay.experiments.implementations.assignor_names import (
-    check_consumer_kind,
-    is_custom_assignor,
-    parse_custom_assignor,
-    uses_cooperative_protocol,
-)
+from kassay.experiments.implementations import assignor_names
 from kassay.experiments.implementations.library_catalogue import (
     driver_command,
     is_library_assignor,
@@ -251,7 +246,7 @@ def run(group: Group, assignor: str) -> AssignorResult:
     >>> run(NAMED_GROUPS["A"].group, "cmd:false").failed
     'the process ended without writing an assignment (exit code 1)'
     """
-    check_consumer_kind(assignor)
+    assignor_names.check_consumer_kind(assignor)
     driver = _driver(assignor)
     if driver is None:
         return run_assignor(group, split_alias(assignor)[1])
@@ -293,9 +288,9 @@ def _driver(name: str) -> _Driver | None:
         process = assignor_process(driver_command(library), start_seconds=_START_SECONDS)
         is_java = library.library.runtime == "jvm"
         return _Driver(process, library.assignor.name, library.time_limit, is_java)
-    if not is_custom_assignor(name):
+    if not assignor_names.is_custom_assignor(name):
         return None
-    custom = parse_custom_assignor(name)
+    custom = assignor_names.parse_custom_assignor(name)
     if custom.java is None:
         return _Driver(assignor_process(custom.command), None, custom.seconds)
     process = assignor_process(custom.command, start_seconds=_START_SECONDS)
@@ -499,7 +494,7 @@ def _run_until_stable(group: Group, assignor: str, *, repeats: bool) -> StableRe
             return ended(Ending.NONTERMINATING, str(result.livelock))
         repeated = first_round.setdefault(assignment, round_number)
         if (
-            not uses_cooperative_protocol(assignor)
+            not assignor_names.uses_cooperative_protocol(assignor)
             or not count_withheld_partitions(current, assignment)
             or repeated == round_number - 1
         ):
@@ -531,7 +526,7 @@ def is_repeatable(group: Group, assignor: str, assignment: Assignment) -> bool:
     Assignors of libraries are not checked: some vary by design. A second run that reaches the time
     limit has no other answer.
     """
-    if not is_custom_assignor(assignor):
+    if not assignor_names.is_custom_assignor(assignor):
         return True
     again = run(group, assignor)
     if again.assignment is None:

@@ -17,26 +17,7 @@ from random import Random
 from typing import Any
 from urllib.parse import quote
 
-from kassay.experiments.kinds.group_kind import (
-    Answer,
-    CurrentState,
-    Forecast,
-    ForecastRequest,
-    GroupKind,
-    KindAction,
-    KindCause,
-    KindComparison,
-    KindEvidence,
-    KindMeasure,
-    KindOutcome,
-    Record,
-    compare_balance,
-    integer_setting,
-    listed,
-    measure_level,
-    render_sentence,
-    tasks_of,
-)
+from kassay.experiments.kinds import group_kind
 from kassay.reference.assignors.connect import (
     DEFAULT_MAX_DELAY,
     assign_eagerly,
@@ -64,10 +45,10 @@ _END = 2  # multiples of the delay after which all waits have ended
 
 
 def compare_connect_cluster(
-    document: KindDocument, answer: Answer, limits: SearchLimits
-) -> list[KindComparison]:
+    document: KindDocument, answer: group_kind.Answer, limits: SearchLimits
+) -> list[group_kind.KindComparison]:
     """Compare each stable state with the optimum after the previous stable state."""
-    found: list[KindComparison] = []
+    found: list[group_kind.KindComparison] = []
     previous, stopped = [Assignment({}), Assignment({})], 0
     for number, (step, state) in enumerate(
         zip(document.content["steps"], answer["steps"], strict=True)
@@ -79,7 +60,7 @@ def compare_connect_cluster(
             tuple(Topic(name, count) for name, count in connectors.items()),
             tuple(Topic(name, 1) for name in connectors),
         )
-        tasks = {worker: tasks_of(own) for worker, own in state["state"].items()}
+        tasks = {worker: group_kind.tasks_of(own) for worker, own in state["state"].items()}
         single = {w: [(name, 0) for name in own["connectors"]] for w, own in state["state"].items()}
         placed = [Assignment(tasks), Assignment(single)]
         both = [
@@ -94,11 +75,13 @@ def compare_connect_cluster(
         if "task_downtime_ms" in state:
             # A rebalance takes no time in the simulation, so no task has to stop.
             wait = state["task_downtime_ms"] - stopped
-            measures.append(KindMeasure("task_stopped_ms", wait, 0, 0))
+            measures.append(group_kind.KindMeasure("task_stopped_ms", wait, 0, 0))
             stopped = state["task_downtime_ms"]
         unneeded = chain.from_iterable(one.unneeded for one in both)
         invalid = chain.from_iterable(one.invalid for one in both)
-        found.append(KindComparison(tuple(measures), tuple(unneeded), number, tuple(invalid)))
+        found.append(
+            group_kind.KindComparison(tuple(measures), tuple(unneeded), number, tuple(invalid))
+        )
         previous = placed
     return found
 
@@ -109,21 +92,21 @@ def _compare_state(
     answer: Assignment,
     before: Assignment,
     limits: SearchLimits,
-) -> KindComparison:
+) -> group_kind.KindComparison:
     """Compare the tasks, or the connectors, of a state with the optimum."""
     names = tuple(topic.name for topic in topics)
     bare = Group(topics, tuple(Member(worker, names) for worker in workers))
     group = rejoin(bare, {worker: before[worker] for worker in workers if worker in before})
     invalid = tuple(violations(group, answer))
     if invalid:
-        return KindComparison((), invalid=invalid)
+        return group_kind.KindComparison((), invalid=invalid)
     best = solve(group, levels=_TASK_LEVELS, limits=limits)
     chosen = {level.name: level.value for level in best.levels}
     fewest = solve(group, levels=_BALANCE_LEVELS, limits=limits)
-    measures, unneeded = compare_balance(group, answer, fewest, chosen)
+    measures, unneeded = group_kind.compare_balance(group, answer, fewest, chosen)
     if any(topic.partitions > 1 for topic in topics):
-        measures.insert(1, measure_level(group, answer, best, "topic_spread", chosen))
-    return KindComparison(tuple(measures), unneeded)
+        measures.insert(1, group_kind.measure_level(group, answer, best, "topic_spread", chosen))
+    return group_kind.KindComparison(tuple(measures), unneeded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +124,7 @@ class EventCost:
     longest_stop_ms: int
 
 
-def measure_cluster(document: KindDocument, answer: Answer) -> EventCost:
+def measure_cluster(document: KindDocument, answer: group_kind.Answer) -> EventCost:
     """Measure the steps of a Connect cluster after the first one.
 
     ``answer`` is that of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental``.
@@ -183,12 +166,14 @@ def _stopped_times(
     return times
 
 
-def _answer_measures(document: KindDocument, answer: Answer) -> list[KindMeasure]:
+def _answer_measures(
+    document: KindDocument, answer: group_kind.Answer
+) -> list[group_kind.KindMeasure]:
     """Return the number of tasks that workers start after the first step."""
     if "rounds" not in answer["steps"][-1]:  # the eager protocol
         return []
     starts = measure_cluster(document, answer).task_starts
-    return [KindMeasure("task_starts", starts, None, None)]
+    return [group_kind.KindMeasure("task_starts", starts, None, None)]
 
 
 def last_step(document: KindDocument) -> Mapping[str, Any]:
@@ -200,7 +185,7 @@ def last_step(document: KindDocument) -> Mapping[str, Any]:
     return last
 
 
-def state_after_events(document: KindDocument) -> Answer:
+def state_after_events(document: KindDocument) -> group_kind.Answer:
     """Return the connectors and tasks per worker after the last step of a cluster.
 
     They are those of the port that belongs to the protocol. Raise InputError if it fails.
@@ -214,7 +199,7 @@ def state_after_events(document: KindDocument) -> Answer:
     return state
 
 
-def _current_state(document: KindDocument) -> CurrentState:
+def _current_state(document: KindDocument) -> group_kind.CurrentState:
     last = last_step(document)
     running = last.get("running")
     if running is None:
@@ -224,10 +209,14 @@ def _current_state(document: KindDocument) -> CurrentState:
         for worker in last["workers"]
     }
     content = {**document.content, "steps": [{**last, "running": state}]}
-    return CurrentState(replace(document, content=content), {"steps": [{"state": state}]})
+    return group_kind.CurrentState(
+        replace(document, content=content), {"steps": [{"state": state}]}
+    )
 
 
-def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -> Forecast:
+def forecast_connect_cluster(
+    document: KindDocument, request: group_kind.ForecastRequest
+) -> group_kind.Forecast:
     """Forecast the events from the last step of a document of kind connect.
 
     By default, the compared delays are 0, and 10 s below and above the time of a restart; the last
@@ -241,12 +230,14 @@ def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -
     compared = [0, max(0, downtime - _MARGIN), downtime + _MARGIN]
     candidates = compared[-1:]
     if request.changes is not None:
-        compared = candidates = [integer_setting(DELAY, one) for one in request.changes[DELAY]]
+        compared = candidates = [
+            group_kind.integer_setting(DELAY, one) for one in request.changes[DELAY]
+        ]
     delays = sorted({*compared, current})
     found = [_forecast(start, delay, downtime, request.pause_ms) for delay in delays]
     by_delay = {one["delay_ms"]: one for one in found}
     best = min((by_delay[delay] for delay in candidates), key=_restart_cost)
-    sentence = render_sentence(
+    sentence = group_kind.render_sentence(
         Kind.CONNECT,
         setting=DELAY,
         current=by_delay[current],
@@ -254,7 +245,7 @@ def forecast_connect_cluster(document: KindDocument, request: ForecastRequest) -
         downtime=downtime,
         is_kept=_restart_cost(by_delay[current]) <= _restart_cost(best),
     )
-    return Forecast({"current_delay_ms": current, "settings": found}, sentence)
+    return group_kind.Forecast({"current_delay_ms": current, "settings": found}, sentence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +271,7 @@ class _Start:
         return {"workers": workers, "connectors": self.connectors, "wait_ms": wait_ms, **keys}
 
 
-def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> Record:
+def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> group_kind.Record:
     """Return the costs of the events with one setting of the delay, as JSON.
 
     The restart and the loss are those of the worker with the highest cost. The only worker has no
@@ -333,7 +324,7 @@ def _renamed(worker: str) -> str:
 
 def _cost(
     start: _Start, delay: int, steps: Sequence[dict[str, object]], alone_ms: int = 0
-) -> Record:
+) -> group_kind.Record:
     """Run the steps from the start, and add up the rebalances, starts and stopped times.
 
     ``alone_ms`` is the time in which the cluster has no worker, so that all tasks are stopped.
@@ -351,7 +342,7 @@ def _cost(
     }
 
 
-def _restart_cost(forecast: Record) -> tuple[int, int]:
+def _restart_cost(forecast: group_kind.Record) -> tuple[int, int]:
     return forecast["restart"]["task_starts"], forecast["restart"]["stopped_ms_per_task"]
 
 
@@ -359,7 +350,7 @@ def _seconds(milliseconds: int) -> str:
     return f"{milliseconds / 1000:g} s"
 
 
-def _event_rows(record: Record) -> Iterator[Sequence[object]]:
+def _event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:
     for setting in record["settings"]:
         label = f"delay {_seconds(setting['delay_ms'])}"
         for event, cost in setting.items():
@@ -373,29 +364,33 @@ def _event_rows(record: Record) -> Iterator[Sequence[object]]:
             label = ""
 
 
-def _causes(given: KindEvidence) -> Iterator[KindCause]:
+def _causes(given: group_kind.KindEvidence) -> Iterator[group_kind.KindCause]:
     step, delay = _step_and_delay(given.document)
     if failed := step.get("failed", ()):
-        yield KindCause.of("failed-tasks", names=listed(failed))
+        yield group_kind.KindCause.of("failed-tasks", names=group_kind.listed(failed))
     waiting = _waiting(given, step)
     if waiting:
-        yield KindCause.of("delay" if delay else "incomplete-rebalance", names=listed(waiting))
+        yield group_kind.KindCause.of(
+            "delay" if delay else "incomplete-rebalance", names=group_kind.listed(waiting)
+        )
     elif _LOADS & given.above:
         loads = f"Workers run {given.loads()} tasks"
         if "task_sum_of_squares" not in given.above:
             loads = "Workers run different numbers of connectors"
         if given.is_improvable:
-            yield KindCause.of("pending-rebalance", loads=loads)
+            yield group_kind.KindCause.of("pending-rebalance", loads=loads)
     elif "task_topic_spread" in given.above and delay is not None:
-        yield KindCause.of("connectors-ignored", uneven=given.most_uneven())
+        yield group_kind.KindCause.of("connectors-ignored", uneven=given.most_uneven())
     workers, tasks = len(step["workers"]), sum(step["connectors"].values())
     if tasks < workers:
         limited = [f"{name} to {count}" for name, count in _limited(step).items()]
         kind = "tasks-max" if limited else "idle-workers"
-        yield KindCause.of(kind, workers=workers, tasks=tasks, names=listed(limited))
+        yield group_kind.KindCause.of(
+            kind, workers=workers, tasks=tasks, names=group_kind.listed(limited)
+        )
 
 
-def _waiting(given: KindEvidence, step: Mapping[str, Any]) -> list[str]:
+def _waiting(given: group_kind.KindEvidence, step: Mapping[str, Any]) -> list[str]:
     """Return the connectors and tasks without a worker."""
     present = {name for own in step["running"].values() for name in own["connectors"]}
     connectors = [name for name in step["connectors"] if name not in present]
@@ -415,7 +410,7 @@ def _limited(step: Mapping[str, Any]) -> dict[str, int]:
     return {name: most for name, most in maximum.items() if most <= step["connectors"][name]}
 
 
-def _actions(given: KindEvidence) -> Iterator[KindAction]:
+def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
     step, delay = _step_and_delay(given.document)
     connectors, workers = step["connectors"], step["workers"]
     worker = next((one for one in workers if re.fullmatch(r"\S+:\d+", one)), "WORKER:8083")
@@ -426,27 +421,27 @@ def _actions(given: KindEvidence) -> Iterator[KindAction]:
     if failed := dict.fromkeys(re.sub(r"-\d+$", "", one) for one in step.get("failed", ())):
         path = "restart?includeTasks=true&onlyFailed=true"
         commands = [request("POST", name, path) for name in failed]
-        yield KindAction("Restart the failed connectors and tasks", commands=commands)
+        yield group_kind.KindAction("Restart the failed connectors and tasks", commands=commands)
     tasks = sum(connectors.values())
     if delay is None or not tasks:
         return
     simulate = partial(_outcomes, given.document, delay)
     if _LOADS & given.above or _waiting(given, step):
         text = f", at most {_seconds(delay)} ({DELAY})" if delay else ""
-        yield KindAction(f"Wait for the next rebalance{text}", [*simulate([connectors])])
+        yield group_kind.KindAction(f"Wait for the next rebalance{text}", [*simulate([connectors])])
     elif tasks < len(workers):
         for name in _limited(step):
             count = connectors[name] + len(workers) - tasks
             text = (
                 f"Set tasks.max of {name} to {count}, if it can divide its work into {count} tasks"
             )
-            yield KindAction(text, [*simulate([{**connectors, name: count}])])
+            yield group_kind.KindAction(text, [*simulate([{**connectors, name: count}])])
     elif "task_topic_spread" in given.above:
         workers_of = Counter(name for own in given.places.values() for name in {t for t, _ in own})
         # A connector on few workers, compared with its tasks, has uneven tasks.
         names = sorted(workers_of, key=lambda name: (workers_of[name] / connectors[name], name))
         for name in names[:_MAX_CANDIDATES]:
-            yield KindAction(
+            yield group_kind.KindAction(
                 f"Stop and resume connector {name}, which stops its tasks (Kafka 3.5 or later)",
                 [*simulate([{**connectors, name: 0}, connectors])],
                 [request("PUT", name, "stop"), request("PUT", name, "resume")],
@@ -455,7 +450,7 @@ def _actions(given: KindEvidence) -> Iterator[KindAction]:
 
 def _outcomes(
     document: KindDocument, delay: int, changes: Sequence[Mapping[str, int]]
-) -> Iterator[KindOutcome]:
+) -> Iterator[group_kind.KindOutcome]:
     """Simulate changes of the connectors, once per sample of the random ids of the workers."""
     step, random = last_step(document), Random(0)  # noqa: S311 - reproducible samples
     for _ in range(_SAMPLES):
@@ -476,7 +471,7 @@ def _outcomes(
         yield replace(document, content={**document.content, "steps": [last]}), costs
 
 
-CONNECT = GroupKind(
+CONNECT = group_kind.GroupKind(
     kind=Kind.CONNECT,
     title="Connect cluster",
     places="workers",

@@ -12,11 +12,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from kassay.experiments.implementations import library_catalogue
 from kassay.experiments.implementations.assignor_names import kind_of_assignor
-from kassay.experiments.implementations.library_catalogue import (
-    is_library_assignor,
-    parse_library_assignor,
-)
 from kassay.experiments.implementations.runner import (
     MAX_ROUNDS,
     DocumentRunResult,
@@ -309,12 +306,12 @@ def _assignor(name: str) -> str:
     name = _CLASSES.get(name.rpartition(".")[2], name)
     if name == HIGH_AVAILABILITY:
         return name
-    if not is_library_assignor(name):
+    if not library_catalogue.is_library_assignor(name):
         raise UsageError(
             f"--set: {_CLASS}: unknown task assignor {name!r}, expected one of "
             f"{', '.join(_CLASSES)}"
         )
-    return str(parse_library_assignor(name))
+    return str(library_catalogue.parse_library_assignor(name))
 
 
 def _forecast(

@@ -24,17 +24,10 @@ from kassay.experiments.planning.identify_assignor import Implementation
 from kassay.experiments.planning.moves import move_steps, schedule_moves
 from kassay.experiments.planning.plan_verdict import count_of, plan_condition, unowned_text
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, Goal
+from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment, ownership
 from kassay.reference.model.group import Assumed, Group
 from kassay.reference.model.group_remarks import has_target, other_reading
-from kassay.reference.model.metrics import (
-    Measure,
-    has_racks,
-    loads,
-    member_units,
-    off_rack,
-    relative_loads,
-)
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import CrossRack, Imbalance, Level, TopicSpread
@@ -199,7 +192,7 @@ def _limited_members(given: Evidence) -> str | None:
     group, (over, under) = given.group, _NOTABLE
     if not group.has_equal_speeds:
         return None
-    held = dict.fromkeys((one.id for one in group.members), 0) | loads(group, given.planned)
+    held = dict.fromkeys((one.id for one in group.members), 0) | metrics.loads(group, given.planned)
     total, high = sum(held.values()), max(held.values())
     topics = {topic: len(found) for topic, found in given.topics.items()}
     limited = [
@@ -213,7 +206,7 @@ def _limited_members(given: Evidence) -> str | None:
         return None
     free = replace(group, members=tuple(replace(one, capacity=None) for one in group.members))
     if group.is_weighted:
-        bound = level_bound(build_problem(free), Imbalance(Measure.MAKESPAN))
+        bound = level_bound(build_problem(free), Imbalance(metrics.Measure.MAKESPAN))
         heaviest = 0 if given.limiting is None else given.limiting.weight
         is_uneven = bound * len(held) * under > over * total and bound > heaviest
     else:
@@ -259,8 +252,8 @@ def _weights_ignored(given: Evidence) -> str | None:
     if not given.has_even_counts and (not given.has_own_shape or given.explains(given.balanced)):
         return None
     low, high = min(given.counts.values()), max(given.counts.values())
-    relative = relative_loads(given.group, loads(given.group, given.current))
-    shown = member_units(given.group).shown
+    relative = metrics.relative_loads(given.group, metrics.loads(given.group, given.current))
+    shown = metrics.member_units(given.group).shown
     lightest, heaviest = shown(min(relative.values())), shown(max(relative.values()))
     ignored = "weights" if given.group.is_weighted else "speeds"
     counts = f"{low:,}" if low == high else f"{low:,} to {high:,}"
@@ -274,7 +267,7 @@ def _weights_ignored(given: Evidence) -> str | None:
 def _racks(given: Evidence) -> str | None:
     """Test whether the assignment avoids reads across racks that the plan has."""
     group = given.group
-    if not has_racks(group) or given.is_large:
+    if not metrics.has_racks(group) or given.is_large:
         return None
     if given.port is not None and given.has_own_shape:
         without = replace(group, members=tuple(replace(one, rack=None) for one in group.members))
@@ -285,7 +278,7 @@ def _racks(given: Evidence) -> str | None:
                 f"{given.name} prefers members in the racks of the replicas to equal loads: "
                 f"{given.extremes()}."
             )
-    more = off_rack(group, given.planned) - off_rack(group, given.current)
+    more = metrics.off_rack(group, given.planned) - metrics.off_rack(group, given.current)
     if more <= 0:
         return None
     local = solve(
@@ -293,7 +286,7 @@ def _racks(given: Evidence) -> str | None:
         levels=(CrossRack(), Imbalance(given.measure)),
         limits=replace(given.limits, work=min(given.limits.work, _RACK_WORK)),
     ).assignment
-    if local is None or off_rack(group, local) < off_rack(group, given.current):
+    if local is None or metrics.off_rack(group, local) < metrics.off_rack(group, given.current):
         return None
     now, then = given.value(given.current), given.value(given.planned)
     if 2 * (now - given.value(local)) >= now - then:

@@ -14,19 +14,11 @@ import jinja2
 from markupsafe import Markup
 
 from kassay.experiments.comparison.compare import keep_owners
+from kassay.experiments.planning import plan_sentences
 from kassay.experiments.planning.actions import AssignorOutcome
 from kassay.experiments.planning.hold_out import drawn_loads
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
-from kassay.experiments.planning.plan_sentences import (
-    PlanArguments,
-    bound_text,
-    not_considered,
-    option_label,
-    plan_summary,
-    value_text,
-    verdict,
-)
 from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
 from kassay.experiments.planning.survey import Survey
 from kassay.experiments.plotting.page_templates import environment
@@ -42,7 +34,7 @@ from kassay.solver.solution import value_and_bound
 _TEMPLATES = Path(__file__).parent / "templates"
 PAGE, TICKET, TEXT = "plan.html.j2", "ticket.md.j2", "summary.txt.j2"
 """Templates of the page, the ticket and the text of a plan."""
-_NO_ARGUMENTS = PlanArguments()
+_NO_ARGUMENTS = plan_sentences.PlanArguments()
 _MAX_DRAWN_PARTITIONS = 150
 _MAX_LISTED_MOVES = 500
 """Maximum number of moves on the HTML page; ``moves.csv`` has all moves."""
@@ -53,7 +45,7 @@ def render_plan(
     template: str,
     *,
     directory: str | None = ".",
-    arguments: PlanArguments = _NO_ARGUMENTS,
+    arguments: plan_sentences.PlanArguments = _NO_ARGUMENTS,
 ) -> str:
     """Render a plan as page, ticket or text, by the name of the template.
 
@@ -66,7 +58,9 @@ def render_plan(
     return _environment(plan, autoescape=template == PAGE).get_template(template).render(**context)
 
 
-def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
+def _context(
+    plan: Plan, directory: str | None, arguments: plan_sentences.PlanArguments
+) -> dict[str, object]:
     """Return the template values of the page, the ticket and the text."""
     listed = 0
     batches = []
@@ -81,7 +75,7 @@ def _context(plan: Plan, directory: str | None, arguments: PlanArguments) -> dic
         "is_written": directory is not None,
         "short": short,
         "steps": [shorten(str(step), short) for step in plan.steps],
-        "summary": plan_summary(plan, directory, arguments),
+        "summary": plan_sentences.plan_summary(plan, directory, arguments),
         "name": plan.group.id or "the group",
         "batches": batches,
         "unlisted": len(plan.moves) - listed,
@@ -99,10 +93,10 @@ def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates, units = environment(_TEMPLATES, autoescape=autoescape), member_units(plan.group)
     templates.filters["load"] = units.shown
     templates.filters["shown"] = lambda value, name: shown(name, value, plan.group)
-    templates.filters["proof"] = partial(bound_text, group=plan.group)
+    templates.filters["proof"] = partial(plan_sentences.bound_text, group=plan.group)
     templates.filters["words"] = level_words
-    templates.filters["value"] = partial(value_text, group=plan.group)
-    templates.filters["label"] = partial(option_label, plan)
+    templates.filters["value"] = partial(plan_sentences.value_text, group=plan.group)
+    templates.filters["label"] = partial(plan_sentences.option_label, plan)
     templates.filters["counted"] = count_of
     templates.filters["address"] = lambda host: host.removeprefix("/")
     return templates
@@ -259,7 +253,9 @@ def actions_record(plan: Plan) -> list[dict[str, object]]:
     ]
 
 
-def plan_document(plan: Plan, *, arguments: PlanArguments = _NO_ARGUMENTS) -> dict[str, object]:
+def plan_document(
+    plan: Plan, *, arguments: plan_sentences.PlanArguments = _NO_ARGUMENTS
+) -> dict[str, object]:
     """Return the content of ``plan.json``, which follows ``plan.schema.json``.
 
     ``arguments`` are those of `kassay plan`, for the commands in it.
@@ -268,14 +264,14 @@ def plan_document(plan: Plan, *, arguments: PlanArguments = _NO_ARGUMENTS) -> di
     document: dict[str, object] = {
         "version": VERSION,
         "id": plan.group.id,
-        "verdict": verdict(plan),
+        "verdict": plan_sentences.verdict(plan),
         "condition": plan.condition,
         "other_reading": None if plan.other_reading is None else plan.other_reading.record(),
         "state": plan.group.status.state,
         "target": None if target is None else target._asdict(),
         "cause": None if plan.cause is None else plan.cause.record(),
         "actions": actions_record(plan),
-        "not_considered": not_considered(plan, arguments),
+        "not_considered": plan_sentences.not_considered(plan, arguments),
         "own_assignor": identify_assignor(plan.group, client=plan.client).record(),
         "status": str(plan.solution.status),
         "interrupted": plan.interrupted,
@@ -390,7 +386,9 @@ def _outcome(outcome: AssignorOutcome) -> dict[str, object]:
     }
 
 
-def write_plan(plan: Plan, directory: Path, *, arguments: PlanArguments = _NO_ARGUMENTS) -> None:
+def write_plan(
+    plan: Plan, directory: Path, *, arguments: plan_sentences.PlanArguments = _NO_ARGUMENTS
+) -> None:
     """Write the page and the files of a plan. Create the directory if it does not exist.
 
     ``arguments`` are those of ``kassay plan``, for further commands.

@@ -35,17 +35,11 @@ from kassay.experiments.report.assignor_results import (
     subscriptions_table,
 )
 from kassay.experiments.report.event_stream_section import trajectory_sections
+from kassay.experiments.study import tables
 from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.result_statistics import PairedComparison, compare_pairs
-from kassay.experiments.study.tables import (
-    APART,
-    assignors_of,
-    compared_assignors,
-    families_of,
-    is_own,
-)
 
 
 @dataclass(frozen=True)
@@ -103,8 +97,8 @@ def template_values(results: StudySummary) -> dict[str, object]:
         return {**common, "overall": {}, "worst_groups": ()}
     scopes = by_scope(outcomes)
     main = main_scope(outcomes)
-    names = assignors_of(outcomes["assignor"])
-    compared = compared_assignors(names, _configuration(results).get("compared", ()))
+    names = tables.assignors_of(outcomes["assignor"])
+    compared = tables.compared_assignors(names, _configuration(results).get("compared", ()))
     families = by_family(outcomes)
     halves = by_subscriptions(scope_rows(outcomes, main), names)
     return {
@@ -118,7 +112,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "by_family": family_results(
             families,
             results.families,
-            weighted=set(scope_rows(outcomes, APART["weights"])["family"]),
+            weighted=set(scope_rows(outcomes, tables.APART["weights"])["family"]),
         ),
         "imbalance_grid": share_grid("minimum-imbalance-by-family", families, "minimum_imbalance"),
         "moves_grid": share_grid("unnecessary-moves-by-family", families, "with_unnecessary_moves"),
@@ -126,7 +120,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "racks": rack_section(results),
         "pairs": pair_table(scope_rows(results.pairs, main), compared),
         "families": family_table(results.families, studied_families(results)),
-        "own": tuple(filter(is_own, names)),
+        "own": tuple(filter(tables.is_own, names)),
         "worst_groups": tuple(worst_groups(results, compared)),
     }
 
@@ -173,8 +167,8 @@ def study_findings(
     template = environment(TEMPLATES, autoescape=False).get_template("study_findings.j2")
     text = template.render(
         found=found,
-        own={name: one for name, one in summaries.items() if is_own(name)},
-        others={name: one for name, one in summaries.items() if not is_own(name)},
+        own={name: one for name, one in summaries.items() if tables.is_own(name)},
+        others={name: one for name, one in summaries.items() if not tables.is_own(name)},
         halves=halves,
         zero=min(zeros, key=lambda share: share.total, default=None),
         short=short_number,
@@ -261,15 +255,15 @@ def rack_section(results: StudySummary) -> Mapping[str, ReportTable] | None:
     if results.fronts.empty:
         return None
     fronts = _by_family(results.fronts)
-    outcomes = scope_rows(results.outcomes, APART["racks"])
+    outcomes = scope_rows(results.outcomes, tables.APART["racks"])
     totals = _by_family(outcomes[["family", "assignor", "groups", "answered"]])
     rows = {
         (family, assignor): {
             **fronts[family, assignor],
             "without_result": total["groups"] - total["answered"],
         }
-        for family in families_of(family for family, _ in fronts)
-        for assignor in assignors_of(name for other, name in fronts if other == family)
+        for family in tables.families_of(family for family, _ in fronts)
+        for assignor in tables.assignors_of(name for other, name in fronts if other == family)
         for total in [totals[family, assignor]]
     }
     return {

@@ -18,16 +18,9 @@ from kassay.experiments.simulation.simulation_result import (
     TimelineNote,
 )
 from kassay.reference.assignors import RebalanceProtocol
+from kassay.reference.coordinator import consumer_coordinator
 from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator
 from kassay.reference.coordinator.classic_group import GroupState
-from kassay.reference.coordinator.consumer_coordinator import (
-    ClassicMembers,
-    ConsumerCoordinator,
-    Heartbeat,
-    HeartbeatResponse,
-    UpgradeRefusedError,
-    converted_members,
-)
 from kassay.reference.coordinator.consumer_group import ConsumerGroup, ConsumerMember
 from kassay.reference.coordinator.runtime import Clock, Log
 from kassay.reference.model.assignment import Assignment, LivelockError
@@ -50,7 +43,7 @@ from kassay.reference.protocol.group_messages import (
     SyncResponse,
 )
 
-Coordinator = ClassicCoordinator | ConsumerCoordinator
+Coordinator = ClassicCoordinator | consumer_coordinator.ConsumerCoordinator
 
 
 class Broker:
@@ -63,9 +56,9 @@ class Broker:
     def __init__(self, environment: "Environment") -> None:
         self.log = Log()
         self._environment = environment
-        self._classic_members: ClassicMembers | None = None
+        self._classic_members: consumer_coordinator.ClassicMembers | None = None
         self.classic: ClassicCoordinator | None = None
-        self.consumer: ConsumerCoordinator | None = None
+        self.consumer: consumer_coordinator.ConsumerCoordinator | None = None
         self.is_up = False
 
     def start(self) -> None:
@@ -76,9 +69,9 @@ class Broker:
         else:
             self.classic = self._new_classic_coordinator()
 
-    def _start_consumer_protocol(self) -> ConsumerCoordinator:
+    def _start_consumer_protocol(self) -> consumer_coordinator.ConsumerCoordinator:
         environment = self._environment
-        self.consumer = ConsumerCoordinator(
+        self.consumer = consumer_coordinator.ConsumerCoordinator(
             "group",
             environment.clock,
             environment.assign_on_broker,
@@ -87,7 +80,9 @@ class Broker:
             config=environment.broker_config,
             downgrade=self._downgrade,
         )
-        self._classic_members = ClassicMembers(self.consumer, environment.new_member_id)
+        self._classic_members = consumer_coordinator.ClassicMembers(
+            self.consumer, environment.new_member_id
+        )
         return self.consumer
 
     def _new_classic_coordinator(self) -> ClassicCoordinator:
@@ -103,7 +98,7 @@ class Broker:
 
     def _upgrade(self, old: ClassicCoordinator) -> None:
         """Convert a classic group. Raise UpgradeRefusedError if a member does not permit it."""
-        group, members = old.group, converted_members(old.group)
+        group, members = old.group, consumer_coordinator.converted_members(old.group)
         self._environment.add_note(
             "group", f"changes to the consumer protocol in epoch {group.generation}"
         )
@@ -193,7 +188,7 @@ class Broker:
         return 0 if self._coordinator is None else self._coordinator.offsets.get(partition, 0)
 
     @property
-    def _classic_side(self) -> ClassicMembers | ClassicCoordinator | None:
+    def _classic_side(self) -> consumer_coordinator.ClassicMembers | ClassicCoordinator | None:
         return self._classic_members or self.classic
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
@@ -223,16 +218,18 @@ class Broker:
         if self._classic_side is not None:
             self._classic_side.leave(member_id)
 
-    def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResponse:
+    def consumer_heartbeat(
+        self, heartbeat: consumer_coordinator.Heartbeat
+    ) -> consumer_coordinator.HeartbeatResponse:
         """Handle a ConsumerGroupHeartbeat request. Convert the group if it is a classic group."""
         if self.classic is not None:
             try:
                 self._upgrade(self.classic)
-            except UpgradeRefusedError as error:
+            except consumer_coordinator.UpgradeRefusedError as error:
                 self._environment.add_note("group", f"refuses the consumer protocol: {error}")
-                return HeartbeatResponse(ErrorCode.GROUP_ID_NOT_FOUND)
+                return consumer_coordinator.HeartbeatResponse(ErrorCode.GROUP_ID_NOT_FOUND)
         if self.consumer is None:
-            return HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
+            return consumer_coordinator.HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
         return self.consumer.heartbeat(heartbeat)
 
     def commit(self, member_id: str, generation: int, offsets: Offsets) -> ErrorCode:

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
+from kassay.experiments.sources import kind_texts
 from kassay.experiments.sources.account import UNKNOWN_LINE
 from kassay.experiments.sources.build_group import (
     HostRule,
@@ -26,12 +27,6 @@ from kassay.experiments.sources.build_group import (
     with_weights,
 )
 from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows, merge_rows
-from kassay.experiments.sources.kind_texts import (
-    ToolMemberRow,
-    connect_result,
-    document_of_rows,
-    kind_member_rows,
-)
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
 from kassay.experiments.sources.read_capture import read_capture
 from kassay.reference.documents.input_files import (
@@ -266,9 +261,9 @@ def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGr
     read = capture.read
     for id, found in read.kinds:
         yield ImportedGroup.of_document(id, found)
-    rows: dict[str, list[ToolMemberRow]] = {}
+    rows: dict[str, list[kind_texts.ToolMemberRow]] = {}
     errors: dict[str, InputError] = {}
-    for group, row in kind_member_rows(read.kind_tables, name=capture.name):
+    for group, row in kind_texts.kind_member_rows(read.kind_tables, name=capture.name):
         rows.setdefault(group, [])
         if isinstance(row, InputError):
             errors.setdefault(group, row)
@@ -281,7 +276,7 @@ def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGr
         yield ImportedGroup(capture.group, error=f"{capture.name}: the table has no rows")
     for id in sorted(rows):
         try:
-            found = errors.get(id) or document_of_rows(id, rows[id], contents.of(None))
+            found = errors.get(id) or kind_texts.document_of_rows(id, rows[id], contents.of(None))
         except InputError as failure:
             found = failure
         yield ImportedGroup.of_document(id, found)
@@ -299,7 +294,9 @@ def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
                 return
     if found:
         first = next(one for one in captures if one.read.connectors)
-        yield ImportedGroup.of_document(*connect_result(found, where=first.name, id=first.group))
+        yield ImportedGroup.of_document(
+            *kind_texts.connect_result(found, where=first.name, id=first.group)
+        )
 
 
 class _Contents:

@@ -27,15 +27,9 @@ from kassay.experiments.counterexamples.find_counterexample import (
     CounterexampleOptions,
     find_counterexample,
 )
-from kassay.experiments.spark import jobs, output_files
+from kassay.experiments.spark import jobs, output_files, session
 from kassay.experiments.spark.jobs import CaseCounts, map_rows, with_progress
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
-from kassay.experiments.spark.session import (
-    check_identity,
-    code_identity,
-    cores_of,
-    memory_per_task,
-)
 from kassay.experiments.study import evaluate_case, tables
 from kassay.experiments.study.cases import (
     IMPORTED,
@@ -196,11 +190,11 @@ def evaluate_cases(
     evaluator = evaluator or partial(
         evaluate_case.evaluate_case, limits=limits, drawn=settings.drawn
     )
-    limits = replace(limits, memory=limits.memory or memory_per_task(spark))
-    expected, total = code_identity(), len(cases)
+    limits = replace(limits, memory=limits.memory or session.memory_per_task(spark))
+    expected, total = session.code_identity(), len(cases)
 
     def case_rows(rows: Iterator[jobs.Row]) -> Iterator[jobs.Row]:
-        check_identity(expected)
+        session.check_identity(expected)
         context = TaskContext.get()
         retry = context is not None and context.attemptNumber() > 0
         with evaluate_case.memory_limit(limits.memory):
@@ -217,7 +211,7 @@ def evaluate_cases(
 
     if tasks is None:
         enough = -(-batch.size // _CASES_PER_TASK)
-        tasks = min(batch.size, max(enough, _TASKS_PER_CORE * cores_of(spark)))
+        tasks = min(batch.size, max(enough, _TASKS_PER_CORE * session.cores_of(spark)))
     places = spark.range(batch.first, batch.end, 1, tasks)
     if documents is not None:
         indexed = places.withColumn("index", case_index(F.col("id"), total))
@@ -299,7 +293,7 @@ def _run_batches(
 
 def study_digest(cases: Cases, settings: StudySettings = DEFAULT_SETTINGS) -> str:
     """Return a digest of the study's cases, its limits and kassay's code."""
-    described = [code_identity(), settings.drawn, repr(settings.limits), repr(cases)]
+    described = [session.code_identity(), settings.drawn, repr(settings.limits), repr(cases)]
     described += settings.compared
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
 
@@ -420,7 +414,7 @@ def search_cases(
         return [CaseSearch(**row.asDict()) for row in rows]
 
     counts = CaseCounts(total)
-    with with_progress(spark, counts), ThreadPoolExecutor(cores_of(spark) + 1) as pool:
+    with with_progress(spark, counts), ThreadPoolExecutor(session.cores_of(spark) + 1) as pool:
         running = [pool.submit(job, first) for first in range(0, total, size)]
         try:
             for done in as_completed(running):

@@ -29,23 +29,13 @@ from kassay.experiments.comparison.compare import (
     without_racks,
 )
 from kassay.experiments.comparison.comparison_result import Comparison
+from kassay.experiments.implementations import runner
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.library_catalogue import NotInstalledError
-from kassay.experiments.implementations.runner import (
-    Ending,
-    NotReadyError,
-    StableResult,
-    first_seconds,
-    run_until_stable,
-)
 from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.registry import run_until_stable as run_document_until_stable
-from kassay.experiments.study import tables
+from kassay.experiments.study import evaluate_event_stream, tables
 from kassay.experiments.study.cases import IMPORTED, Case
-from kassay.experiments.study.evaluate_event_stream import (
-    compare_trajectories,
-    hindsight_trajectory,
-)
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
 from kassay.experiments.study.families.document_families import DocumentFamily
 from kassay.experiments.study.families.event_streams import EventStreamFamily
@@ -110,13 +100,13 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
     documents = DOCUMENT_FAMILIES.get(case.family)
     if documents is not None:
         return _evaluate_document(case, documents, limits=limits, drawn=drawn)
-    cold = [name for name in case.assignors if first_seconds(name) is None]
+    cold = [name for name in case.assignors if runner.first_seconds(name) is None]
     group = case.build()
     # A family with own history runs the assignor before the measured rebalance.
     past = [
         tables.TimingRow(contestant=shown_name(name), seconds=seconds, is_first=True)
         for name in cold
-        if (seconds := first_seconds(name)) is not None
+        if (seconds := runner.first_seconds(name)) is not None
     ]
     drawn &= group.partition_count <= DRAWN_PARTITIONS and len(group.members) <= DRAWN_MEMBERS
     row = _group_row(case, group, drawn=drawn)
@@ -176,7 +166,7 @@ def _evaluate_document(
         if run.compare is not None:
             compared = run.compare(limits)
             if compared.invalid:
-                ending, detail = Ending.INVALID, compared.invalid[0]
+                ending, detail = runner.Ending.INVALID, compared.invalid[0]
             else:
                 measures += [
                     tables.MeasureRow(name, one.name, one.value, one.minimum, one.bound)
@@ -216,8 +206,8 @@ def _evaluate_trajectories(
 ) -> tables.CaseRecord:
     """Run each assignor and the optimum through the event stream of a case, also with hindsight."""
     found = (
-        compare_trajectories(family, case.seed, case.assignors),
-        hindsight_trajectory(family, case.seed),
+        evaluate_event_stream.compare_trajectories(family, case.seed, case.assignors),
+        evaluate_event_stream.hindsight_trajectory(family, case.seed),
     )
     timings = (
         tables.TimingRow(contestant=name, seconds=seconds)
@@ -232,10 +222,12 @@ def _evaluate_assignor(
     group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
 ) -> _AssignorRows:
     """Run an assignor on a group, and compare the result with the optimum, if known."""
-    is_first = first_seconds(assignor) is None
-    result, error = _attempt(partial(run_until_stable, group, assignor))
+    is_first = runner.first_seconds(assignor) is None
+    result, error = _attempt(partial(runner.run_until_stable, group, assignor))
     if result is None:
-        result = StableResult(ending=Ending.ERROR, assignment=None, rounds=0, detail=error)
+        result = runner.StableResult(
+            ending=runner.Ending.ERROR, assignment=None, rounds=0, detail=error
+        )
     shown, assigned = shown_name(assignor), result.assignment
     timing = tables.TimingRow(contestant=shown, seconds=result.seconds, is_first=is_first)
     row = tables.AssignmentRow(
@@ -250,7 +242,7 @@ def _evaluate_assignor(
     if comparer is not None:
         comparison, error = _attempt(partial(comparer.compare, assignor, result, with_front=True))
         if error is not None:
-            result = replace(result, ending=Ending.ERROR, detail=error)
+            result = replace(result, ending=runner.Ending.ERROR, detail=error)
     if comparison is None:
         comparison = comparison_without_values(group, assignor, result)
     return _AssignorRows(row, comparison, timing, assigned)
@@ -268,7 +260,7 @@ def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]
     """
     try:
         return function(), None
-    except (NotInstalledError, NotReadyError):
+    except (NotInstalledError, runner.NotReadyError):
         raise
     except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row
         return None, f"{type(error).__name__}: {error}"

@@ -17,11 +17,13 @@ import numpy as np
 
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.metrics import Measure
+from kassay.solver import objective
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.counting_bounds import level_bound, load_window
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.incumbent_pool import KnownLevels, LexicographicResult, ProvenBound, Request
+from kassay.solver.network import optimal_flow
 from kassay.solver.network.convex_hull import ConvexHull, fewest_moves_point
 from kassay.solver.network.level_network import (
     LevelNetwork,
@@ -29,30 +31,14 @@ from kassay.solver.network.level_network import (
     level_network,
     placement_prices,
 )
-from kassay.solver.network.optimal_flow import (
-    ConvexFlow,
-    is_feasible,
-    optimal_counts,
-    spread_received_partitions,
-)
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
-from kassay.solver.objective import (
-    FlowLevel,
-    HostImbalance,
-    Imbalance,
-    Level,
-    Movement,
-    MovementCost,
-    TopicSpread,
-    are_arc_costs,
-)
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.solution import UsedMethod
 
 
 def solve_levels_by_flow(
     problem: Problem,
-    levels: Sequence[Level],
+    levels: Sequence[objective.Level],
     constraints: Sequence[Constraint],
     may_start: Callable[[], bool] = lambda: True,
 ) -> KnownLevels:
@@ -77,18 +63,18 @@ class _LevelFlows:
     """Search for placements and bounds, in a network of flows that are optimal so far."""
 
     problem: Problem
-    levels: Sequence[Level]
+    levels: Sequence[objective.Level]
     constraints: Sequence[Constraint]
     arcs: LevelNetwork
     may_start: Callable[[], bool]
     found: KnownLevels = field(default_factory=KnownLevels)
-    limits: ConvexFlow = field(init=False)
+    limits: optimal_flow.ConvexFlow = field(init=False)
     flow: Ints = field(init=False)
-    evened: Sequence[Level] = ()
+    evened: Sequence[objective.Level] = ()
     """First levels that one flow minimises together, with the squared loads for any imbalance."""
 
     def __post_init__(self) -> None:
-        self.limits = ConvexFlow(self.arcs)
+        self.limits = optimal_flow.ConvexFlow(self.arcs)
 
     @property
     def _network(self) -> SubscriptionNetwork:
@@ -101,7 +87,7 @@ class _LevelFlows:
     @property
     def _has_even_loads(self) -> bool:
         """Whether the least sum of squares of the members minimises all measures of their loads."""
-        has_hosts = any(isinstance(level, HostImbalance) for level in self.levels)
+        has_hosts = any(isinstance(level, objective.HostImbalance) for level in self.levels)
         is_plain = self.problem.copies is None and self.problem.group.has_equal_speeds
         return is_plain and not has_hosts
 
@@ -116,7 +102,7 @@ class _LevelFlows:
         self.found.placements.append(self._network.place(self._counts))
         self.found.is_complete = all(map(self._solve, range(len(self.levels))))
         if self.problem.copies is None:
-            counts = spread_received_partitions(self._network, self._counts)
+            counts = optimal_flow.spread_received_partitions(self._network, self._counts)
             self.found.placements.append(self._network.place(counts))
             self._add_prices()
 
@@ -147,7 +133,7 @@ class _LevelFlows:
     def _solve(self, index: int) -> bool:
         """Minimise one level; return whether the flows are now those within its limit."""
         level = self.levels[index]
-        if index == 0 and isinstance(level, TopicSpread) and self._may_spread_evenly:
+        if index == 0 and isinstance(level, objective.TopicSpread) and self._may_spread_evenly:
             limit = self._spread_evenly()
         else:
             limit = self._minimise(level, is_first=index == 0)
@@ -164,7 +150,7 @@ class _LevelFlows:
             self._bound_first_levels(level)
         return False
 
-    def _minimise(self, level: Level, *, is_first: bool) -> int | None:
+    def _minimise(self, level: objective.Level, *, is_first: bool) -> int | None:
         """Minimise one level, and keep only flows within a limit of this level.
 
         Return the limit. It may be below the limit of the tolerance, or below the minimum, if the
@@ -173,19 +159,19 @@ class _LevelFlows:
         """
         costs = level
         is_exact = True
-        if isinstance(level, Imbalance | HostImbalance):
+        if isinstance(level, objective.Imbalance | objective.HostImbalance):
             if level.measure is Measure.MAKESPAN:
                 return self._minimise_makespan(level, is_first=is_first)
             is_exact = level.measure in (Measure.SUM_OF_SQUARES, Measure.LEXIMAX)
             if level.measure is not Measure.SUM_OF_SQUARES:
                 if not self._has_even_loads:
                     return None
-                costs = Imbalance()
+                costs = objective.Imbalance()
         elif not _is_cost_of_arcs(level):
             return None
         if not self.arcs.fits(costs):
             return None
-        is_minimal = is_first and isinstance(costs, Imbalance) and self._has_even_loads
+        is_minimal = is_first and isinstance(costs, objective.Imbalance) and self._has_even_loads
         if not is_minimal and level not in self._minimised:
             if not self.may_start():
                 return None
@@ -207,11 +193,11 @@ class _LevelFlows:
         """
         if not self.may_start():
             return None
-        sums, later = self.arcs.sums, list[Level]()
+        sums, later = self.arcs.sums, list[objective.Level]()
         self.limits.low[sums], self.limits.high[sums] = self.arcs.even_shares()
         for level in self.levels[1:]:
-            costs = Imbalance() if isinstance(level, Imbalance) else level
-            if not are_arc_costs(costs) or not self.arcs.fits(*later, costs):
+            costs = objective.Imbalance() if isinstance(level, objective.Imbalance) else level
+            if not objective.are_arc_costs(costs) or not self.arcs.fits(*later, costs):
                 break
             later.append(costs)
         self.evened = self.levels[: len(later) + 1]
@@ -226,21 +212,23 @@ class _LevelFlows:
         self.flow = flow
 
     @property
-    def _minimised(self) -> Sequence[Level]:
+    def _minimised(self) -> Sequence[objective.Level]:
         """Levels that the flow minimises before their turn."""
-        return [*takewhile(are_arc_costs, self.evened)]
+        return [*takewhile(objective.are_arc_costs, self.evened)]
 
-    def _with_few_moves(self, level: Level) -> WeightedLevels:
+    def _with_few_moves(self, level: objective.Level) -> WeightedLevels:
         """Return the costs of a level and, with a lower weight, of the moves."""
-        levels = level, Movement()
-        if isinstance(level, Movement) or not self.arcs.fits(*levels):
+        levels = level, objective.Movement()
+        if isinstance(level, objective.Movement) or not self.arcs.fits(*levels):
             return [(level, 1)]
         return self.arcs.weighted(levels)
 
-    def _value(self, level: Level) -> int:
+    def _value(self, level: objective.Level) -> int:
         return level_value(self.problem, level, self._network.place(self._counts))
 
-    def _minimise_makespan(self, level: Imbalance | HostImbalance, *, is_first: bool) -> int | None:
+    def _minimise_makespan(
+        self, level: objective.Imbalance | objective.HostImbalance, *, is_first: bool
+    ) -> int | None:
         """Find the minimum makespan by bisection over the values that one load can have."""
         part, units = self.arcs.part_of(level), load_units(self.problem, level)
         weight = int(self.problem.weight[0])
@@ -275,7 +263,7 @@ class _LevelFlows:
 
     def _limit_loads(self, part: slice, factors: Sequence[int], limit: int) -> bool:
         """Find a flow within a maximum relative load, and return whether it exists."""
-        within = ConvexFlow(self.arcs)
+        within = optimal_flow.ConvexFlow(self.arcs)
         within.low, within.high = self.limits.low, self.limits.high.copy()
         within.high[part] = np.minimum(within.high[part], self._max_counts(factors, limit))
         if (within.high < within.low).any():
@@ -287,25 +275,25 @@ class _LevelFlows:
 
     @cached_property
     def _balanced(self) -> Ints:
-        return optimal_counts(self._network)
+        return optimal_flow.optimal_counts(self._network)
 
     @cached_property
     def _hull(self) -> ConvexHull:
         return ConvexHull.of(self._network, self._balanced)
 
-    def _bound_first_levels(self, first: Level) -> None:
+    def _bound_first_levels(self, first: objective.Level) -> None:
         """Bound the first two levels within a limit on moves, and within a tolerance."""
         match first, self.levels[1]:
-            case Imbalance(), second:
+            case objective.Imbalance(), second:
                 if self._network.min_movement(self._balanced) > self._max_moves:
                     self._imbalance_within_moves(first)
                 limit = self._limit(first)
-                if limit is not None and isinstance(second, Movement):
+                if limit is not None and isinstance(second, objective.Movement):
                     self._moves_within(limit, first, second)
-            case Movement(cost=cost), Imbalance(measure=Measure.SUM_OF_SQUARES):
+            case objective.Movement(cost=cost), objective.Imbalance(measure=Measure.SUM_OF_SQUARES):
                 limit = self._limit(first)
                 if limit is not None:
-                    moves = limit if cost is MovementCost.COUNT else limit // self._weight
+                    moves = limit if cost is objective.MovementCost.COUNT else limit // self._weight
                     self._squares_within_moves(min(moves, self._max_moves), index=1)
             case _:
                 pass
@@ -319,7 +307,7 @@ class _LevelFlows:
         limits = [rule.limit for rule in self.constraints if isinstance(rule, MaxMoves)]
         return min(limits, default=self.problem.partition_count)
 
-    def _limit(self, level: Level) -> int | None:
+    def _limit(self, level: objective.Level) -> int | None:
         """Return the limit of the first level for later ones, or None without a valid placement."""
         values = [level_value(self.problem, level, one) for one in self._valid_placements()]
         return level.tolerance.limit(min(values)) if values else None
@@ -330,7 +318,7 @@ class _LevelFlows:
             self.found.placements.append(self._network.place(found.point.counts))
             self.found.bounds[index] = ProvenBound(found.bound * self._weight**2, Origin.FLOW)
 
-    def _imbalance_within_moves(self, first: Imbalance) -> None:
+    def _imbalance_within_moves(self, first: objective.Imbalance) -> None:
         bound = self.found.bounds[0]
         self._squares_within_moves(self._max_moves, index=0)
         if first.measure is not Measure.SUM_OF_SQUARES:
@@ -352,9 +340,11 @@ class _LevelFlows:
                 low = middle + 1
         self.found.bounds[0] = ProvenBound(low * self._weight, Origin.FLOW)
 
-    def _moves_within(self, limit: int, first: Imbalance, second: Movement) -> None:
+    def _moves_within(
+        self, limit: int, first: objective.Imbalance, second: objective.Movement
+    ) -> None:
         """Minimise moves within a limit on the imbalance."""
-        if not isinstance(second.cost, MovementCost) or first.measure is Measure.LEXIMAX:
+        if not isinstance(second.cost, objective.MovementCost) or first.measure is Measure.LEXIMAX:
             return
         if first.measure is Measure.SUM_OF_SQUARES:
             found = self._hull.within_squares(limit // self._weight**2, self.may_start)
@@ -370,14 +360,14 @@ class _LevelFlows:
             point = fewest_moves_point(within, self._balanced)
             moves = point.moves
         self.found.placements.append(self._network.place(point.counts))
-        unit = 1 if second.cost is MovementCost.COUNT else self._weight
+        unit = 1 if second.cost is objective.MovementCost.COUNT else self._weight
         self.found.bounds[1] = ProvenBound(moves * unit, Origin.FLOW)
 
 
-def _is_cost_of_arcs(level: Level) -> bool:
-    if isinstance(level, Movement):
-        return isinstance(level.cost, MovementCost)
-    return isinstance(level, TopicSpread | FlowLevel)
+def _is_cost_of_arcs(level: objective.Level) -> bool:
+    if isinstance(level, objective.Movement):
+        return isinstance(level.cost, objective.MovementCost)
+    return isinstance(level, objective.TopicSpread | objective.FlowLevel)
 
 
 def _with_max_load(network: SubscriptionNetwork, high: int) -> SubscriptionNetwork:
@@ -391,7 +381,7 @@ def _with_max_load(network: SubscriptionNetwork, high: int) -> SubscriptionNetwo
 def is_infeasible(problem: Problem, constraints: Sequence[Constraint]) -> bool:
     """Return whether flows show that no assignment meets the constraints."""
     network = build_network(problem, constraints)
-    if not is_feasible(network):
+    if not optimal_flow.is_feasible(network):
         return True
     limits = [rule.limit for rule in constraints if isinstance(rule, MaxMoves)]
     if not limits:

@@ -13,13 +13,8 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
+from kassay.solver import counting_bounds
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
-from kassay.solver.counting_bounds import (
-    greatest_true,
-    makespan_bound,
-    makespan_bound_within,
-    max_loads_within,
-)
 from kassay.solver.evaluation import Room, imbalance_of, level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, within_pins
 from kassay.solver.limits import SearchBudget
@@ -54,7 +49,7 @@ def fill_members(pool: IncumbentPool, level: Imbalance) -> int:
         return 0
     pinned = within_pins(problem, pool.constraints)
     if problem.profiles is not None:
-        return makespan_bound(pinned)
+        return counting_bounds.makespan_bound(pinned)
     room = Room(problem, pool.constraints).loads
     factors = problem.member_units.factors
 
@@ -63,9 +58,9 @@ def fill_members(pool: IncumbentPool, level: Imbalance) -> int:
         return sum(load // unit for load in loads) < problem.total // unit
 
     highest = pool.value(level)
-    filled = min(greatest_true(is_too_low, highest) + 1, highest)
+    filled = min(counting_bounds.greatest_true(is_too_low, highest) + 1, highest)
     beside = max(_bound_beside_pins(pinned), _bound_beside_lightest(pool))
-    return max(filled, makespan_bound(pinned), beside)
+    return max(filled, counting_bounds.makespan_bound(pinned), beside)
 
 
 def _bound_beside_lightest(pool: IncumbentPool) -> int:
@@ -145,7 +140,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
     met = Pinned | Forbidden | Capacity if is_makespan else Pinned | Forbidden
     others = [rule for rule in pool.constraints if not isinstance(rule, met)]
     room = Room(problem, [rule for rule in pool.constraints if rule not in others]).loads
-    least = max(makespan_bound(problem), fill_members(pool, level))
+    least = max(counting_bounds.makespan_bound(problem), fill_members(pool, level))
 
     def permits(placement: Placement) -> bool:
         return not any(violated(pool.problem, others, placement))
@@ -180,7 +175,7 @@ def heaviest_moved(problem: Problem) -> tuple[int | None, int]:
     Few moves of heavy partitions and several moves of light ones can each lead to lower loads.
     """
     fastest = min(problem.member_units.factors, default=1)
-    return None, makespan_bound(problem) // (2 * fastest)
+    return None, counting_bounds.makespan_bound(problem) // (2 * fastest)
 
 
 def limits_moves(pool: IncumbentPool) -> bool:
@@ -221,7 +216,7 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
                 pool.add(placement)
     if level.measure is not Measure.MAKESPAN:
         return 0
-    return makespan_bound_within(problem, most, high=pool.value(level))
+    return counting_bounds.makespan_bound_within(problem, most, high=pool.value(level))
 
 
 def may_move_greedily(pool: IncumbentPool) -> bool:
@@ -256,7 +251,7 @@ def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) ->
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:
     """Return the load per member within capacities and limits on imbalance; None without limits."""
-    loads = max_loads_within(pool.problem, limits)
+    loads = counting_bounds.max_loads_within(pool.problem, limits)
     room = Room(pool.problem, pool.constraints).loads
     return None if loads is None else list(map(min, loads, room))
 

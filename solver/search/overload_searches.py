@@ -15,16 +15,10 @@ from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
+from kassay.solver import evaluation
 from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Capacity, Colocated, MaxMoves, MaxPartitions, Separated
 from kassay.solver.counting_bounds import level_bound
-from kassay.solver.evaluation import (
-    Room,
-    load_units,
-    movement_costs,
-    separated_partitions,
-    window_limits,
-)
 from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, within_pins, within_racks
 from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import (
@@ -290,7 +284,7 @@ class _OverloadSearch:
         if has_racks:
             problem = within_racks(problem)
         self.problem = problem
-        costs = movement_costs(pool.problem, moves)
+        costs = evaluation.movement_costs(pool.problem, moves)
         if costs.dtype == object:
             costs = costs // (1 + (sum(costs.tolist()) >> 60))
         costs = np.where(pool.problem.owner == NO_OWNER, 0, costs.astype(np.int64))
@@ -307,7 +301,7 @@ class _OverloadSearch:
             and all(map(len, problem.consumer_sets))
             and (not is_colocated or (merged is not None and not has_racks))
         )
-        units = [load_units(problem, each) for each in measured]
+        units = [evaluation.load_units(problem, each) for each in measured]
         self.start = keep_owned(problem, units) if self.is_possible else problem.owner
         self.step = _REPAIR_STEP
         if problem.profiles is not None:
@@ -402,7 +396,7 @@ class _OverloadSearch:
             if isinstance(rule, Capacity):
                 named = problem.member_index.get(rule.member or "", NO_OWNER)
                 at = members if rule.member is None else members[members == named]
-                for window, limit in window_limits(problem, rule).items():
+                for window, limit in evaluation.window_limits(problem, rule).items():
                     room[at, window] = np.minimum(room[at, window], limit)
         return room
 
@@ -415,7 +409,7 @@ class _OverloadSearch:
         from kassay.solver.search.overload_repair import LoadLimit  # noqa: PLC0415
 
         problem, members = self.problem, np.arange(self.problem.member_count)
-        room = Room(self.pool.problem, self.pool.constraints)
+        room = evaluation.Room(self.pool.problem, self.pool.constraints)
         found = []
         if problem.profiles is None:
             weight = problem.weight.astype(np.int64)
@@ -430,7 +424,7 @@ class _OverloadSearch:
         for rule in self.rules:
             if isinstance(rule, Separated):
                 inside = np.zeros(problem.partition_count, dtype=np.int64)
-                inside[separated_partitions(problem, rule)] = mean
+                inside[evaluation.separated_partitions(problem, rule)] = mean
                 found.append(LoadLimit(members, np.full(problem.member_count, mean), inside))
         return found
 
@@ -448,7 +442,7 @@ def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[
     weight = problem.weight.astype(np.int64) if has_one else problem.load_table
     for level, limit in limits:
         if isinstance(level, Imbalance | HostImbalance):
-            units = load_units(problem, level)
+            units = evaluation.load_units(problem, level)
             highest = problem.greatest_total
             most = np.array([min(limit // factor, highest) for factor in units.factors])
             found.append(LoadLimit(np.array(units.unit_of), most, weight))

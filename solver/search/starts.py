@@ -11,17 +11,11 @@ from functools import cached_property, partial
 import numpy as np
 
 from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.solver import incumbent_pool
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.colocated_groups import merge_colocated
 from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.evaluation import binding_constraints, load_units, violated
-from kassay.solver.incumbent_pool import (
-    IncumbentPool,
-    KnownLevels,
-    LexicographicResult,
-    ProvenBound,
-    Request,
-)
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.optimal_flow import flow_work
 from kassay.solver.objective import (
@@ -54,16 +48,16 @@ _WORK_PER_CHOICE = 1e-5
 class Start:
     """Placements and bounds known so far; ``solve`` solves a derived request."""
 
-    request: Request
-    solve: Callable[[Request], LexicographicResult]
-    flows: KnownLevels = field(default_factory=KnownLevels)
-    merged: KnownLevels = field(default_factory=KnownLevels)
+    request: incumbent_pool.Request
+    solve: Callable[[incumbent_pool.Request], incumbent_pool.LexicographicResult]
+    flows: incumbent_pool.KnownLevels = field(default_factory=incumbent_pool.KnownLevels)
+    merged: incumbent_pool.KnownLevels = field(default_factory=incumbent_pool.KnownLevels)
     methods: list[UsedMethod] = field(default_factory=list)
     """Methods that proved bounds on all levels."""
 
     def __post_init__(self) -> None:
         request = self.request
-        self.pool = IncumbentPool(request.problem, request.levels, request.rules, [])
+        self.pool = incumbent_pool.IncumbentPool(request.problem, request.levels, request.rules, [])
 
     @property
     def has_placement(self) -> bool:
@@ -107,7 +101,7 @@ class Start:
             if placement is not None:
                 self.pool.add(placement)
 
-    def known(self) -> KnownLevels:
+    def known(self) -> incumbent_pool.KnownLevels:
         """Return the results of the flows with the greater bounds of merged partitions."""
         bounds = dict(self.flows.bounds)
         for index, bound in self.merged.bounds.items():
@@ -126,14 +120,16 @@ def merge_and_solve(start: Start) -> None:
     share = _MERGED_SHARE_WITH_EQUAL_OWNERS if merged.has_equal_owners else _MERGED_SHARE
     rules = binding_constraints(merged.problem, merged.rules)
     budget = request.budget.part(share)
-    result = start.solve(Request(merged.problem, levels, rules, budget, request.method))
+    result = start.solve(
+        incumbent_pool.Request(merged.problem, levels, rules, budget, request.method)
+    )
     if result.placement is None:
         return
     bounds = merged.bounds(request.levels, result.claims)
     origins = (_origin_without_check(claim.origin) for claim in result.claims)
-    start.merged = KnownLevels(
+    start.merged = incumbent_pool.KnownLevels(
         [*map(merged.original_placement, result.placements(merged.problem))],
-        dict(enumerate(map(ProvenBound, bounds, origins))),
+        dict(enumerate(map(incumbent_pool.ProvenBound, bounds, origins))),
     )
     if len(bounds) == len(request.levels):
         start.methods.append(result.method)
@@ -187,7 +183,7 @@ def _rounded_tolerance(level: Level, scale: Scale) -> Tolerance:
     return replace(tolerance, absolute=tolerance.absolute // unit, up_to=up_to)
 
 
-def conflict_of_numbers(start: Start) -> LexicographicResult | None:
+def conflict_of_numbers(start: Start) -> incumbent_pool.LexicographicResult | None:
     """Return constraints that conflict whatever the weights, if flows of numbers prove it."""
     problem = start.request.problem
     rules = [rule for rule in start.request.rules if not isinstance(rule, Capacity)]
@@ -197,16 +193,16 @@ def conflict_of_numbers(start: Start) -> LexicographicResult | None:
     return conflict_by_flow(find_conflict_by_flow(problem, rules, may_start))
 
 
-def conflict_by_flow(conflict: Sequence[Constraint]) -> LexicographicResult | None:
+def conflict_by_flow(conflict: Sequence[Constraint]) -> incumbent_pool.LexicographicResult | None:
     """Return a conflict that flows prove as result, or None if it is empty."""
     if not conflict:
         return None
-    return LexicographicResult(
+    return incumbent_pool.LexicographicResult(
         None, conflict=tuple(conflict), conflict_origin=Origin.FLOW, method=UsedMethod.FLOW
     )
 
 
-def find_any_by_cpsat(start: Start) -> LexicographicResult | None:
+def find_any_by_cpsat(start: Start) -> incumbent_pool.LexicographicResult | None:
     """Add a placement that meets the constraints, or return a conflict."""
     from kassay.solver.cpsat.level_search import find_any_placement, find_conflict  # noqa: PLC0415
 
@@ -214,12 +210,12 @@ def find_any_by_cpsat(start: Start) -> LexicographicResult | None:
     result = find_any_placement(request.problem, request.rules, start.budget_for_any)
     if result.infeasible:
         conflict = find_conflict(request.problem, request.rules, request.budget)
-        return LexicographicResult(None, conflict=conflict)
+        return incumbent_pool.LexicographicResult(None, conflict=conflict)
     start.add([result.placement])
     return None
 
 
-def add_constraints_one_by_one(start: Start) -> LexicographicResult | None:
+def add_constraints_one_by_one(start: Start) -> incumbent_pool.LexicographicResult | None:
     """Add the constraints that the answer without them violates, one by one.
 
     Repairs meet one more constraint more easily than all of them together.

@@ -17,18 +17,7 @@ from kassay.solver.certificate.rebalance_sequence import Stream
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.optimal_flow import min_cost_flow
 from kassay.solver.problem import Ints
-from kassay.solver.trajectory.linear_program import (
-    INTEGRALITY,
-    Floats,
-    LinearProgram,
-    Prices,
-    approximate_duals,
-    build_program,
-    exact_duals,
-    integer_counts,
-    is_integral,
-    total_moves,
-)
+from kassay.solver.trajectory import linear_program
 
 # Numbers of variables up to which the whole program is solved by the simplex method first, and up
 # to which it is solved by branch and bound.
@@ -54,8 +43,8 @@ class TrajectorySearch:
     def __init__(self, stream: Stream, budget: SearchBudget, counts: Sequence[Ints]) -> None:
         self.stream, self.budget = stream, budget
         self.counts = list(counts)
-        self.value = sum(total_moves(stream, counts))
-        self.prices = Prices.zero(stream)
+        self.value = sum(linear_program.total_moves(stream, counts))
+        self.prices = linear_program.Prices.zero(stream)
         self.certified = 0  # bound that the prices prove
         self.bound = 0
 
@@ -63,7 +52,9 @@ class TrajectorySearch:
         """Search until the value is proven the lowest, or no work is left."""
         if self._is_over():
             return
-        program = build_program(self.stream, 0, len(self.counts), before=self.stream.start)
+        program = linear_program.build_program(
+            self.stream, 0, len(self.counts), before=self.stream.start
+        )
         size = len(program.cost)
         has_flows = not self.stream.is_weighted
         if has_flows and size <= _MAX_SIMPLEX:
@@ -72,18 +63,22 @@ class TrajectorySearch:
             self._by_simplex(program)
         if not self.certified and not self._is_over():
             part = self.budget.part(0.4)
-            self._prove(program, approximate_duals(program, part, precision=_PRECISION))
+            self._prove(
+                program, linear_program.approximate_duals(program, part, precision=_PRECISION)
+            )
         if not self._is_over():
             part = self.budget.part(0.6 if size <= _MAX_BRANCHING else 1.0)
             self._offer(_improved_counts(self.stream, self.counts, bound=self.bound, budget=part))
         if has_flows and _MAX_SIMPLEX < size <= _MAX_BRANCHING and not self._is_over():
             self._by_rounding(program)
         if not self._is_over() and size <= _MAX_BRANCHING:
-            found, bound = integer_counts(program, self.budget, is_exact=self.stream.is_weighted)
+            found, bound = linear_program.integer_counts(
+                program, self.budget, is_exact=self.stream.is_weighted
+            )
             self._offer(found)
             self.bound = max(self.bound, min(bound, self.value))
 
-    def _by_rounding(self, program: LinearProgram) -> None:
+    def _by_rounding(self, program: linear_program.LinearProgram) -> None:
         rounded = RoundedProgram(program, self.budget.seed)
         if rounded.solve(self.budget.part(0.5)):
             self._prove(program, rounded.duals())
@@ -95,21 +90,21 @@ class TrajectorySearch:
     def _offer(self, counts: Sequence[Ints] | None) -> None:
         if counts is None or not _is_permitted(self.stream, 0, counts):
             return
-        value = sum(total_moves(self.stream, counts))
+        value = sum(linear_program.total_moves(self.stream, counts))
         if value < self.value:
             self.counts, self.value = list(counts), value
 
-    def _by_simplex(self, program: LinearProgram) -> None:
-        solved = exact_duals(program, self.budget)
+    def _by_simplex(self, program: linear_program.LinearProgram) -> None:
+        solved = linear_program.exact_duals(program, self.budget)
         if solved is None:
             return
         values, duals = solved
-        if is_integral(values[: program.counts]):
+        if linear_program.is_integral(values[: program.counts]):
             self._offer(program.read(values))
         self._prove(program, duals)
 
-    def _prove(self, program: LinearProgram, duals: Floats) -> None:
-        prices = Prices.of(self.stream, program, duals)
+    def _prove(self, program: linear_program.LinearProgram, duals: linear_program.Floats) -> None:
+        prices = linear_program.Prices.of(self.stream, program, duals)
         bound = prices.bound(self.stream)
         if bound > self.certified:
             self.prices, self.certified = prices, bound
@@ -120,7 +115,7 @@ def _improved_counts(
     stream: Stream, counts: Sequence[Ints], *, bound: int, budget: SearchBudget
 ) -> list[Ints]:
     """Optimise overlapping windows, then longer ones, until the bound or a limit is reached."""
-    best, moves, size = list(counts), total_moves(stream, counts), _WINDOW_SIZE
+    best, moves, size = list(counts), linear_program.total_moves(stream, counts), _WINDOW_SIZE
     while sum(moves) > bound:
         windows = list(_windows(stream, size))
         for first, end in windows:
@@ -129,11 +124,11 @@ def _improved_counts(
             value = sum(moves[first : end + 1])
             before = best[first - 1] if first else stream.start
             after = best[end] if end < len(best) else None
-            program = build_program(stream, first, end, before=before, after=after)
+            program = linear_program.build_program(stream, first, end, before=before, after=after)
             found = _optimal_counts(program, value, budget, is_exact=stream.is_weighted)
             if found and _is_permitted(stream, first, found):
                 changed = [*best[:first], *found, *best[end:]]
-                if sum(new := total_moves(stream, changed)) <= sum(moves):
+                if sum(new := linear_program.total_moves(stream, changed)) <= sum(moves):
                     best, moves = changed, new
         if len(windows) == 1:
             return best
@@ -149,22 +144,22 @@ def _is_permitted(stream: Stream, first: int, counts: Sequence[Ints]) -> bool:
 
 
 def _optimal_counts(
-    program: LinearProgram, value: int, budget: SearchBudget, *, is_exact: bool
+    program: linear_program.LinearProgram, value: int, budget: SearchBudget, *, is_exact: bool
 ) -> list[Ints] | None:
     """Return counts of a program with a value of at most ``value``; None if none are found.
 
     The solution of the linear program is often integer. Otherwise, branch and bound is used if the
     value can fall and the program is small.
     """
-    solved = exact_duals(program, budget.until(_LINEAR_WORK))
+    solved = linear_program.exact_duals(program, budget.until(_LINEAR_WORK))
     if solved is None:
         return None
-    if is_integral(solved[0][: program.counts]):
+    if linear_program.is_integral(solved[0][: program.counts]):
         return program.read(solved[0])
-    can_fall = program.cost @ solved[0] <= value - 1 + INTEGRALITY
+    can_fall = program.cost @ solved[0] <= value - 1 + linear_program.INTEGRALITY
     if not can_fall or len(program.cost) > _MAX_WINDOW:
         return None
-    return integer_counts(program, budget.until(_INTEGER_WORK), is_exact=is_exact)[0]
+    return linear_program.integer_counts(program, budget.until(_INTEGER_WORK), is_exact=is_exact)[0]
 
 
 def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:
@@ -207,7 +202,7 @@ def _cheapest_flow(
 class RoundedProgram:
     """Linear program with counts that are fixed to integers, one rebalance after the other."""
 
-    def __init__(self, program: LinearProgram, seed: int) -> None:
+    def __init__(self, program: linear_program.LinearProgram, seed: int) -> None:
         self.program, self.rng = program, Random(seed)  # noqa: S311
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
         self.settings = pywraplp.MPSolverParameters()
@@ -257,11 +252,11 @@ class RoundedProgram:
             self.value = float(self.solver.Objective().Value())
         return is_optimal
 
-    def duals(self) -> Floats:
+    def duals(self) -> linear_program.Floats:
         """Return the dual values of the last solution."""
         return np.array([row.dual_value() for row in self.rows])
 
-    def counts(self) -> Floats:
+    def counts(self) -> linear_program.Floats:
         """Return the counts of the last solution."""
         return np.array([one.solution_value() for one in self.variables[: self.program.counts]])
 
@@ -270,7 +265,7 @@ class RoundedProgram:
         counts = self.counts()
         for table in self.program.nodes:
             columns = table[table >= 0]
-            if is_integral(counts[columns]):
+            if linear_program.is_integral(counts[columns]):
                 self._fix(columns, np.rint(counts[columns]))
                 continue
             before, best, last = self.value, None, None
@@ -278,9 +273,9 @@ class RoundedProgram:
                 self._fix(columns, last)
                 if not self.solve(budget):
                     return None
-                if best is None or self.value < best[0] - INTEGRALITY:
+                if best is None or self.value < best[0] - linear_program.INTEGRALITY:
                     best = self.value, last, self.counts()
-                if self.value <= before + INTEGRALITY:
+                if self.value <= before + linear_program.INTEGRALITY:
                     break
             if best is None:
                 return None
@@ -291,21 +286,21 @@ class RoundedProgram:
                     return None
         return self.program.read(counts)
 
-    def _fix(self, columns: Ints, counts: Floats) -> None:
+    def _fix(self, columns: Ints, counts: linear_program.Floats) -> None:
         for column, count in zip(columns.tolist(), counts.tolist(), strict=True):
             self.variables[column].SetBounds(count, count)
 
-    def _flows(self, table: Ints, counts: Floats) -> Iterator[Floats]:
+    def _flows(self, table: Ints, counts: linear_program.Floats) -> Iterator[linear_program.Floats]:
         """Yield counts of one rebalance: first the nearest ones, then with random changes."""
         classes, members = np.nonzero(table >= 0)
         values = counts[table[table >= 0]]
-        low = np.floor(values + INTEGRALITY)
+        low = np.floor(values + linear_program.INTEGRALITY)
         # 1 if the count is a fraction
-        parts = (np.ceil(values - INTEGRALITY) - low).astype(np.int64)
+        parts = (np.ceil(values - linear_program.INTEGRALITY) - low).astype(np.int64)
         supply = np.rint(np.bincount(classes, weights=values - low)).astype(np.int64)
         loads = np.bincount(members, weights=values - low, minlength=table.shape[1])
-        least = np.floor(loads + INTEGRALITY).astype(np.int64)
-        most = np.ceil(loads - INTEGRALITY).astype(np.int64)
+        least = np.floor(loads + linear_program.INTEGRALITY).astype(np.int64)
+        most = np.ceil(loads - linear_program.INTEGRALITY).astype(np.int64)
         for number in range(_TRIES):
             noise = np.array([self.rng.random() for _ in values]) if number else 0.0
             cost = np.rint(_COST * (low - values + noise)).astype(np.int64)

@@ -10,16 +10,7 @@ from itertools import chain, pairwise
 
 import typer
 
-from kassay.experiments.cli.application import (
-    BAD_INPUT,
-    NOT_REACHED,
-    PROGRESS,
-    STOP,
-    exit_interrupted,
-    option,
-    print_note,
-    stop_on_interrupt,
-)
+from kassay.experiments.cli import application, shared_options
 from kassay.experiments.cli.groups import (
     GroupResult,
     GroupSource,
@@ -29,11 +20,7 @@ from kassay.experiments.cli.groups import (
 from kassay.experiments.cli.kind_results import compared_documents
 from kassay.experiments.cli.output import Format, Record, TableLayout, print_records
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
-from kassay.experiments.cli.shared_options import (
-    assignors_of_one_kind,
-    assignors_option,
-    known_assignor,
-)
+from kassay.experiments.comparison import library_agreement
 from kassay.experiments.comparison.compare import (
     CaseLimits,
     compare_assignors,
@@ -42,23 +29,12 @@ from kassay.experiments.comparison.compare import (
     solve_optimum,
 )
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.comparison.library_agreement import (
-    Agreement,
-    AgreementCounts,
-    add_agreements,
-    reference_of,
-    run_releases,
-)
+from kassay.experiments.implementations import library_catalogue
 from kassay.experiments.implementations.assignor_names import (
     check_consumer_kind,
     is_custom_assignor,
     parse_custom_assignor,
     shown_name,
-)
-from kassay.experiments.implementations.library_catalogue import (
-    Library,
-    installed_versions,
-    parse_library_assignor,
 )
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import level_words
@@ -93,17 +69,17 @@ _FORMS = (CompareFormat.MARKDOWN, CompareFormat.JUNIT)
 class CompareOptions:
     """Command-line options of ``kassay compare``."""
 
-    assignor: list[str] | None = assignors_option()
-    output_format: CompareFormat = option(CompareFormat.JSONL, "--format")
+    assignor: list[str] | None = shared_options.assignors_option()
+    output_format: CompareFormat = application.option(CompareFormat.JSONL, "--format")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryOptions:
     """Command-line options for comparisons between client libraries, and between releases."""
 
-    libraries: bool = option(False)
-    cases: int = option(0, min=0)
-    releases: bool = option(False)
+    libraries: bool = application.option(False)
+    cases: int = application.option(0, min=0)
+    releases: bool = application.option(False)
 
 
 def compare(
@@ -132,13 +108,13 @@ def compare(
         return
     if library != LibraryOptions():
         raise typer.BadParameter("--cases requires --libraries")
-    names = assignors_of_one_kind(options.assignor)
+    names = shared_options.assignors_of_one_kind(options.assignor)
     others = compared_documents(names, case_limits, has_levels=not objective.is_default)
 
     def process(group: Group) -> GroupResult:
         if not objective.is_default:
             return _level_result(group, names, objective, case_limits)
-        record = compare_assignors(group, names, case_limits, progress=PROGRESS)
+        record = compare_assignors(group, names, case_limits, progress=application.PROGRESS)
         return GroupResult(_with_own_failure_first(group, record))
 
     layout = TableLayout(
@@ -165,7 +141,7 @@ def _print_form(
     from kassay.experiments.report.pull_request import ComparedGroup, junit_test, markdown_table
 
     form, is_table = options.output_format, options.output_format is CompareFormat.MARKDOWN
-    names = assignors_of_one_kind(options.assignor)
+    names = shared_options.assignors_of_one_kind(options.assignor)
     java = parse_custom_assignor(names[0]).java if is_custom_assignor(names[0]) else None
     if not is_plain:
         raise typer.BadParameter(f"--format {form} has no levels, constraints or --libraries")
@@ -176,9 +152,9 @@ def _print_form(
     groups, all_valid = read_valid_groups([source.file])
     compared = []
     for group in groups:
-        record = compare_assignors(group, names, limits, progress=PROGRESS)
+        record = compare_assignors(group, names, limits, progress=application.PROGRESS)
         if limits.is_stopped:
-            exit_interrupted("no table or test is printed")
+            application.exit_interrupted("no table or test is printed")
         compared.append(ComparedGroup(group, record))
     shown = [shown_name(name) for name in (*names, "the optimum")]
     write = partial(markdown_table, compared)
@@ -186,9 +162,9 @@ def _print_form(
         write = partial(junit_test, compared, java)
     typer.echo(write(after=shown[0], before=shown[1], command=sys.argv[1:]), nl=False)
     if not all_valid:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(application.BAD_INPUT)
     if any(one.rank(0) is None for one in compared):
-        raise typer.Exit(NOT_REACHED)
+        raise typer.Exit(application.NOT_REACHED)
 
 
 def _with_own_failure_first(group: Group, record: Record) -> Record:
@@ -200,7 +176,9 @@ def _with_own_failure_first(group: Group, record: Record) -> Record:
         return own is not None and name == own and entry["ending"] != "ok"
 
     for entry in filter(is_failure, record["comparisons"]):
-        print_note(f"{group.id}: the group's own assignor {entry['assignor']}: {_result(entry)}")
+        application.print_note(
+            f"{group.id}: the group's own assignor {entry['assignor']}: {_result(entry)}"
+        )
     first = sorted(record["comparisons"], key=lambda one: not is_failure(one))
     return {**record, "comparisons": first}
 
@@ -210,7 +188,7 @@ def _level_result(
 ) -> GroupResult:
     """Compare assignors on the objective levels that the options select."""
     levels, constraints = objective.levels(group), objective.constraints(group)
-    PROGRESS("optimum")
+    application.PROGRESS("optimum")
     optimum = solve_optimum(group, levels=levels, constraints=constraints, limits=limits)
     comparisons = [
         compare_levels(group, name, levels=levels, constraints=constraints, optimum=optimum)
@@ -289,60 +267,60 @@ def _compare_libraries(
     """
     selected = options.assignor or [
         f"{found.name}@{version}:{name}"
-        for found, version in installed_versions()
+        for found, version in library_catalogue.installed_versions()
         for name in found.assignors_of(version)
     ]
-    names = [known_assignor(name) for name in selected]
+    names = [shared_options.known_assignor(name) for name in selected]
     if not names:
         raise UsageError("no library is installed: see kassay libraries, or give --assignor")
     has_source = not library.cases or source.file != STDIN
     imported, all_valid = read_valid_groups([source.file] if has_source else [])
-    counts = {name: AgreementCounts(shown_name(name)) for name in names}
+    counts = {name: library_agreement.AgreementCounts(shown_name(name)) for name in names}
     generated = cases_of(USUAL, seeds=library.cases, assignors=["sticky"]) if library.cases else ()
     groups = chain(imported, (case.build() for case in generated))
     # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.
-    with suppress(KeyboardInterrupt), stop_on_interrupt():
-        add_agreements(counts, groups, limits=limits)
+    with suppress(KeyboardInterrupt), application.stop_on_interrupt():
+        library_agreement.add_agreements(counts, groups, limits=limits)
     found = list(counts.values())
-    if STOP.is_set() and not any(one.agreements for one in found):
-        exit_interrupted("no group is counted")
+    if application.STOP.is_set() and not any(one.agreements for one in found):
+        application.exit_interrupted("no group is counted")
     print_records(
         [_agreement_record(name, one) for name, one in counts.items()],
         Format(options.output_format),
         rows=list(map(_agreement_row, found)),
     )
-    if STOP.is_set():
-        exit_interrupted("the output counts the groups compared until then")
+    if application.STOP.is_set():
+        application.exit_interrupted("the output counts the groups compared until then")
     if not all_valid:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(application.BAD_INPUT)
 
 
-def _agreement_row(counts: AgreementCounts) -> dict[str, object]:
+def _agreement_row(counts: library_agreement.AgreementCounts) -> dict[str, object]:
     groups = counts.agreements.total()
     found = counts.agreements
     return {
         "assignor": counts.assignor,
         "groups": groups,
-        "identical": found[Agreement.IDENTICAL],
-        "same": found[Agreement.SAME_LOADS],
-        "other": found[Agreement.OTHER_LOADS],
+        "identical": found[library_agreement.Agreement.IDENTICAL],
+        "same": found[library_agreement.Agreement.SAME_LOADS],
+        "other": found[library_agreement.Agreement.OTHER_LOADS],
         "optimal": counts.least_imbalance,
         "moves": f"{counts.unnecessary_moves}/{counts.with_owners}",
-        "invalid": found[Agreement.INVALID],
-        "hangs": found[Agreement.NONTERMINATING],
-        "crashes": found[Agreement.CRASHED],
-        "failures": found[Agreement.FAILED],
-        "no ref": found[Agreement.INCOMPARABLE],
+        "invalid": found[library_agreement.Agreement.INVALID],
+        "hangs": found[library_agreement.Agreement.NONTERMINATING],
+        "crashes": found[library_agreement.Agreement.CRASHED],
+        "failures": found[library_agreement.Agreement.FAILED],
+        "no ref": found[library_agreement.Agreement.INCOMPARABLE],
         "vary": f"{counts.varying_assignments}/{counts.varying_loads}",
     }
 
 
-def _agreement_record(name: str, counts: AgreementCounts) -> dict[str, object]:
+def _agreement_record(name: str, counts: library_agreement.AgreementCounts) -> dict[str, object]:
     return {
         "assignor": counts.assignor,
-        "reference": reference_of(name),
+        "reference": library_agreement.reference_of(name),
         "groups": counts.agreements.total(),
-        "agreement": {str(kind): counts.agreements[kind] for kind in Agreement},
+        "agreement": {str(kind): counts.agreements[kind] for kind in library_agreement.Agreement},
         "minimum_imbalance": counts.least_imbalance,
         "groups_with_owners": counts.with_owners,
         "unnecessary_moves": counts.unnecessary_moves,
@@ -358,7 +336,7 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
         raise typer.BadParameter("--releases requires one --assignor LIBRARY:ASSIGNOR")
     assignor = given[0]
     try:
-        parsed = parse_library_assignor(assignor)
+        parsed = library_catalogue.parse_library_assignor(assignor)
         check_consumer_kind(assignor)
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
@@ -371,7 +349,9 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
     versions = _installed_releases(library, name)
 
     def process(group: Group) -> GroupResult:
-        results = list(run_releases(group, library, name, versions, seconds=seconds))
+        results = list(
+            library_agreement.run_releases(group, library, name, versions, seconds=seconds)
+        )
         changed = (one["version"] for one in results if "known_changes" in one)
         record = {"id": group.id, "assignor": assignor, "first_difference": next(changed, None)}
         return GroupResult({**record, "releases": results})
@@ -385,9 +365,9 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
     process_each_group(source, process, Format(options.output_format), layout)
 
 
-def _installed_releases(library: Library, assignor: str) -> list[str]:
+def _installed_releases(library: library_catalogue.Library, assignor: str) -> list[str]:
     offered = [version for version in library.versions if library.offers(assignor, version)]
-    found = [version for one, version in installed_versions() if one is library]
+    found = [version for one, version in library_catalogue.installed_versions() if one is library]
     versions = [version for version in offered if version in found]
     missing = [version for version in offered if version not in found]
     if not versions:
@@ -396,7 +376,7 @@ def _installed_releases(library: Library, assignor: str) -> list[str]:
             f"run: kassay libraries install {library.name}@{offered[0]}"
         )
     if missing:
-        print_note(f"not installed: {', '.join(missing)}")
+        application.print_note(f"not installed: {', '.join(missing)}")
     return versions
 
 

@@ -8,13 +8,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.application import (
-    BAD_INPUT,
-    check_name,
-    known_names,
-    option,
-    print_note,
-)
+from kassay.experiments.cli import application
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import directory_option, json_lines, print_table
 from kassay.experiments.cli.search_options import LimitOptions
@@ -62,22 +56,22 @@ class HuntOptions:
     """Command-line options of ``kassay hunt``."""
 
     output: Path = directory_option()
-    shortcoming: Shortcoming = option(Shortcoming.IMBALANCE, metavar="NAME")
-    measure: str | None = option(None, metavar="NAME")
-    excess: int = option(1, min=1)
-    worse_than: str | None = option(None, metavar="NAME")
-    event: GroupEvent | None = option(None, metavar="NAME")
-    earlier_assignor: str | None = option(None, metavar="NAME")
+    shortcoming: Shortcoming = application.option(Shortcoming.IMBALANCE, metavar="NAME")
+    measure: str | None = application.option(None, metavar="NAME")
+    excess: int = application.option(1, min=1)
+    worse_than: str | None = application.option(None, metavar="NAME")
+    event: GroupEvent | None = application.option(None, metavar="NAME")
+    earlier_assignor: str | None = application.option(None, metavar="NAME")
     assignor: str = required_assignor()
-    family: list[str] | None = option(
+    family: list[str] | None = application.option(
         None,
-        callback=known_names("family", _FAMILIES),
+        callback=application.known_names("family", _FAMILIES),
         show_default=f"{EXHAUSTIVE}, or all of the kind of the assignor",
     )
-    members: int = option(3, min=1)
-    partitions: int = option(4, min=1)
-    groups: list[Path] | None = option(None)
-    cases: int = option(1000, min=0)
+    members: int = application.option(3, min=1)
+    partitions: int = application.option(4, min=1)
+    groups: list[Path] | None = application.option(None)
+    cases: int = application.option(1000, min=0)
 
 
 def hunt(
@@ -98,7 +92,7 @@ def hunt(
     target = _target(options, limits.case_limits())
     families = options.family or ([] if options.groups else [EXHAUSTIVE])
     for family in families:
-        check_name("family of consumer groups", [EXHAUSTIVE, *FAMILIES], family)
+        application.check_name("family of consumer groups", [EXHAUSTIVE, *FAMILIES], family)
     documents, all_valid = read_group_documents(options.groups or ())
     searched = _cases(options, name, families, documents)
     if not len(searched):
@@ -114,7 +108,7 @@ def hunt(
     _write(result, options.output, about=about)
     _print_summary(result)
     if not all_valid:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(application.BAD_INPUT)
 
 
 def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
@@ -170,7 +164,7 @@ def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearc
             group = parse_group(json.loads(smallest))
             with file.open("a", encoding="utf-8") as found:
                 found.write(smallest + "\n")
-            print_note(
+            application.print_note(
                 f"counterexample {len(kinds)} after {time.monotonic() - start:.0f} s: "
                 f"{len(group.members)} members, {group.partition_count} partitions, severity "
                 f"{result.smallest_severity}, from {result.case}"
@@ -268,7 +262,7 @@ def _documents(options: HuntOptions, kind: Kind) -> Iterator[KindDocument]:
     names = options.family or list(known)
     for number in range(options.cases):
         seed, place = divmod(number, len(names))
-        check_name("family of this kind", list(known), names[place])
+        application.check_name("family of this kind", list(known), names[place])
         small = replace(
             known[names[place]],
             places=(2, max(2, options.members)),

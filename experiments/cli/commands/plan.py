@@ -9,18 +9,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.application import (
-    BAD_INPUT,
-    NOT_REACHED,
-    PROGRESS,
-    STOP,
-    call_interruptibly,
-    exit_interrupted,
-    given_options,
-    option,
-    print_error,
-    print_note,
-)
+from kassay.experiments.cli import application
 from kassay.experiments.cli.groups import ParsedGroup, SelectedGroups, consumer_groups
 from kassay.experiments.cli.kind_results import plans_of_documents
 from kassay.experiments.cli.output import (
@@ -71,12 +60,12 @@ class PlanOptions:
     assignor: str | None = assignor_option(
         text="Plan from the result of this assignor instead of the current assignment"
     )
-    current: str | None = option(None)
-    even_topics: bool = option(False)
-    output_format: SummaryFormat | None = option(
+    current: str | None = application.option(None)
+    even_topics: bool = application.option(False)
+    output_format: SummaryFormat | None = application.option(
         None, "--format", show_default="text on a terminal or without --output, else jsonl"
     )
-    client: str | None = option(
+    client: str | None = application.option(
         None,
         metavar="LIBRARY[@VERSION]",
         show_default="the library that the source shows, if it is installed",
@@ -115,33 +104,33 @@ def _plan_groups(
 ) -> None:
     """Plan one group after the other, and exit with the code of the worst result."""
     groups, all_valid = _read(parsed)
-    code = 0 if all_valid else BAD_INPUT
+    code = 0 if all_valid else application.BAD_INPUT
     names = directory_names(one.id for one in groups) if len(groups) != 1 else [""]
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
         if len(groups) > 1:
-            print_note(f"{number} of {len(groups)}: {one.id}")
+            application.print_note(f"{number} of {len(groups)}: {one.id}")
         directory = None if options.output is None else options.output / name
         try:
             result = _plan(one, options, objective, limits)
         except InputError as error:
-            code = BAD_INPUT
+            code = application.BAD_INPUT
             typer.echo(json_line(error_record(one.id, error)))
         except LookupError as error:
-            code = max(code, NOT_REACHED)
-            print_error(str(error))
+            code = max(code, application.NOT_REACHED)
+            application.print_error(str(error))
             typer.echo(json_line({"id": one.id, "conflict": str(error)}))
         else:
             is_alone = len(groups) == 1 and not source.group
             arguments = PlanArguments(
                 source=(
                     str(source.file),
-                    *given_options(source, without=["--file", "--group", "--account"]),
+                    *application.given_options(source, without=["--file", "--group", "--account"]),
                     *(["--assignor", options.assignor] if options.assignor else []),
                     *(["--current", options.current] if options.current else []),
                 ),
                 selected=() if is_alone else source.selection(one.id),
                 objective=(
-                    *given_options(objective, without=["--max-moves"]),
+                    *application.given_options(objective, without=["--max-moves"]),
                     *([EVEN_TOPICS] if options.even_topics else []),
                 ),
             )
@@ -153,8 +142,10 @@ def _plan_groups(
                 typer.echo(without_control_characters(summary))
             else:
                 typer.echo(_line(result, directory))
-        if STOP.is_set():
-            exit_interrupted(f"group {one.id!r} has the best plan found so far, or none")
+        if application.STOP.is_set():
+            application.exit_interrupted(
+                f"group {one.id!r} has the best plan found so far, or none"
+            )
     if code:
         raise typer.Exit(code)
 
@@ -163,7 +154,7 @@ def _plan(
     group: Group, options: PlanOptions, objective: ObjectiveOptions, limits: LimitOptions
 ) -> Plan:
     for text in parts_without_effect(group):
-        print_note(text)
+        application.print_note(text)
     if options.even_topics and objective.level:
         raise UsageError(f"{EVEN_TOPICS} and --level exclude each other")
     if options.even_topics:
@@ -186,11 +177,11 @@ def _plan(
         levels=objective.levels(group),
         constraints=objective.constraints(group),
         limits=limits.interruptible_limits(),
-        progress=PROGRESS,
+        progress=application.PROGRESS,
         client=client,
     )
-    with PROGRESS.shown(group.label):
-        return call_interruptibly(search, lost=f"{group.label} has no plan")
+    with application.PROGRESS.shown(group.label):
+        return application.call_interruptibly(search, lost=f"{group.label} has no plan")
 
 
 def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:

@@ -7,16 +7,10 @@ import typer
 from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.output import Format, print_records, print_table
 from kassay.experiments.implementations.assignor_names import shown_name
+from kassay.experiments.simulation import simulation_result
 from kassay.experiments.simulation.policies import POLICIES, policy_named
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate as run
-from kassay.experiments.simulation.simulation_result import (
-    SimulationCost,
-    SimulationResult,
-    cost_of,
-    simulation_document,
-    timeline,
-)
 from kassay.reference.model.errors import InputError
 
 
@@ -47,21 +41,23 @@ def simulate(options: SimulateOptions) -> None:
     """Run ``kassay simulate``; commands.md has its help."""
     loaded = map(load_script, options.scripts)
     runs = [(script, name) for script in loaded for name in options.policy or script.policies]
-    costs: list[SimulationCost] = []
+    costs: list[simulation_result.SimulationCost] = []
     for script, name in runs:
         applied = policy_named(name)
         result = run(script, applied)
         if options.output_format is Format.TABLE:
-            costs.append(cost_of(result, applied, measured_from=script.measured_from))
+            costs.append(
+                simulation_result.cost_of(result, applied, measured_from=script.measured_from)
+            )
         else:
             _print(result, options.output_format)
     if costs:
         print_table([_row(cost) for cost in costs], text=("script", "policy"))
 
 
-def _print(result: SimulationResult, output_format: Format | None) -> None:
+def _print(result: simulation_result.SimulationResult, output_format: Format | None) -> None:
     if output_format is None:
-        for line in timeline(result):
+        for line in simulation_result.timeline(result):
             typer.echo(line)
         typer.echo(
             f"{len(result.completed)} rebalances, {result.moves} moves, "
@@ -70,10 +66,10 @@ def _print(result: SimulationResult, output_format: Format | None) -> None:
             f"{result.reread_messages} read twice\n"
         )
     else:
-        print_records([simulation_document(result)], output_format)
+        print_records([simulation_result.simulation_document(result)], output_format)
 
 
-def _row(cost: SimulationCost) -> dict[str, object]:
+def _row(cost: simulation_result.SimulationCost) -> dict[str, object]:
     return {
         "script": cost.result.script,
         "policy": shown_name(cost.result.policy),

@@ -6,24 +6,10 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.application import (
-    BAD_INPUT,
-    NOT_REACHED,
-    REQUIRED,
-    argument,
-    known_names,
-    note_on_interrupt,
-    option,
-    print_note,
-)
+from kassay.experiments.cli import application, shared_options
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import print_table
 from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.cli.shared_options import (
-    SparkOptions,
-    assignors_of_one_kind,
-    assignors_option,
-)
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.report.assignor_results import by_scope, measure_section, run_time_table
 from kassay.experiments.spark.output_files import read_summary
@@ -43,16 +29,16 @@ from kassay.reference.model.errors import InputError, UsageError
 class StudiedGroups(LimitOptions):
     """Command-line options of a study, as an alternative to a configuration file."""
 
-    groups: list[str] | None = option(None, metavar="FILE|URI")
-    family: list[str] | None = option(
+    groups: list[str] | None = application.option(None, metavar="FILE|URI")
+    family: list[str] | None = application.option(
         None,
         text_names=STUDIED,
-        callback=known_names("family", list(STUDIED)),
+        callback=application.known_names("family", list(STUDIED)),
         show_default=f"{USUAL[0]} to {USUAL[-1]}",
     )
-    cases: int = option(1000, min=0)
-    assignor: list[str] | None = assignors_option()
-    compare: tuple[str, str] | None = option(
+    cases: int = application.option(1000, min=0)
+    assignor: list[str] | None = shared_options.assignors_option()
+    compare: tuple[str, str] | None = application.option(
         None,
         metavar="NAME NAME",
         show_default="all if at most 4, else own ones, previews, and Kafka's with few moves",
@@ -66,12 +52,14 @@ _DEFAULTS = StudiedGroups(work=10.0)
 class StudyOptions:
     """Command-line options of ``kassay study``."""
 
-    config: Path | None = argument(None, metavar="CONFIG")
-    output: str = option(REQUIRED, "--output", "-o", metavar="URI")
+    config: Path | None = application.argument(None, metavar="CONFIG")
+    output: str = application.option(application.REQUIRED, "--output", "-o", metavar="URI")
 
 
 def study(
-    options: StudyOptions, spark: SparkOptions, studied: StudiedGroups = StudiedGroups(work=10.0)
+    options: StudyOptions,
+    spark: shared_options.SparkOptions,
+    studied: StudiedGroups = StudiedGroups(work=10.0),
 ) -> None:
     """Run ``kassay study``; commands.md has its help."""
     begin = time.perf_counter()
@@ -95,7 +83,10 @@ def study(
     if results is None:
         check_writable(options.output)
         session_of_study = spark_session(master=spark.master, settings=spark.settings())
-        with note_on_interrupt("the same command continues the study"), session_of_study as session:
+        with (
+            application.note_on_interrupt("the same command continues the study"),
+            session_of_study as session,
+        ):
             table, imported = None, ImportedCases(assignors=config.assignors)
             if documents or uris:
                 table, imported = read_documents(
@@ -114,14 +105,14 @@ def study(
             results = read_summary(session, options.output)
     _print_summary(results)
     if not all_valid:
-        raise typer.Exit(BAD_INPUT)
+        raise typer.Exit(application.BAD_INPUT)
     failed = results.outcomes[results.outcomes[["failed", "nonterminating"]].sum(axis=1) > 0]
     streams = results.trajectories[results.trajectories["failed"] > 0]
     names = assignors_of([*failed["assignor"], *streams["assignor"]])
     own = [name for name in names if is_own(name)]
     if own:
-        print_note(f"without a result on some groups: {', '.join(own)}")
-        raise typer.Exit(NOT_REACHED)
+        application.print_note(f"without a result on some groups: {', '.join(own)}")
+        raise typer.Exit(application.NOT_REACHED)
 
 
 def _finished(config: StudyConfig, documents: list[str], output: str) -> StudySummary | None:
@@ -141,7 +132,7 @@ def _finished(config: StudyConfig, documents: list[str], output: str) -> StudySu
 
 
 def _config_of_options(options: StudiedGroups) -> StudyConfig:
-    names = assignors_of_one_kind(options.assignor)
+    names = shared_options.assignors_of_one_kind(options.assignor)
     shown, pair = [*map(shown_name, names)], options.compare or ()
     if unknown := [name for name in pair if name not in shown]:
         raise typer.BadParameter(f"--compare: {unknown[0]} is none of {', '.join(shown)}")

@@ -13,17 +13,7 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.application import (
-    BAD_INPUT,
-    NOT_REACHED,
-    PROGRESS,
-    STOP,
-    argument,
-    call_interruptibly,
-    exit_interrupted,
-    option,
-    print_note,
-)
+from kassay.experiments.cli import application
 from kassay.experiments.cli.groups import (
     SourceOptions,
     check_cluster_usage,
@@ -74,24 +64,24 @@ _PLAN_WORK = 20.0
 class SurveyOptions:
     """Command-line options of ``kassay survey``."""
 
-    source: Path | None = argument(None, metavar="SOURCE")
-    history: Path | None = option(None, metavar="DIR")
-    fail_on: list[str] | None = option(None, metavar="CONDITION")
+    source: Path | None = application.argument(None, metavar="SOURCE")
+    history: Path | None = application.option(None, metavar="DIR")
+    fail_on: list[str] | None = application.option(None, metavar="CONDITION")
     output: Path | None = directory_option(None)
-    plans: int = option(10, min=0)
-    metrics: Path | None = option(None)
-    work: float | None = option(
+    plans: int = application.option(10, min=0)
+    metrics: Path | None = application.option(None)
+    work: float | None = application.option(
         None, min=0, metavar="UNITS", show_default="45, or 0.5 per group if that is more"
     )
-    time_limit: float | None = option(None, min=0, metavar="SECONDS")
-    output_format: Format | None = option(
+    time_limit: float | None = application.option(None, min=0, metavar="SECONDS")
+    output_format: Format | None = application.option(
         None, "--format", show_default="table on a terminal, else jsonl"
     )
 
     def limits(self, groups: int) -> SearchLimits:
         """Return the limits for a number of groups."""
         work = max(_MIN_WORK, _WORK_PER_GROUP * groups) if self.work is None else self.work
-        return SearchLimits(work=work, time=self.time_limit, stop=STOP)
+        return SearchLimits(work=work, time=self.time_limit, stop=application.STOP)
 
 
 def survey(
@@ -110,15 +100,15 @@ def survey(
         name = "no id" if repeated is None else f"the id {repeated!r}"
         raise InputError(f"{where}: {count} groups have {name}; a survey requires different ids")
     survey_all = partial(_survey, options, groups, documents, others, histories)
-    result = call_interruptibly(survey_all, lost="no group is surveyed")
+    result = application.call_interruptibly(survey_all, lost="no group is surveyed")
     if options.metrics is not None:
         write_text(options.metrics, render_pages.metrics_text(result.metric_rows()))
     _print_survey(result, options.output_format)
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)
-        call_interruptibly(write, lost=f"{options.output} is incomplete")
-    if STOP.is_set():
-        exit_interrupted("the output has the groups and plans finished until then")
+        application.call_interruptibly(write, lost=f"{options.output} is incomplete")
+    if application.STOP.is_set():
+        application.exit_interrupted("the output has the groups and plans finished until then")
     _exit(result, conditions)
 
 
@@ -182,11 +172,11 @@ def _survey(
     waiting = len(groups) + len(documents)
     budget = SearchBudget.start(options.limits(waiting))
     states: list[SurveyResult] = []
-    with PROGRESS.shown("survey"):
+    with application.PROGRESS.shown("survey"):
         for document in documents:
-            if STOP.is_set():
+            if application.STOP.is_set():
                 break
-            PROGRESS(f"{len(states)} of {len(documents)} documents of other kinds")
+            application.PROGRESS(f"{len(states)} of {len(documents)} documents of other kinds")
             # Each group or document that waits has an equal share of the work.
             within = budget.part(1 / (waiting - len(states)) / _SEARCHES)
             states.append(survey_other_kind(document, limits=within.rest()))
@@ -195,10 +185,10 @@ def _survey(
             histories=histories,
             processes=os.cpu_count() or 1,
             limits=budget.rest(),
-            progress=lambda done, total: PROGRESS(f"{done} of {total} groups"),
+            progress=lambda done, total: application.PROGRESS(f"{done} of {total} groups"),
         )
         results = Survey.of([*others, *states, *found])
-    return replace(results, interrupted=STOP.is_set())
+    return replace(results, interrupted=application.STOP.is_set())
 
 
 def _write_pages(
@@ -207,12 +197,12 @@ def _write_pages(
     ids = [group.id for group in groups]
     names = dict(zip(ids, directory_names(ids), strict=True))
     by_id = dict(zip(ids, groups, strict=True))
-    limits = CaseLimits(work=_PLAN_WORK, stop=STOP)
+    limits = CaseLimits(work=_PLAN_WORK, stop=application.STOP)
     planned_groups = [one for one in result.groups if one.members][: options.plans]
     for rank, one in enumerate(planned_groups, 1):
-        if STOP.is_set():
+        if application.STOP.is_set():
             break
-        print_note(f"plan {rank} of {len(planned_groups)}: {one.id}")
+        application.print_note(f"plan {rank} of {len(planned_groups)}: {one.id}")
         planned = plan(by_id[one.id], limits=limits)
         arguments = PlanArguments(selected=() if one.id is None else ("--group", one.id))
         render_pages.write_plan(planned, directory / names[one.id], arguments=arguments)
@@ -260,13 +250,13 @@ def _parse_condition(text: str) -> Callable[[SurveyedGroup], bool]:
 
 def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], bool]]) -> None:
     """Print the conditions that groups meet. Exit with 2 after errors, else with 1 if any."""
-    code = BAD_INPUT if result.errors else 0
+    code = application.BAD_INPUT if result.errors else 0
     for text, is_met_by in conditions.items():
         found = [group.id for group in result.groups if is_met_by(group)]
         if found:
-            code = code or NOT_REACHED
+            code = code or application.NOT_REACHED
             others = f" and {len(found) - 1} more" if len(found) > 1 else ""
-            print_note(f"{text}: {found[0]}{others}")
+            application.print_note(f"{text}: {found[0]}{others}")
     raise typer.Exit(code)
 
 
@@ -285,7 +275,7 @@ def _print_survey(result: Survey, output_format: Format | None) -> None:
         print_records([result.record()] if is_json else list(result.records()), chosen)
     for failed in result.unsurveyed:
         if failed.is_other_type:
-            print_note(f"not surveyed: {failed.reason}")
+            application.print_note(f"not surveyed: {failed.reason}")
         else:
             name = "" if failed.id is None else f"{failed.id}: "
             error_record(failed.id, f"{name}{failed.reason}")

@@ -7,13 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from kassay.experiments.sources import capture_files
 from kassay.experiments.sources.build_group import ImportOptions, build_group
-from kassay.experiments.sources.capture_files import (
-    EmptyGroups,
-    ImportedGroup,
-    imported_group,
-    measured_speeds,
-)
 from kassay.experiments.sources.document_rows import DocumentRows
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import (
@@ -50,10 +45,10 @@ def import_live(
     options: ImportOptions,
     *,
     sample_seconds: float = 10.0,
-    empty: EmptyGroups = EmptyGroups.KEEP,
+    empty: capture_files.EmptyGroups = capture_files.EmptyGroups.KEEP,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[ImportedGroup]:
+) -> Iterator[capture_files.ImportedGroup]:
     """Import the named groups of a cluster, or all groups if no name is given.
 
     Share groups, Streams groups and Streams applications are documents of their kind. A group of
@@ -93,21 +88,23 @@ def import_live(
         consumed = _consumed(cluster, found)
     for name in sorted(readings if groups else {*readings, *others}):
         if name in documents:
-            yield ImportedGroup.of_document(name, documents[name])
+            yield capture_files.ImportedGroup.of_document(name, documents[name])
             continue
         if name in others:
             reason = other_group_reason(name, others[name])
             yield (
-                ImportedGroup(name, error=reason) if groups else ImportedGroup(name, skipped=reason)
+                capture_files.ImportedGroup(name, error=reason)
+                if groups
+                else capture_files.ImportedGroup(name, skipped=reason)
             )
             continue
         complete = readings[name]
         if name in found:
             complete = _add_topics_and_offsets(found[name], topics, offsets)
         if isinstance(complete, InputError):
-            yield ImportedGroup(name, error=str(complete))
+            yield capture_files.ImportedGroup(name, error=str(complete))
         else:
-            yield imported_group(
+            yield capture_files.imported_group(
                 name,
                 partial(build_live_group, complete, options, consumed.get(name)),
                 is_empty=not complete.group.members and not complete.group.status.is_rebalancing,
@@ -134,7 +131,7 @@ def build_live_group(
     group = build_group(_observed_group(reading), replace(options, content=content))
     members, notes = group.members, (*group.notes, *_notes(reading, options))
     if consumed is not None:
-        speeds = measured_speeds(group, consumed)
+        speeds = capture_files.measured_speeds(group, consumed)
         members = tuple(replace(member, speed=speeds[member.id]) for member in members)
         notes = (*notes, _SPEED_NOTE)
     # A cluster shows the offsets from which both are computed, if they are requested.

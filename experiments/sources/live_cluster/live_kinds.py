@@ -4,12 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kassay.experiments.sources.kind_texts import ROLES, checked_document, most_copies, standby_note
+from kassay.experiments.sources.live_cluster import kafka_python
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveTopic, ThreadMember
-from kassay.experiments.sources.live_cluster.kafka_python import (
-    UnreadableDescriptionError,
-    partitions_of,
-)
 from kassay.reference.documents.kind_documents import (
     Kind,
     KindDocument,
@@ -72,7 +69,7 @@ def _described(
 ) -> Iterator[tuple[str, KindDocument | InputError]]:
     try:
         described = cluster.describe_groups(kind, names)
-    except UnreadableDescriptionError as error:
+    except kafka_python.UnreadableDescriptionError as error:
         for name in names:
             yield name, InputError(f"group {name!r} cannot be read: {error}")
         return
@@ -110,7 +107,7 @@ def share_group_document(
         {
             "id": member["member_id"],
             "topics": sorted(member["subscribed_topic_names"]),
-            "owned": list(map(list, partitions_of(member["assignment"]))),
+            "owned": list(map(list, kafka_python.partitions_of(member["assignment"]))),
             **({} if member["rack_id"] is None else {"rack": member["rack_id"]}),
         }
         for member in described["members"]

@@ -11,12 +11,7 @@ from random import Random
 from uuid import UUID
 
 from kassay.experiments.implementations.runner import run_on_document
-from kassay.experiments.kinds.streams import (
-    join_process,
-    leave_process,
-    restart_process,
-    run_application_until_stable,
-)
+from kassay.experiments.kinds import streams
 from kassay.experiments.study.families.random_groups import SeededCases
 from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
@@ -133,9 +128,9 @@ class StreamsApplications(DocumentFamily):
         application = self._stable_application(rng)
         chosen = rng.choice(application.content["processes"])["id"]
         changes: Mapping[str, Callable[[], KindDocument]] = {
-            JOIN: lambda: join_process(application, _uuid(rng), threads=_THREADS),
-            LEAVE: lambda: leave_process(application, chosen),
-            RESTART: lambda: restart_process(application, chosen),
+            JOIN: lambda: streams.join_process(application, _uuid(rng), threads=_THREADS),
+            LEAVE: lambda: streams.leave_process(application, chosen),
+            RESTART: lambda: streams.restart_process(application, chosen),
         }
         return changes[self.event]()
 
@@ -158,7 +153,7 @@ class StreamsApplications(DocumentFamily):
             "processes": processes,
         }
         fresh = parse_kind_document(content, kind=self.kind)
-        return run_application_until_stable(fresh, HIGH_AVAILABILITY).application
+        return streams.run_application_until_stable(fresh, HIGH_AVAILABILITY).application
 
 
 def _share(topics: Mapping[str, int], members: Sequence[object]) -> KindDocument:

@@ -156,7 +156,7 @@ def test_the_time_limit_applies_to_native_code(spark):
 
 def test_workers_with_another_version_are_rejected(spark, tmp_path, monkeypatch):
     other = (("kassay", "0123"), *code_identity()[1:])
-    monkeypatch.setattr("kassay.experiments.spark.study_pipeline.code_identity", lambda: other)
+    monkeypatch.setattr("kassay.experiments.spark.session.code_identity", lambda: other)
     with pytest.raises(
         PySparkException, match=r"has kassay .*, the driver has 0123|the driver 0123"
     ):

@@ -54,7 +54,7 @@ def test_a_group_that_cannot_be_built_has_only_a_group_row():
 
 def test_a_broken_assignor_is_an_error_row_and_the_others_still_run(monkeypatch):
     monkeypatch.setattr(
-        "kassay.experiments.study.evaluate_case.run_until_stable",
+        "kassay.experiments.implementations.runner.run_until_stable",
         lambda group, name: fail() if name == "range" else run_until_stable(group, name),
     )
     record = evaluate_case(CASE)
