@@ -20,12 +20,7 @@ from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import assignment_panels, plural
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.reference.documents.json_codec import (
-    assignment_document,
-    group_document,
-    parse_assignment,
-    parse_group,
-)
+from kassay.reference.documents import json_codec
 from kassay.reference.model.assignment import Assignment, LivelockError, movement
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector
@@ -65,7 +60,7 @@ class GalleryEntry:
             "assigned": _measured(self.group, self.assigned),
             "optimum": _measured(self.group, self.optimum),
             "explanation": list(self.explanation),
-            "group": group_document(self.group),
+            "group": json_codec.group_document(self.group),
         }
 
 
@@ -96,7 +91,7 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
         if search.smallest is not None:
             by_kind.setdefault(str(search.kind), []).append(search)
     groups = {
-        kind: parse_group(json.loads(str(same[0].smallest)), where=same[0].case)
+        kind: json_codec.parse_group(json.loads(str(same[0].smallest)), where=same[0].case)
         for kind, same in by_kind.items()
     }
 
@@ -198,7 +193,7 @@ def _measured(group: Group, assignment: Assignment | None) -> dict[str, object] 
     return {
         "loads": list(leximax(load_vector(group, assignment))),
         "moves": movement(group, assignment),
-        "assignment": assignment_document(assignment),
+        "assignment": json_codec.assignment_document(assignment),
     }
 
 
@@ -239,7 +234,7 @@ def _view(entry: GalleryEntry, gallery: Gallery) -> dict[str, object]:
         "size": f"{plural(size.members, 'member')}, {plural(size.topics, 'topic')}, "
         f"{plural(size.partitions, 'partition')}, {size.owned or 'none'} of them owned",
         "panels": assignment_panels(entry.group, drawn, name=str(entry.group.id)),
-        "document": json.dumps(group_document(entry.group), ensure_ascii=False),
+        "document": json.dumps(json_codec.group_document(entry.group), ensure_ascii=False),
     }
 
 
@@ -269,7 +264,7 @@ def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[di
 
 def _worst_group(candidate: Mapping[str, Any], title: str) -> dict[str, object]:
     properties, row = candidate["group"], candidate["comparison"]
-    group = parse_group(json.loads(properties["document"]))
+    group = json_codec.parse_group(json.loads(properties["document"]))
     drawn = {
         row["assignor"]: _stored(candidate["assignment"]),
         "an optimum": _stored(candidate["optimum"]),
@@ -279,4 +274,4 @@ def _worst_group(candidate: Mapping[str, Any], title: str) -> dict[str, object]:
 
 
 def _stored(text: str | None) -> Assignment | None:
-    return None if text is None else parse_assignment(json.loads(text))
+    return None if text is None else json_codec.parse_assignment(json.loads(text))

@@ -12,14 +12,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from kassay.experiments.implementations import library_catalogue
+from kassay.experiments.implementations import library_catalogue, runner
 from kassay.experiments.implementations.assignor_names import kind_of_assignor
-from kassay.experiments.implementations.runner import (
-    MAX_ROUNDS,
-    DocumentRunResult,
-    Ending,
-    run_on_document,
-)
 from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.streams_comparison import (
     caught_up_processes,
@@ -39,7 +33,7 @@ Assign = Callable[[KindDocument], Mapping[str, object]]
 class StreamsEvent:
     """Cost of an event of a Streams application until the assignment is stable."""
 
-    ending: Ending
+    ending: runner.Ending
     rebalances: int  # with the first one, without the one that hands over a task
     probing_ms: int  # from the event to the last rebalance
     state_moves: int  # stateful tasks that end without state, although a process had it
@@ -102,21 +96,21 @@ def run_application_until_stable(
     """
     application = _Application(document, warmup_ms)
     now, rounds, restored = 0, 0, 0
-    ending = Ending.NONTERMINATING
-    detail: str | None = f"no stable assignment after {MAX_ROUNDS} rebalances"
-    for rounds in range(1, MAX_ROUNDS + 1):
+    ending = runner.Ending.NONTERMINATING
+    detail: str | None = f"no stable assignment after {runner.MAX_ROUNDS} rebalances"
+    for rounds in range(1, runner.MAX_ROUNDS + 1):
         before = application.document()
         if isinstance(assignor, str):
-            result = run_on_document(before, assignor)
+            result = runner.run_on_document(before, assignor)
         else:
-            result = DocumentRunResult(answer=assignor(before))
+            result = runner.DocumentRunResult(answer=assignor(before))
         answer: Any = result.answer
         if answer is None or answer.get("error", "NONE") != "NONE":
             ending, detail = group_kind.ending_without_answer(result)
             break
         restored += application.apply(answer["processes"], now)
         if not answer.get("followup_rebalance", False):
-            ending, detail = Ending.OK, None
+            ending, detail = runner.Ending.OK, None
             break
         now += application.interval_ms
         application.finish_restoring(now)
@@ -322,7 +316,7 @@ def _forecast(
     start = run_application_until_stable(
         replace(document, content={**document.content, "config": config}), assignor
     )
-    if start.ending is not Ending.OK:
+    if start.ending is not runner.Ending.OK:
         raise InputError(f"group {document.id!r}: {assignor}: {start.detail}")
     processes = start.application.content["processes"]
     threads = max(one["threads"] for one in processes)
@@ -377,7 +371,7 @@ def _event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:
 
 def _run_until_stable(document: KindDocument, assignor: str) -> group_kind.StableRun:
     event = run_application_until_stable(document, assignor)
-    if event.ending is not Ending.OK:
+    if event.ending is not runner.Ending.OK:
         return group_kind.StableRun(event.ending, event.detail, event.rebalances)
     return group_kind.StableRun(
         event.ending,
@@ -467,7 +461,7 @@ def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
             "rebalance": event.rebalances,
             "minute": event.probing_ms / 60_000,
         }
-        if event.ending is Ending.OK:
+        if event.ending is runner.Ending.OK:
             yield group_kind.KindAction(text, [(event.application, costs)])
 
 

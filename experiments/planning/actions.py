@@ -27,13 +27,7 @@ from kassay.experiments.planning.recommendation import decide
 from kassay.experiments.prediction.sample import consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Restart, rolling_restarts
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.reference.assignors import (
-    ASSIGNORS,
-    DEFAULT_ASSIGNORS,
-    NEWEST_ASSIGNORS,
-    Release,
-    kafka_name,
-)
+from kassay.reference import assignors
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group, Protocol
 from kassay.reference.model.metrics import (
@@ -149,7 +143,7 @@ def assignor_outcomes(
     Assignors of the old ZooKeeper consumer and previews are skipped. ``rules`` are those of
     `rebalance`. If the search is stopped, the outcomes of further ports are missing.
     """
-    for assignor in (*client, *DEFAULT_ASSIGNORS):
+    for assignor in (*client, *assignors.DEFAULT_ASSIGNORS):
         if limits.is_stopped:
             return
         outcome = rebalance(group, assignor, rules=rules)
@@ -274,7 +268,7 @@ def effective_actions(
     further = [
         one.assignor
         for one in outcomes
-        if one.assignor in NEWEST_ASSIGNORS and own.name != one.assignor
+        if one.assignor in assignors.NEWEST_ASSIGNORS and own.name != one.assignor
         if own.offers(one.assignor) and one.metrics is not None and is_effective(one.metrics)
     ]
     forecasts = forecast(further)
@@ -344,8 +338,8 @@ def _predicted_action(
                 f"stop {member} for {seconds:g} s, because a static member leaves only at the end "
             )
             text += "of its session"
-        text += f": {kafka_name(final.assignor)} divides the partitions again when it leaves and "
-        text += "returns"
+        name = assignors.kafka_name(final.assignor)
+        text += f": {name} divides the partitions again when it leaves and returns"
         parts[0] += f", {cost.rebalances.count('rebalance')}"
     elif change.action is not None:
         text = f"{_trigger(group)}: {final.assignor} then divides the partitions again"
@@ -433,7 +427,7 @@ def _is_offered(own: IdentifiedAssignor, library: str, name: str, *, has_client:
     if library:
         return True
     is_other = own.implementation is Implementation.OTHER
-    if ASSIGNORS[name].release is not Release.NEWEST or not own.offers(name):
+    if assignors.ASSIGNORS[name].release is not assignors.Release.NEWEST or not own.offers(name):
         return False
     # The results of the library itself replace those of the ports.
     return not (runs_in_client(name) and has_client) and not (is_other and name == own.name)
@@ -463,7 +457,7 @@ def _trigger(group: Group) -> str:
 def _switch(group: Group, name: str) -> str:
     """Describe the change to another assignor, and to another protocol if the group needs it."""
     own, is_client = identify_assignor(group), runs_in_client(name)
-    shown = kafka_name(name)
+    shown = assignors.kafka_name(name)
     runs_classic = group.status.protocol is Protocol.CLASSIC or (
         own.name is not None and runs_in_client(own.name)
     )

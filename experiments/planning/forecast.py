@@ -9,15 +9,11 @@ from typing import NamedTuple
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import Ending, run_until_stable
+from kassay.experiments.planning import plan_verdict
 from kassay.experiments.planning.identify_assignor import (
     DEFAULT_LIST,
     identify_assignor,
     lists_default_assignors,
-)
-from kassay.experiments.planning.plan_verdict import (
-    has_lost_rebalance,
-    makespan_of,
-    unowned_partitions,
 )
 from kassay.experiments.prediction import predict
 from kassay.experiments.prediction.sample import consumer_names
@@ -217,7 +213,7 @@ class CurrentLoads(NamedTuple):
     def of(cls, group: Group) -> "CurrentLoads":
         """Return the loads of a group."""
         current, shown = keep_owners(group), current_load(group)
-        unowned = sum(map(len, unowned_partitions(group).values()))
+        unowned = sum(map(len, plan_verdict.unowned_partitions(group).values()))
         if group.common_weight is not None and group.has_equal_speeds:
             return cls(shown, measures(group, current)[Measure.SUM_OF_SQUARES], shown, unowned)
         counts = [len(current.get(one.id, ())) for one in group.members]
@@ -364,7 +360,7 @@ def forecast_changes(
     if assignors is None and not sizes:
         own = forecasts[0]
         # A rolling restart alone lowers the current loads, or gives partitions an owner.
-        is_open = has_lost_rebalance(group) or any(
+        is_open = plan_verdict.has_lost_rebalance(group) or any(
             own.highest(name).is_above(getattr(own.restart, name), factor=factor)
             for name, factor in LOAD_FACTORS.items()
         )
@@ -503,7 +499,7 @@ def optimum_record(
     before = group if before is None else before
     chosen = default_levels(group) if levels is None else levels
     solution = solve(group, levels=chosen, limits=limits, seed=seed)
-    makespan = makespan_of(group, solution)
+    makespan = plan_verdict.makespan_of(group, solution)
     scale = Fraction(_max_speed(before), _max_speed(group))
     shown = [
         member_units(group).shown(load, scale)

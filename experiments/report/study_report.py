@@ -11,29 +11,7 @@ import pandas as pd
 from kassay.experiments.counterexamples.gallery import worst_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, ORANGE, digits_in_groups, environment
-from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.assignor_results import (
-    Halves,
-    Proportion,
-    ReportTable,
-    Summaries,
-    assignor_table,
-    by_family,
-    by_scope,
-    by_subscriptions,
-    family_results,
-    family_table,
-    headline_table,
-    main_scope,
-    measure_section,
-    number_text,
-    price_table,
-    run_time_table,
-    scope_rows,
-    share_grid,
-    short_number,
-    subscriptions_table,
-)
+from kassay.experiments.report import TEMPLATES, assignor_results
 from kassay.experiments.report.event_stream_section import trajectory_sections
 from kassay.experiments.study import tables
 from kassay.experiments.study.cases import IMPORTED
@@ -61,7 +39,7 @@ class Report:
         return short.get_template("report.md.j2").render(**self.template_values)
 
     @cached_property
-    def items(self) -> Mapping[str, Plot | ReportTable]:
+    def items(self) -> Mapping[str, Plot | assignor_results.ReportTable]:
         """Figures and tables by name. All of them have CSV, and figures have SVG."""
         return {item.name: item for item in _figures_and_tables(self.template_values)}
 
@@ -71,9 +49,9 @@ def render(results: StudySummary) -> Report:
     return Report(template_values(results))
 
 
-def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
+def _figures_and_tables(values: object) -> Iterator[Plot | assignor_results.ReportTable]:
     """Find all figures and tables in the nested values for the report's templates."""
-    if isinstance(values, Plot | ReportTable):
+    if isinstance(values, Plot | assignor_results.ReportTable):
         yield values
     elif isinstance(values, Mapping | tuple):
         for value in values.values() if isinstance(values, Mapping) else values:
@@ -83,43 +61,51 @@ def _figures_and_tables(values: object) -> Iterator[Plot | ReportTable]:
 def template_values(results: StudySummary) -> dict[str, object]:
     """Return the values for the report's templates from the summary of a study."""
     trajectories = trajectory_sections(results)
-    measures = measure_section(results)
+    measures = assignor_results.measure_section(results)
     common = {
         "manifest": results.manifest,
         "counts": group_counts(results),
         "trajectories": trajectories,
         "measures": measures,
-        "run_times": run_time_table(results),
-        "prices": price_table(results),
+        "run_times": assignor_results.run_time_table(results),
+        "prices": assignor_results.price_table(results),
     }
     outcomes = results.outcomes
     if outcomes.empty and (trajectories or measures):
         return {**common, "overall": {}, "worst_groups": ()}
-    scopes = by_scope(outcomes)
-    main = main_scope(outcomes)
+    scopes = assignor_results.by_scope(outcomes)
+    main = assignor_results.main_scope(outcomes)
     names = tables.assignors_of(outcomes["assignor"])
     compared = tables.compared_assignors(names, _configuration(results).get("compared", ()))
-    families = by_family(outcomes)
-    halves = by_subscriptions(scope_rows(outcomes, main), names)
+    families = assignor_results.by_family(outcomes)
+    halves = assignor_results.by_subscriptions(assignor_results.scope_rows(outcomes, main), names)
     return {
         **common,
         "scope": main,
         "overall": scopes.get(main, {}),
         "findings": study_findings(scopes.get(main, {}), halves, compared),
-        "assignor_tables": {scope: assignor_table(scope, found) for scope, found in scopes.items()},
-        "headline": headline_table(scopes[main], halves) if main in scopes else None,
-        "subscriptions_table": subscriptions_table(halves),
-        "by_family": family_results(
+        "assignor_tables": {
+            scope: assignor_results.assignor_table(scope, found) for scope, found in scopes.items()
+        },
+        "headline": assignor_results.headline_table(scopes[main], halves)
+        if main in scopes
+        else None,
+        "subscriptions_table": assignor_results.subscriptions_table(halves),
+        "by_family": assignor_results.family_results(
             families,
             results.families,
-            weighted=set(scope_rows(outcomes, tables.APART["weights"])["family"]),
+            weighted=set(assignor_results.scope_rows(outcomes, tables.APART["weights"])["family"]),
         ),
-        "imbalance_grid": share_grid("minimum-imbalance-by-family", families, "minimum_imbalance"),
-        "moves_grid": share_grid("unnecessary-moves-by-family", families, "with_unnecessary_moves"),
+        "imbalance_grid": assignor_results.share_grid(
+            "minimum-imbalance-by-family", families, "minimum_imbalance"
+        ),
+        "moves_grid": assignor_results.share_grid(
+            "unnecessary-moves-by-family", families, "with_unnecessary_moves"
+        ),
         "subscription_plots": subscription_plots(halves),
         "racks": rack_section(results),
-        "pairs": pair_table(scope_rows(results.pairs, main), compared),
-        "families": family_table(results.families, studied_families(results)),
+        "pairs": pair_table(assignor_results.scope_rows(results.pairs, main), compared),
+        "families": assignor_results.family_table(results.families, studied_families(results)),
         "own": tuple(filter(tables.is_own, names)),
         "worst_groups": tuple(worst_groups(results, compared)),
     }
@@ -156,7 +142,7 @@ def group_counts(results: StudySummary) -> dict[str, int]:
 
 
 def study_findings(
-    summaries: Summaries, halves: Halves, compared: Sequence[str]
+    summaries: assignor_results.Summaries, halves: assignor_results.Halves, compared: Sequence[str]
 ) -> tuple[str, ...]:
     """Describe the results of the compared assignors, and the failures of all assignors."""
     found = {name: summaries[name] for name in compared if name in summaries}
@@ -171,7 +157,7 @@ def study_findings(
         others={name: one for name, one in summaries.items() if not tables.is_own(name)},
         halves=halves,
         zero=min(zeros, key=lambda share: share.total, default=None),
-        short=short_number,
+        short=assignor_results.short_number,
     )
     return tuple(line for line in text.split("\n") if line)
 
@@ -179,7 +165,7 @@ def study_findings(
 _SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}
 
 
-def subscription_plots(halves: Halves) -> tuple[Plot, ...]:
+def subscription_plots(halves: assignor_results.Halves) -> tuple[Plot, ...]:
     """Draw the results of each assignor, separately for equal and mixed subscriptions."""
     return tuple(
         _dot_plot(halves, *plot)
@@ -190,11 +176,11 @@ def subscription_plots(halves: Halves) -> tuple[Plot, ...]:
     )
 
 
-def _dot_plot(halves: Halves, field: str, name: str, title: str) -> Plot:
+def _dot_plot(halves: assignor_results.Halves, field: str, name: str, title: str) -> Plot:
     rows = []
     for assignor, pair in halves.items():
         for kind, summary in zip(_SUBSCRIPTIONS, pair, strict=True):
-            share: Proportion = getattr(summary, field)
+            share: assignor_results.Proportion = getattr(summary, field)
             low, high = share.interval or (None, None)
             row = {"assignor": assignor, "subscriptions": kind, "groups": share.total}
             rows.append(
@@ -218,11 +204,11 @@ _PAIR_COLUMNS = (
 )
 
 
-def pair_table(counts: pd.DataFrame, compared: Sequence[str]) -> ReportTable:
+def pair_table(counts: pd.DataFrame, compared: Sequence[str]) -> assignor_results.ReportTable:
     """Create the table of paired comparisons, from the numbers of groups per kind of result."""
     pairs = [compare_pairs(counts, *pair) for pair in itertools.combinations(compared, 2)]
     pairs = [pair for pair in pairs if pair.groups]
-    return ReportTable.of(
+    return assignor_results.ReportTable.of(
         "migration", _PAIR_COLUMNS, map(_pair_cells, pairs), data=list(map(asdict, pairs))
     )
 
@@ -250,12 +236,12 @@ _MOVES = {
 }
 
 
-def rack_section(results: StudySummary) -> Mapping[str, ReportTable] | None:
+def rack_section(results: StudySummary) -> Mapping[str, assignor_results.ReportTable] | None:
     """Create the tables about groups with racks and owned partitions, or None without groups."""
     if results.fronts.empty:
         return None
     fronts = _by_family(results.fronts)
-    outcomes = scope_rows(results.outcomes, tables.APART["racks"])
+    outcomes = assignor_results.scope_rows(results.outcomes, tables.APART["racks"])
     totals = _by_family(outcomes[["family", "assignor", "groups", "answered"]])
     rows = {
         (family, assignor): {
@@ -281,9 +267,9 @@ def _by_family(rows: pd.DataFrame) -> dict[tuple[str, str], _Row]:
 
 def _table(
     name: str, columns: Mapping[str, Callable[[_Row], str]], rows: Mapping[tuple[str, str], _Row]
-) -> ReportTable:
+) -> assignor_results.ReportTable:
     """Create a table with one row per family and assignor. Its CSV file has the exact sums."""
-    return ReportTable.of(
+    return assignor_results.ReportTable.of(
         name,
         ("family", "assignor", *columns),
         ((*key, *(cell(row) for cell in columns.values())) for key, row in rows.items()),
@@ -299,14 +285,17 @@ def _share(count: str, total: str) -> Callable[[_Row], str]:
 
     def cell(row: _Row) -> str:
         numbers = " of ".join(digits_in_groups(row[name]) for name in (count, total))
-        return f"{Proportion(row[count], row[total]).percent_with_interval}, {numbers}"
+        proportion = assignor_results.Proportion(row[count], row[total])
+        return f"{proportion.percent_with_interval}, {numbers}"
 
     return cell
 
 
 def _mean(value: str, total: str, factor: int = 1) -> Callable[[_Row], str]:
     """Return a function that formats a sum divided by another sum."""
-    return lambda row: number_text(factor * row[value] / row[total]) if row[total] else "–"
+    return lambda row: (
+        assignor_results.number_text(factor * row[value] / row[total]) if row[total] else "–"
+    )
 
 
 def _number(name: str) -> Callable[[_Row], str]:

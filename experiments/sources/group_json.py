@@ -20,7 +20,13 @@ from kassay.experiments.sources.table_rows import (
 )
 from kassay.reference.documents.input_files import as_integer, as_text, format_value, read_data_file
 from kassay.reference.model.errors import InputError
-from kassay.reference.protocol import record_codec
+from kassay.reference.protocol.record_codec import (
+    ASSIGNMENT,
+    SUBSCRIPTION,
+    CorruptRecordError,
+    Schema,
+    decode_message,
+)
 
 _NAMES = {key: tuple(names.split()) for key, names in read_data_file(__package__, "group_json.txt")}
 _TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
@@ -281,7 +287,7 @@ def _member(node: _Node, group: str, line: int) -> MemberRow:
 
 
 def _subscription(value: object, where: str) -> tuple[str, ...] | None:
-    value = _decoded(value, record_codec.SUBSCRIPTION, where)
+    value = _decoded(value, SUBSCRIPTION, where)
     if isinstance(value, Mapping):
         names = ("topics", "subscription")
         value = next((value[key] for key in value if _normal(key) in names), None)
@@ -293,7 +299,7 @@ def _subscription(value: object, where: str) -> tuple[str, ...] | None:
 def _assignment(value: object, where: str) -> Assignment:
     """Return the partitions per topic of any form of an assignment."""
     found: dict[str, list[int]] = {}
-    for topic, number in _pairs(_decoded(value, record_codec.ASSIGNMENT, where), where):
+    for topic, number in _pairs(_decoded(value, ASSIGNMENT, where), where):
         found.setdefault(topic, []).append(number)
     return tuple((topic, tuple(numbers)) for topic, numbers in found.items())
 
@@ -330,7 +336,7 @@ def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[st
         return
     inner = next((value[key] for key in value if _normal(key) in _LISTS), None)
     if inner is not None:
-        yield from _pairs(_decoded(inner, record_codec.ASSIGNMENT, node.where), node.where)
+        yield from _pairs(_decoded(inner, ASSIGNMENT, node.where), node.where)
         return
     for name, numbers in value.items():
         if _normal(name) in _NAMES["numbers"]:
@@ -344,16 +350,16 @@ def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[st
 _LISTS = ("assignedpartitions", "topicpartitions", "assignment", "partitions", "topics")
 
 
-def _decoded(value: Any, schema: record_codec.Schema, where: str) -> Any:
+def _decoded(value: Any, schema: Schema, where: str) -> Any:
     """Decode the bytes of a message, as ``JSON.stringify`` writes a Buffer of Node.js."""
     if not isinstance(value, Mapping) or value.get("type") != "Buffer":
         return value
     try:
         data = bytes(value.get("data") or ())
-        fields = record_codec.decode_message(schema, data) if data else {}
-    except (ValueError, TypeError, record_codec.CorruptRecordError) as error:
+        fields = decode_message(schema, data) if data else {}
+    except (ValueError, TypeError, CorruptRecordError) as error:
         raise InputError(f"{where}: {error}") from None
-    if schema is record_codec.SUBSCRIPTION:
+    if schema is SUBSCRIPTION:
         return fields
     return [[one["topic"], list(one["partitions"])] for one in fields.get("assigned", ())]
 
