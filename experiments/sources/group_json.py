@@ -10,23 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kassay.experiments.sources import table_rows
 from kassay.experiments.sources.document_rows import DocumentRows, require_last_page
-from kassay.experiments.sources.table_rows import (
-    Assignment,
-    MemberRow,
-    OffsetRow,
-    StateRow,
-    read_assignment,
-)
 from kassay.reference.documents.input_files import as_integer, as_text, format_value, read_data_file
 from kassay.reference.model.errors import InputError
-from kassay.reference.protocol.record_codec import (
-    ASSIGNMENT,
-    SUBSCRIPTION,
-    CorruptRecordError,
-    Schema,
-    decode_message,
-)
+from kassay.reference.protocol import record_codec
 
 _NAMES = {key: tuple(names.split()) for key, names in read_data_file(__package__, "group_json.txt")}
 _TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
@@ -180,7 +168,7 @@ def _group(node: _Node, line: int) -> DocumentRows:
     stated = node.number("members") if not members else None
     offsets = [row for one in _topics(node) for row in _offsets(one, group, line)]
     shown = len(members) if node.has("members") and stated is None else stated
-    state = StateRow(
+    state = table_rows.StateRow(
         line,
         group,
         _state(node.text("state")),
@@ -193,7 +181,7 @@ def _group(node: _Node, line: int) -> DocumentRows:
         raise InputError(f"{node.where}: the members of group {group!r} are null")
     node.check()
     by_client = [
-        OffsetRow(line, group, topic, number, owner=f"{one.client_id}_{one.host or ''}")
+        table_rows.OffsetRow(line, group, topic, number, owner=f"{one.client_id}_{one.host or ''}")
         for one in members
         if not one.consumer_id
         for topic, numbers in one.assignment or ()
@@ -204,7 +192,7 @@ def _group(node: _Node, line: int) -> DocumentRows:
         name = min(map(str, unknown))
         raise InputError(f"{node.where}: topic {name!r} of a member is not in the list of topics")
     if by_client:  # without member ids, and therefore without a count of them
-        state = StateRow(line, group, state.state, strategy=state.strategy)
+        state = table_rows.StateRow(line, group, state.state, strategy=state.strategy)
     shows = bool(by_client) or any(row.consumer_id or row.host for row in offsets)
     return DocumentRows(
         offsets=[*by_client, *offsets],
@@ -229,7 +217,9 @@ def _topics(node: _Node) -> Iterator[_Node]:
                     raise InputError(f"{where}: expected an object, got {format_value(value)}")
 
 
-def _offsets(node: _Node, group: str, line: int, topic: str | None = None) -> Iterator[OffsetRow]:
+def _offsets(
+    node: _Node, group: str, line: int, topic: str | None = None
+) -> Iterator[table_rows.OffsetRow]:
     """Yield the rows of a partition, or of the partitions of a topic."""
     lists = [value for name, value in node.table.items() if name in _NAMES["rows"]]
     if node.has("partition") or all(isinstance(one, int | str) for one in lists):
@@ -241,7 +231,7 @@ def _offsets(node: _Node, group: str, line: int, topic: str | None = None) -> It
     node.check()
 
 
-def _offset(node: _Node, group: str, topic: str | None, line: int) -> OffsetRow:
+def _offset(node: _Node, group: str, topic: str | None, line: int) -> table_rows.OffsetRow:
     number = node.number("partition")
     name = node.text("topic") or topic
     if number is None or number < 0 or name is None:
@@ -250,7 +240,7 @@ def _offset(node: _Node, group: str, topic: str | None, line: int) -> OffsetRow:
     node.get("instance")
     if consumer is None and (client or host):
         raise InputError(f"{node.where}: the id of member {client or host!r} is missing")
-    return OffsetRow(
+    return table_rows.OffsetRow(
         line,
         group,
         name,
@@ -264,12 +254,12 @@ def _offset(node: _Node, group: str, topic: str | None, line: int) -> OffsetRow:
     )
 
 
-def _member(node: _Node, group: str, line: int) -> MemberRow:
+def _member(node: _Node, group: str, line: int) -> table_rows.MemberRow:
     id = node.text("consumer") or node.table.get("id") or ""
     assigned, metadata = node.get("assignment"), node.get("metadata")
     assignment = _assignment(assigned, f"{node.where}: assignment")
     target = node.get("target")
-    row = MemberRow(
+    row = table_rows.MemberRow(
         line,
         group,
         as_text(id, f"{node.where}: id"),
@@ -287,7 +277,7 @@ def _member(node: _Node, group: str, line: int) -> MemberRow:
 
 
 def _subscription(value: object, where: str) -> tuple[str, ...] | None:
-    value = _decoded(value, SUBSCRIPTION, where)
+    value = _decoded(value, record_codec.SUBSCRIPTION, where)
     if isinstance(value, Mapping):
         names = ("topics", "subscription")
         value = next((value[key] for key in value if _normal(key) in names), None)
@@ -296,10 +286,10 @@ def _subscription(value: object, where: str) -> tuple[str, ...] | None:
     return tuple(value)
 
 
-def _assignment(value: object, where: str) -> Assignment:
+def _assignment(value: object, where: str) -> table_rows.Assignment:
     """Return the partitions per topic of any form of an assignment."""
     found: dict[str, list[int]] = {}
-    for topic, number in _pairs(_decoded(value, ASSIGNMENT, where), where):
+    for topic, number in _pairs(_decoded(value, record_codec.ASSIGNMENT, where), where):
         found.setdefault(topic, []).append(number)
     return tuple((topic, tuple(numbers)) for topic, numbers in found.items())
 
@@ -310,7 +300,7 @@ def _pairs(value: object, where: str) -> Iterator[tuple[str, int]]:
             return
         case str() if found := _TOPIC_PARTITION.fullmatch(value):
             yield found[1], int(found[2])
-        case str() if (read := read_assignment(value)) is not None:
+        case str() if (read := table_rows.read_assignment(value)) is not None:
             yield from ((topic, number) for topic, numbers in read for number in numbers)
         case [str() as topic, int() as number]:
             yield topic, number
@@ -336,7 +326,7 @@ def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[st
         return
     inner = next((value[key] for key in value if _normal(key) in _LISTS), None)
     if inner is not None:
-        yield from _pairs(_decoded(inner, ASSIGNMENT, node.where), node.where)
+        yield from _pairs(_decoded(inner, record_codec.ASSIGNMENT, node.where), node.where)
         return
     for name, numbers in value.items():
         if _normal(name) in _NAMES["numbers"]:
@@ -350,16 +340,16 @@ def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[st
 _LISTS = ("assignedpartitions", "topicpartitions", "assignment", "partitions", "topics")
 
 
-def _decoded(value: Any, schema: Schema, where: str) -> Any:
+def _decoded(value: Any, schema: record_codec.Schema, where: str) -> Any:
     """Decode the bytes of a message, as ``JSON.stringify`` writes a Buffer of Node.js."""
     if not isinstance(value, Mapping) or value.get("type") != "Buffer":
         return value
     try:
         data = bytes(value.get("data") or ())
-        fields = decode_message(schema, data) if data else {}
-    except (ValueError, TypeError, CorruptRecordError) as error:
+        fields = record_codec.decode_message(schema, data) if data else {}
+    except (ValueError, TypeError, record_codec.CorruptRecordError) as error:
         raise InputError(f"{where}: {error}") from None
-    if schema is SUBSCRIPTION:
+    if schema is record_codec.SUBSCRIPTION:
         return fields
     return [[one["topic"], list(one["partitions"])] for one in fields.get("assigned", ())]
 

@@ -8,18 +8,9 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
+from kassay.experiments.sources import table_rows
 from kassay.experiments.sources.account import ReadCapture
 from kassay.experiments.sources.table_headers import TableKind
-from kassay.experiments.sources.table_rows import (
-    TOPIC,
-    UNIQUE_ID,
-    MemberRow,
-    Notice,
-    OffsetRow,
-    ParsedTable,
-    StateRow,
-    TableRow,
-)
 from kassay.experiments.sources.text_lines import FORMS
 from kassay.reference.documents.input_files import error_at
 from kassay.reference.model.errors import InputError
@@ -34,7 +25,7 @@ from kassay.reference.model.group import (
 PartitionKey = tuple[str, int]
 Racks = tuple[tuple[str | None, ...], ...]
 AssignedNumbers = Iterable[tuple[str, Iterable[int]]]
-DescribedRow = MemberRow | OffsetRow | StateRow
+DescribedRow = table_rows.MemberRow | table_rows.OffsetRow | table_rows.StateRow
 _STATES_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 _OWNER_COLUMNS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -161,14 +152,14 @@ class Capture:
         named |= {notice.group or self.group for notice in self.read.notices}
         return frozenset(name for name in named if name is not None)
 
-    def rows(self) -> Iterator[tuple[DescribedRow, ParsedTable]]:
+    def rows(self) -> Iterator[tuple[DescribedRow, table_rows.ParsedTable]]:
         """Yield the rows about groups, with their tables."""
         for table in self.read.tables:
             for row in table.rows:
                 if isinstance(row, DescribedRow):
                     yield row, table
 
-    def group_of(self, row: DescribedRow, table: ParsedTable) -> str | None:
+    def group_of(self, row: DescribedRow, table: table_rows.ParsedTable) -> str | None:
         """Return the group of a row: as its table, a message above or the file names it."""
         return row.group or table.group or self.only_group or self.group
 
@@ -273,7 +264,7 @@ def _check_consistent(group: ObservedGroup, *, is_ambiguous: bool) -> None:
 
 def _odd_id(ids: Mapping[str, object]) -> str | None:
     """Return an id that is not unique in itself, if other ids are."""
-    odd = [id for id in ids if not UNIQUE_ID.fullmatch(id)]
+    odd = [id for id in ids if not table_rows.UNIQUE_ID.fullmatch(id)]
     return min(odd) if 0 < len(odd) < len(ids) else None
 
 
@@ -303,10 +294,10 @@ def _one_snapshot(
 
     Several snapshots are an error of their group, unless an option chooses one.
     """
-    tables: dict[tuple[str | None, str | None, TableKind], list[ParsedTable]] = {}
-    kept: list[ParsedTable] = []
+    tables: dict[tuple[str | None, str | None, TableKind], list[table_rows.ParsedTable]] = {}
+    kept: list[table_rows.ParsedTable] = []
     for table in capture.read.tables:
-        parts: dict[str | None, list[TableRow]] = {}
+        parts: dict[str | None, list[table_rows.TableRow]] = {}
         for row in table.rows:
             if isinstance(row, DescribedRow):
                 parts.setdefault(capture.group_of(row, table), []).append(row)
@@ -341,9 +332,9 @@ def _one_snapshot(
     return replace(capture, read=replace(capture.read, tables=kept, notices=notices))
 
 
-def _snapshots(tables: Sequence[ParsedTable]) -> list[list[ParsedTable]]:
+def _snapshots(tables: Sequence[table_rows.ParsedTable]) -> list[list[table_rows.ParsedTable]]:
     """Return the tables of one kind and group, split where the group is shown again."""
-    snapshots: list[list[ParsedTable]] = []
+    snapshots: list[list[table_rows.ParsedTable]] = []
     for table in (each for one in tables for each in _without_repetitions(one)):
         current = snapshots[-1] if snapshots else []
         known = {_key(row): row for one in current for row in one.rows}
@@ -362,9 +353,9 @@ def _snapshots(tables: Sequence[ParsedTable]) -> list[list[ParsedTable]]:
     return snapshots
 
 
-def _without_repetitions(table: ParsedTable) -> Iterator[ParsedTable]:
+def _without_repetitions(table: table_rows.ParsedTable) -> Iterator[table_rows.ParsedTable]:
     """Yield the rows of documents, whose rows can repeat, as tables in which they do not."""
-    rows: dict[object, TableRow] = {}
+    rows: dict[object, table_rows.TableRow] = {}
     for row in table.rows:
         if _key(row) in rows and not _agree(rows[_key(row)], row):
             yield replace(table, rows=tuple(rows.values()))
@@ -373,16 +364,16 @@ def _without_repetitions(table: ParsedTable) -> Iterator[ParsedTable]:
     yield replace(table, rows=tuple(rows.values()))
 
 
-def _key(row: TableRow) -> object:
+def _key(row: table_rows.TableRow) -> object:
     match row:
-        case OffsetRow():
+        case table_rows.OffsetRow():
             return (row.topic, row.partition) if row.topic is not None else row.consumer_id
-        case MemberRow():
+        case table_rows.MemberRow():
             return row.consumer_id
     return None
 
 
-def _agree(left: TableRow, right: TableRow) -> bool:
+def _agree(left: table_rows.TableRow, right: table_rows.TableRow) -> bool:
     """Return whether no field has two values. Missing values agree with all values."""
     if type(left) is not type(right):
         return False
@@ -395,7 +386,11 @@ def _agree(left: TableRow, right: TableRow) -> bool:
 
 
 def _add_table(
-    groups: dict[str, ObservedGroup], capture: Capture, table: ParsedTable, *, has_clusters: bool
+    groups: dict[str, ObservedGroup],
+    capture: Capture,
+    table: table_rows.ParsedTable,
+    *,
+    has_clusters: bool,
 ) -> None:
     for row in table.rows:
         if isinstance(row, DescribedRow):
@@ -413,10 +408,10 @@ def _add_table(
             if capture.group_source and not (row.group or table.group or capture.only_group):
                 note = f"the id of the group is {capture.group_source}, because no capture names it"
                 group.notes[:] = [note]
-            if isinstance(row, MemberRow) and "CURRENT-EPOCH" in table.columns:
+            if isinstance(row, table_rows.MemberRow) and "CURRENT-EPOCH" in table.columns:
                 # Members of the classic protocol have no epoch.
                 group.protocol = group.protocol or Protocol.CLASSIC
-            group.has_offsets |= isinstance(row, OffsetRow)
+            group.has_offsets |= isinstance(row, table_rows.OffsetRow)
             group.is_described |= table.states_rebalances
             group.shows_owners |= not _OWNER_COLUMNS.isdisjoint(table.columns)
             try:
@@ -424,7 +419,7 @@ def _add_table(
             except InputError as error:
                 group.error = group.error or str(error)
             if (
-                isinstance(row, OffsetRow)
+                isinstance(row, table_rows.OffsetRow)
                 and {"CONSUMER-ID", "HOST"} <= set(table.columns)
                 and row.consumer_id is None
                 and row.topic is not None
@@ -435,11 +430,11 @@ def _add_table(
 
 def _add_row(group: ObservedGroup, row: DescribedRow, where: str) -> None:
     match row:
-        case MemberRow():
+        case table_rows.MemberRow():
             _add_member(group, row, where)
-        case OffsetRow():
+        case table_rows.OffsetRow():
             _add_offset(group, row, where)
-        case StateRow():
+        case table_rows.StateRow():
             group.state = row.state if row.state != "-" else group.state
             group.assignor = row.strategy or group.assignor
             if row.epoch is not None:
@@ -447,7 +442,7 @@ def _add_row(group: ObservedGroup, row: DescribedRow, where: str) -> None:
             group.stated_members = group.stated_members if row.members is None else row.members
 
 
-def _add_member(group: ObservedGroup, row: MemberRow, where: str) -> None:
+def _add_member(group: ObservedGroup, row: table_rows.MemberRow, where: str) -> None:
     group.has_members_table = True
     member = group.members.setdefault(row.consumer_id, ObservedMember(row.consumer_id))
     member.client_id = row.client_id or member.client_id
@@ -482,7 +477,7 @@ def _pairs(assignment: AssignedNumbers) -> set[PartitionKey]:
     return {(topic, number) for topic, numbers in assignment for number in numbers}
 
 
-def _add_offset(group: ObservedGroup, row: OffsetRow, where: str) -> None:
+def _add_offset(group: ObservedGroup, row: table_rows.OffsetRow, where: str) -> None:
     owner = row.consumer_id or row.owner
     group.owners_without_ids |= row.consumer_id is None and row.owner is not None
     group.owners_with_ids |= row.consumer_id is not None
@@ -506,8 +501,8 @@ def _add_offset(group: ObservedGroup, row: OffsetRow, where: str) -> None:
 def _add_partition(
     group: ObservedGroup, partition: PartitionKey, owner: str | None, lag: int | None, where: str
 ) -> None:
-    if not TOPIC.fullmatch(partition[0]) or _CONTROL.search(owner or ""):
-        name = partition[0] if not TOPIC.fullmatch(partition[0]) else owner
+    if not table_rows.TOPIC.fullmatch(partition[0]) or _CONTROL.search(owner or ""):
+        name = partition[0] if not table_rows.TOPIC.fullmatch(partition[0]) else owner
         raise InputError(f"{where}: the name {name!r} is not one that Kafka accepts")
     known = group.partitions.setdefault(partition, owner)
     if owner is not None:
@@ -523,7 +518,9 @@ def _add_partition(
         group.lag[partition] = lag
 
 
-def _add_notice(groups: dict[str, ObservedGroup], capture: Capture, notice: Notice) -> None:
+def _add_notice(
+    groups: dict[str, ObservedGroup], capture: Capture, notice: table_rows.Notice
+) -> None:
     name = notice.group or capture.group
     if name is None:
         raise error_at(capture.name, notice.line, "the notice names no group", notice.text)

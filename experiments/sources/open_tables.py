@@ -4,17 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from kassay.experiments.sources import table_rows
 from kassay.experiments.sources.kind_texts import is_share_cell, read_tasks
 from kassay.experiments.sources.table_headers import Header, TableKind
-from kassay.experiments.sources.table_rows import (
-    Cells,
-    OffsetRow,
-    OtherRow,
-    ParsedTable,
-    TableRow,
-    build_row,
-    split_row,
-)
 from kassay.experiments.sources.text_lines import FORMS
 
 _SHARE_COLUMNS = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT")
@@ -30,12 +22,12 @@ class OpenTable:
 
     header: Header
     group: str | None
-    rows: list[TableRow] = field(default_factory=list)
-    cells: list[Cells] = field(default_factory=list)  # of the rows
+    rows: list[table_rows.TableRow] = field(default_factory=list)
+    cells: list[table_rows.Cells] = field(default_factory=list)  # of the rows
     shifted: list[int] = field(default_factory=list)  # lines that start left of their column
     has_aligned: bool = False  # a row whose second cell stands below its name
 
-    def split(self, text: str) -> Cells | None:
+    def split(self, text: str) -> table_rows.Cells | None:
         """Return the cells of a line, or None if the line is no row of this table."""
         if _MARK.match(text) or not re.search(r"\w", text):
             return None
@@ -44,7 +36,7 @@ class OpenTable:
         index = _INDEX.match(text)  # of a data frame, left of the header
         if index is not None and index.end() < min(self.header.starts, default=0):
             text = " " * index.end() + text[index.end() :]
-        cells = split_row(text, self.header)
+        cells = table_rows.split_row(text, self.header)
         if cells is None or self.header.is_csv:
             return cells
         if _LOG_MESSAGE.search(cells[self.header.names[-1]]):
@@ -56,9 +48,9 @@ class OpenTable:
             return None
         return cells
 
-    def add(self, cells: Cells, line: int, text: str = "") -> None:
+    def add(self, cells: table_rows.Cells, line: int, text: str = "") -> None:
         """Add a row. ``text`` is its line, for a row that is not wrapped."""
-        self.rows.append(build_row(self.header.kind, cells, line=line))
+        self.rows.append(table_rows.build_row(self.header.kind, cells, line=line))
         self.cells.append(cells)
         if text and self.header.gap > 1:
             start, first = self.header.starts[1], cells[self.header.names[0]]
@@ -80,7 +72,7 @@ def names_group(table: OpenTable) -> bool:
     return table.header.names[0] in ("GROUP", "Group") or "GROUP" in table.header.names
 
 
-def has_blank(cells: Cells) -> bool:
+def has_blank(cells: table_rows.Cells) -> bool:
     """Return whether a name in a row contains a blank."""
     return any(
         " " in value
@@ -89,7 +81,7 @@ def has_blank(cells: Cells) -> bool:
     )
 
 
-def parsed_table(table: OpenTable) -> ParsedTable:
+def parsed_table(table: OpenTable) -> table_rows.ParsedTable:
     """Return a table with typed rows. A members table of share groups gets their kind.
 
     Old releases of ``kafka-consumer-groups.sh`` print the columns of share groups, with assignments
@@ -103,7 +95,7 @@ def parsed_table(table: OpenTable) -> ParsedTable:
             for cells, one in zip(table.cells, rows, strict=True)
             for row in _owned(cells, one.line)
         )
-        return ParsedTable(
+        return table_rows.ParsedTable(
             TableKind.OFFSETS, ("TOPIC", "PARTITION", "OWNER"), expanded, header.line, table.group
         )
     if header.names == _SHARE_COLUMNS and any(
@@ -111,19 +103,21 @@ def parsed_table(table: OpenTable) -> ParsedTable:
     ):
         kind = TableKind.SHARE
         rows = tuple(
-            OtherRow(row.line, tuple(cells.values()))
+            table_rows.OtherRow(row.line, tuple(cells.values()))
             for row, cells in zip(table.rows, table.cells, strict=True)
         )
     # Kafka's tool does, kafkactl does not.
     warns = not header.is_csv and "LEAD" not in header.names
-    return ParsedTable(kind, header.names, rows, header.line, table.group, states_rebalances=warns)
+    return table_rows.ParsedTable(
+        kind, header.names, rows, header.line, table.group, states_rebalances=warns
+    )
 
 
-def _owned(cells: Cells, line: int) -> Iterator[OffsetRow]:
+def _owned(cells: table_rows.Cells, line: int) -> Iterator[table_rows.OffsetRow]:
     """Yield the partitions in a row of kafkactl, whose members have no ids."""
     host, client = cells["CLIENT_HOST"], cells["CLIENT_ID"]
     for number in cells["ASSIGNED_PARTITIONS"].split(","):
         owner = f"{client}_{host}"
-        yield OffsetRow(
+        yield table_rows.OffsetRow(
             line, None, cells["TOPIC"], int(number), host=host, client_id=client, owner=owner
         )
