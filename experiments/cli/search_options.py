@@ -10,15 +10,8 @@ from kassay.experiments.cli.application import STOP, check_name, option, parse_s
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member
 from kassay.reference.model.metrics import Measure
+from kassay.solver import constraints as solver_constraints
 from kassay.solver import objective
-from kassay.solver.constraints import (
-    Colocated,
-    Constraint,
-    Forbidden,
-    MaxMoves,
-    MaxPartitions,
-    Pinned,
-)
 from kassay.solver.limits import SearchLimits
 
 if TYPE_CHECKING:
@@ -140,20 +133,20 @@ class ObjectiveOptions(ImbalanceOptions):
     def _colocated(self) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(names.split(",")) for names in self.colocate or ())
 
-    def constraints(self, group: Group) -> tuple[Constraint, ...]:
+    def constraints(self, group: Group) -> tuple[solver_constraints.Constraint, ...]:
         """Return the constraints that the options set, without the capacities of members."""
-        constraints: list[Constraint] = []
+        constraints: list[solver_constraints.Constraint] = []
         if objective.Colocation.name not in self._given_levels():
-            constraints += map(Colocated, self._colocated())
+            constraints += map(solver_constraints.Colocated, self._colocated())
         if self.max_moves is not None:
-            constraints.append(MaxMoves(self.max_moves))
+            constraints.append(solver_constraints.MaxMoves(self.max_moves))
         if self.max_partitions is not None:
-            constraints.append(MaxPartitions(self.max_partitions))
+            constraints.append(solver_constraints.MaxPartitions(self.max_partitions))
         for text in self.pin or ():
             topic, number, member = _parse_placement(group, "--pin", text)
             if number is None:
                 raise UsageError(f"--pin must be TOPIC-N=MEMBER, got {text!r}")
-            constraints.append(Pinned(topic, number, member))
+            constraints.append(solver_constraints.Pinned(topic, number, member))
         for text in self.forbid or ():
             topic, number, member = _parse_placement(group, "--forbid", text)
             if number is not None and f"{topic}-{number}" in group.topic_table():
@@ -162,7 +155,7 @@ class ObjectiveOptions(ImbalanceOptions):
                     f"partition {number} of topic {topic!r}; for the topic, forbid each of its "
                     f"partitions, such as {topic}-{number}-0"
                 )
-            constraints.append(Forbidden(member, topic, number))
+            constraints.append(solver_constraints.Forbidden(member, topic, number))
         return tuple(constraints)
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import islice
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, keep_owners
+from kassay.experiments.planning import moves as move_schedule
 from kassay.experiments.planning import plan_verdict
 from kassay.experiments.planning.actions import (
     AssignmentMetrics,
@@ -21,27 +22,11 @@ from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.hold_out import WindowAdvice, cycle_windows, window_advice
 from kassay.experiments.planning.identify_assignor import client_assignors
-from kassay.experiments.planning.moves import (
-    Move,
-    MoveBatch,
-    MoveStep,
-    after_batches,
-    move_steps,
-    schedule_moves,
-)
+from kassay.reference.model import metrics as group_metrics
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import other_reading, require_group, require_single_copies
-from kassay.reference.model.metrics import (
-    Measure,
-    has_racks,
-    host_units,
-    member_units,
-    participants,
-    replica_racks,
-    unit_loads,
-)
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import group_constraints
 from kassay.solver.frontier import Frontier, FrontierPoint, frontier
@@ -87,7 +72,7 @@ class PlanOption:
     metrics: AssignmentMetrics
     imbalance: LevelValue
     movement: LevelValue
-    batches: tuple[MoveBatch, ...] = field(repr=False)
+    batches: tuple[move_schedule.MoveBatch, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +119,8 @@ class Plan:
     optimum: Solution = field(repr=False)
     planned: AssignmentMetrics
     verdict: plan_verdict.Verdict
-    batches: tuple[MoveBatch, ...]
-    steps: tuple[MoveStep, ...]
+    batches: tuple[move_schedule.MoveBatch, ...]
+    steps: tuple[move_schedule.MoveStep, ...]
     options: tuple[PlanOption, ...]
     frontier: Frontier
     client: str | None
@@ -149,7 +134,7 @@ class Plan:
 
     def __repr__(self) -> str:
         under = "" if self.condition is None else f" if {self.condition}"
-        units = member_units(self.group)
+        units = group_metrics.member_units(self.group)
         return (
             f"<plan of {self.group!r}: {self.movement:,} moves, maximum load "
             f"{units.shown(self.current.makespan):,} to {units.shown(self.planned.makespan):,}, "
@@ -179,7 +164,7 @@ class Plan:
         return self.solution.assignment
 
     @property
-    def moves(self) -> tuple[Move, ...]:
+    def moves(self) -> tuple[move_schedule.Move, ...]:
         """Return the moves in execution order."""
         return tuple(move for batch in self.batches for move in batch.moves)
 
@@ -197,7 +182,7 @@ class Plan:
     @property
     def idle(self) -> tuple[str, ...]:
         """Return the members without a consumed topic."""
-        consuming = set(participants(self.group))
+        consuming = set(group_metrics.participants(self.group))
         return tuple(member.id for member in self.group.members if member.id not in consuming)
 
     def imbalance_by_moves(self) -> list[tuple[int, int]]:
@@ -218,7 +203,7 @@ class Plan:
 
     def move_rows(self) -> Iterator[tuple[object, ...]]:
         """Yield the values of `MOVE_COLUMNS` for each move, in execution order."""
-        units = member_units(self.group)
+        units = group_metrics.member_units(self.group)
         for number, batch in enumerate(self.batches, 1):
             for move in batch.moves:
                 key = (move.topic, move.partition, move.source, move.target, move.weight)
@@ -230,11 +215,11 @@ class Plan:
         Return nothing for a group without racks. The rack of members without a rack is None.
         """
         group = self.group
-        if not has_racks(group):
+        if not group_metrics.has_racks(group):
             return []
         members = Counter(member.rack for member in group.members)
         partitions: Counter[str | None] = Counter(
-            rack for racks in replica_racks(group).values() for rack in racks
+            rack for racks in group_metrics.replica_racks(group).values() for rack in racks
         )
         before, after = (
             Counter(one.rack for one in group.members for _ in assignment.get(one.id, ()))
@@ -257,12 +242,13 @@ class Plan:
         load is the load divided by the speed of the host, which is the sum of the speeds of its
         members; see `kassay.reference.model.metrics.LoadUnits`.
         """
-        group, hosts = self.group, host_units(self.group)
+        group, hosts = self.group, group_metrics.host_units(self.group)
         if not 1 < len(hosts.names) < len(hosts.unit_of):
             return []
         speeds = hosts.loads([group.members[index].speed for index in group.participant_indices])
         current, planned = (
-            unit_loads(group, one, hosts) for one in (keep_owners(group), self.assignment)
+            group_metrics.unit_loads(group, one, hosts)
+            for one in (keep_owners(group), self.assignment)
         )
         before, after = map(hosts.relative_loads, (current, planned))
         return [
@@ -361,18 +347,20 @@ def plan(
     search = _Search(replace(budget, deadline=spent + further), progress)
 
     current, planned = assignment_metrics(group, kept), assignment_metrics(group, assignment)
-    measure = _scheduled_measure(Measure(solution.imbalance.name))
-    batches = schedule_moves(group, assignment, batch_size=batch_size, measure=measure)
+    measure = _scheduled_measure(group_metrics.Measure(solution.imbalance.name))
+    batches = move_schedule.schedule_moves(
+        group, assignment, batch_size=batch_size, measure=measure
+    )
     optimum = _exact_optimum(group, solution, levels, constraints, search)
     # The planned assignment, and the assignments after each of its first moves.
     is_counted = all(
         level.cost is MovementCost.COUNT for level in levels if isinstance(level, Movement)
     )
-    known = [assignment, *islice(after_batches(group, batches), _MAX_POINTS)]
+    known = [assignment, *islice(move_schedule.after_batches(group, batches), _MAX_POINTS)]
     limiting = limiting_partition(group)
     curve = frontier(
         group,
-        measure=Measure(solution.imbalance.name),
+        measure=group_metrics.Measure(solution.imbalance.name),
         constraints=_without_move_limit(constraints),
         max_points=_MAX_POINTS,
         optimum=optimum,
@@ -434,7 +422,7 @@ def plan(
         planned=planned,
         verdict=verdict,
         batches=batches,
-        steps=move_steps(group, batches),
+        steps=move_schedule.move_steps(group, batches),
         options=plan_options(group, solution, optimum, curve),
         frontier=curve,
         client=own_assignors[0].partition(":")[0] if own_assignors else None,
@@ -515,7 +503,7 @@ def plan_options(
     group: Group, solution: Solution, optimum: Solution, frontier: Frontier
 ) -> tuple[PlanOption, ...]:
     """List the planned assignment and alternatives, in ascending order of moves."""
-    measure = _scheduled_measure(Measure(solution.imbalance.name))
+    measure = _scheduled_measure(group_metrics.Measure(solution.imbalance.name))
     values = (solution.movement.value, solution.imbalance.value)
     chosen = next(
         (one for one in frontier.points if (one.movement.value, one.imbalance.value) == values),
@@ -536,7 +524,7 @@ def plan_options(
             metrics=assignment_metrics(group, one.assignment),
             imbalance=one.imbalance,
             movement=one.movement,
-            batches=schedule_moves(group, one.assignment, measure=measure),
+            batches=move_schedule.schedule_moves(group, one.assignment, measure=measure),
         )
         for name, one in found
         if one.assignment is not None
@@ -555,6 +543,10 @@ def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
     return replace(point, imbalance=replace(point.imbalance, bound=bound))
 
 
-def _scheduled_measure(measure: Measure) -> Measure:
+def _scheduled_measure(measure: group_metrics.Measure) -> group_metrics.Measure:
     """Return the measure that the schedule shows: for leximax, the sum of squares."""
-    return Measure.SUM_OF_SQUARES if measure is Measure.LEXIMAX else measure
+    return (
+        group_metrics.Measure.SUM_OF_SQUARES
+        if measure is group_metrics.Measure.LEXIMAX
+        else measure
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from kassay.experiments.prediction import scenario
+from kassay.experiments.simulation import simulation as simulations
 from kassay.experiments.simulation.script import (
     Action,
     MemberPlan,
@@ -15,12 +16,6 @@ from kassay.experiments.simulation.script import (
     ScriptEvent,
     Settings,
     TopicPlan,
-)
-from kassay.experiments.simulation.simulation import (
-    InitialGroup,
-    InitialMember,
-    SegmentCost,
-    Simulation,
 )
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.model.assignment import Assignment, current_partitions
@@ -43,7 +38,7 @@ class Sample:
     ``rebalances`` has the group at each run of an assignor.
     """
 
-    costs: tuple[SegmentCost, ...]
+    costs: tuple[simulations.SegmentCost, ...]
     assignments: tuple[Assignment, ...]
     unowned_ms: Mapping[str, Sequence[int]]
     notes: tuple[str, ...]
@@ -62,7 +57,7 @@ def consumer_names(group: Group) -> dict[str, str]:
     }
 
 
-def planned_members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
+def planned_members(group: Group) -> tuple[list[MemberPlan], simulations.InitialGroup]:
     """Return the members of a group as plans of a script, and their current partitions."""
     names, owned = consumer_names(group), current_partitions(group)
     plans = [
@@ -77,11 +72,11 @@ def planned_members(group: Group) -> tuple[list[MemberPlan], InitialGroup]:
         for one in group.members
     ]
     members = tuple(
-        InitialMember(client=name, id=id, owned=Partitions.of(owned.get(id, ())))
+        simulations.InitialMember(client=name, id=id, owned=Partitions.of(owned.get(id, ())))
         for id, name in names.items()
     )
     generation = max([1, *(member.generation for member in group.members)])
-    return plans, InitialGroup(generation=generation, members=members)
+    return plans, simulations.InitialGroup(generation=generation, members=members)
 
 
 class Course:
@@ -142,7 +137,7 @@ class Course:
             leaves=configuration.leaves_on_close,
         )
 
-    def _simulation(self, busy: float) -> Simulation:
+    def _simulation(self, busy: float) -> simulations.Simulation:
         configuration = self.configuration
         timing = configuration.timing
         # Most machines are idle most of the time.
@@ -180,7 +175,7 @@ class Course:
                 assignment_interval=configuration.batching_ms,
             ),
         )
-        return Simulation(
+        return simulations.Simulation(
             script, configuration.policy, initial_group=self.initial, new_id=self._new_id
         )
 

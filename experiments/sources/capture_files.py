@@ -13,19 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
+from kassay.experiments.sources import build_group as group_builder
 from kassay.experiments.sources import kind_texts
 from kassay.experiments.sources.account import UNKNOWN_LINE
-from kassay.experiments.sources.build_group import (
-    HostRule,
-    ImportOptions,
-    MemberTopics,
-    build_group,
-    entry_of_member,
-    weighted_group,
-    with_hosts_and_speeds,
-    with_subscriptions,
-    with_weights,
-)
 from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows, merge_rows
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
 from kassay.experiments.sources.read_capture import read_capture
@@ -96,7 +86,7 @@ class EmptyGroups(StrEnum):
 
 def import_groups(
     paths: Sequence[Path],
-    options: ImportOptions,
+    options: group_builder.ImportOptions,
     *,
     stdin: TextIO | None = None,
     group: str | None = None,
@@ -141,7 +131,11 @@ def _texts_or_error(path: Path, *, stdin: TextIO | None, group: str | None) -> I
 
 
 def _import_texts(
-    texts: Iterable[SourceText], options: ImportOptions, *, is_named: bool, empty: EmptyGroups
+    texts: Iterable[SourceText],
+    options: group_builder.ImportOptions,
+    *,
+    is_named: bool,
+    empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
     """Yield the groups of group documents while they are read, then those of all captures."""
     captures: list[Capture] = []
@@ -302,7 +296,7 @@ def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
 class _Contents:
     """Partition counts, sizes and topic ids of captures, by cluster."""
 
-    def __init__(self, options: ImportOptions) -> None:
+    def __init__(self, options: group_builder.ImportOptions) -> None:
         self.options = options
         self.found: dict[str | None, DocumentRows] = {None: options.content}
 
@@ -323,7 +317,7 @@ class _Contents:
             one.partition_counts or one.minimum_counts or one.sizes for one in self.found.values()
         )
 
-    def of(self, cluster: str | None) -> ImportOptions:
+    def of(self, cluster: str | None) -> group_builder.ImportOptions:
         """Return the options with the contents of a cluster, or of all if there is only one."""
         clusters = [one for one in self.found if one is not None]
         if cluster is None and len(clusters) == 1:
@@ -380,7 +374,9 @@ def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
         yield ImportedGroup(joined.id, joined, is_document=is_document)
 
 
-def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[ImportedGroup]:
+def _read_documents(
+    text: SourceText, options: group_builder.ImportOptions
+) -> Iterator[ImportedGroup]:
     for id, group in read_groups(text.documents or (), name=text.name):
         try:
             if isinstance(group, InputError):
@@ -392,18 +388,18 @@ def _read_documents(text: SourceText, options: ImportOptions) -> Iterator[Import
             yield ImportedGroup(id, error=str(error), is_document=True)
 
 
-def _with_options(group: Group, options: ImportOptions) -> Group:
+def _with_options(group: Group, options: group_builder.ImportOptions) -> Group:
     """Set subscriptions, hosts, speeds and weights of a group document that the options give."""
     try:
         if options.subscriptions is not None or options.assumed_subscriptions is not None:
-            group = with_subscriptions(group, options)
+            group = group_builder.with_subscriptions(group, options)
         if options.hosts is not None or options.speeds is not None:
-            group = with_hosts_and_speeds(group, options)
+            group = group_builder.with_hosts_and_speeds(group, options)
         if options.without_weights:
-            return weighted_group(group, {topic.name: None for topic in group.topics})
+            return group_builder.weighted_group(group, {topic.name: None for topic in group.topics})
         if options.weight_source is None:
             return group
-        return with_weights(group, options)
+        return group_builder.with_weights(group, options)
     except InputError as error:
         raise InputError(f"{group.label}: {error}") from None
 
@@ -433,15 +429,15 @@ def _import_group(
         )
     return imported_group(
         observed.id,
-        lambda: build_group(observed, contents.of(observed.cluster)),
+        lambda: group_builder.build_group(observed, contents.of(observed.cluster)),
         is_empty=observed.is_empty,
         empty=empty,
     )
 
 
 def with_named_data(
-    options: ImportOptions, *, subscriptions: Path | str | None, weights: str | None
-) -> ImportOptions:
+    options: group_builder.ImportOptions, *, subscriptions: Path | str | None, weights: str | None
+) -> group_builder.ImportOptions:
     """Return a copy with subscriptions (an assumption by its name, or a file) and named weights.
 
     The weights ``none`` remove the weights of documents, and None keeps them. Raise InputError for
@@ -458,7 +454,7 @@ def with_named_data(
     return replace(options, weights=WEIGHT_NAMES[weights], without_weights=weights == _NO_WEIGHTS)
 
 
-def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
+def load_subscriptions(path: Path) -> dict[str, group_builder.MemberTopics]:
     """Read a JSON file with the subscriptions of members, by group.
 
     The form is ``{"group": {"member, client or instance id": ["topic", ...]}}``.
@@ -472,7 +468,7 @@ def load_subscriptions(path: Path) -> dict[str, MemberTopics]:
     }
 
 
-def parse_hosts(text: str) -> HostRule:
+def parse_hosts(text: str) -> group_builder.HostRule:
     """Convert ``client-id``, a pattern with a part in parentheses or a file name to a rule.
 
     The rule returns the host of a member, and raises InputError for a member without host.
@@ -482,7 +478,7 @@ def parse_hosts(text: str) -> HostRule:
     if "(" not in text:
         table = read_json_object(Path(text))
         hosts = {name: as_text(host, f"{text}: {name}") for name, host in table.items()}
-        return lambda member: entry_of_member(hosts, member, text)
+        return lambda member: group_builder.entry_of_member(hosts, member, text)
     try:
         pattern = re.compile(text)
     except re.error as error:

@@ -13,14 +13,8 @@ from kassay.experiments.sources.account import ReadCapture
 from kassay.experiments.sources.table_headers import TableKind
 from kassay.experiments.sources.text_lines import FORMS
 from kassay.reference.documents.input_files import error_at
+from kassay.reference.model import group as group_model
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import (
-    LATEST_PROTOCOL_VERSION,
-    REBALANCING,
-    REBALANCING_STATES,
-    GroupStatus,
-    Protocol,
-)
 
 PartitionKey = tuple[str, int]
 Racks = tuple[tuple[str | None, ...], ...]
@@ -54,7 +48,7 @@ class ObservedMember:
     subscription: tuple[str, ...] | None = None  # as the member sent it
     library: str | None = None  # indicated by the form of the subscription
     rack: str | None = None
-    protocol_version: int = LATEST_PROTOCOL_VERSION
+    protocol_version: int = group_model.LATEST_PROTOCOL_VERSION
     # The partitions in the coordinator's order, which affects the broker's assignors.
     ordered: tuple[PartitionKey, ...] = field(default=(), compare=False)
     pattern: str | None = None  # regular expression of the subscription, which a broker resolves
@@ -85,7 +79,7 @@ class ObservedGroup:
     is_described: bool = False  # by Kafka's tool, which states that a group is rebalancing
     state: str | None = None
     assignor: str | None = None  # as the state table shows it
-    protocol: Protocol | None = None
+    protocol: group_model.Protocol | None = None
     stated_members: int | None = None  # number of members in the state table
     notices: set[str] = field(default_factory=set)
     directories: set[str] = field(default_factory=set)  # directories of the captures
@@ -98,7 +92,7 @@ class ObservedGroup:
     @property
     def is_rebalancing(self) -> bool:
         """Return whether a capture shows that the group is rebalancing."""
-        return "rebalancing" in self.notices or self.state in REBALANCING_STATES
+        return "rebalancing" in self.notices or self.state in group_model.REBALANCING_STATES
 
     @property
     def hides_state(self) -> bool:
@@ -119,10 +113,12 @@ class ObservedGroup:
         return not (self.members or self.is_empty or self.is_rebalancing)
 
     @property
-    def status(self) -> GroupStatus:
+    def status(self) -> group_model.GroupStatus:
         """Return the state, protocol and assignor of the group."""
-        state = REBALANCING if self.state is None and self.is_rebalancing else self.state
-        return GroupStatus(state=state, protocol=self.protocol, assignor=self.assignor)
+        state = (
+            group_model.REBALANCING if self.state is None and self.is_rebalancing else self.state
+        )
+        return group_model.GroupStatus(state=state, protocol=self.protocol, assignor=self.assignor)
 
 
 class Snapshot(StrEnum):
@@ -410,7 +406,7 @@ def _add_table(
                 group.notes[:] = [note]
             if isinstance(row, table_rows.MemberRow) and "CURRENT-EPOCH" in table.columns:
                 # Members of the classic protocol have no epoch.
-                group.protocol = group.protocol or Protocol.CLASSIC
+                group.protocol = group.protocol or group_model.Protocol.CLASSIC
             group.has_offsets |= isinstance(row, table_rows.OffsetRow)
             group.is_described |= table.states_rebalances
             group.shows_owners |= not _OWNER_COLUMNS.isdisjoint(table.columns)
@@ -438,7 +434,7 @@ def _add_row(group: ObservedGroup, row: DescribedRow, where: str) -> None:
             group.state = row.state if row.state != "-" else group.state
             group.assignor = row.strategy or group.assignor
             if row.epoch is not None:
-                group.protocol = Protocol.CONSUMER
+                group.protocol = group_model.Protocol.CONSUMER
             group.stated_members = group.stated_members if row.members is None else row.members
 
 
@@ -450,7 +446,7 @@ def _add_member(group: ObservedGroup, row: table_rows.MemberRow, where: str) -> 
     member.instance_id = row.instance_id or member.instance_id
     if row.epoch is not None:
         member.epoch = row.epoch
-        group.protocol = Protocol.CONSUMER
+        group.protocol = group_model.Protocol.CONSUMER
     member.unnamed = row.unnamed or member.unnamed
     member.subscription = row.subscription or member.subscription
     if row.partitions is None:

@@ -31,6 +31,7 @@ from kassay.experiments.spark import jobs, output_files, session
 from kassay.experiments.spark.jobs import CaseCounts, map_rows, with_progress
 from kassay.experiments.spark.output_files import PARQUET_OPTIONS
 from kassay.experiments.study import evaluate_case, tables
+from kassay.experiments.study import tables as table_schemas
 from kassay.experiments.study.cases import (
     IMPORTED,
     Batch,
@@ -42,16 +43,6 @@ from kassay.experiments.study.cases import (
 from kassay.experiments.study.configuration import DEFAULT_SETTINGS, StudySettings
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.output_reader import read_manifest
-from kassay.experiments.study.tables import (
-    CASES,
-    KEY,
-    LISTS,
-    POSITION,
-    STUDY,
-    TABLES,
-    case_row,
-    schema_of,
-)
 from kassay.reference.model.errors import InputError, RunError
 
 _RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
@@ -60,7 +51,7 @@ _RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
 def read_cases(spark: SparkSession, root: str, paths: Sequence[str], **options: str) -> DataFrame:
     """Read the evaluated cases of a study from folders, and verify checksums."""
     checks = {"parquet.page.verify-checksum.enabled": "true", **options}
-    frames = spark.read.schema(from_arrow_schema(CASES)).options(**checks)
+    frames = spark.read.schema(from_arrow_schema(table_schemas.CASES)).options(**checks)
     return frames.parquet(*(f"{root}/{path}" for path in paths))
 
 
@@ -96,11 +87,11 @@ def complete_runs(
         )
         .agg(
             F.count("*"),
-            F.count_distinct(POSITION),
-            F.min(POSITION),
-            F.max(POSITION),
-            F.count_if(F.col(STUDY) == digest),
-            *(F.count(name) for name in TABLES),  # reads all columns
+            F.count_distinct(table_schemas.POSITION),
+            F.min(table_schemas.POSITION),
+            F.max(table_schemas.POSITION),
+            F.count_if(F.col(table_schemas.STUDY) == digest),
+            *(F.count(name) for name in table_schemas.TABLES),  # reads all columns
         )
         .collect()
     )
@@ -129,9 +120,9 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
         folders = read_manifest(directory)["folders"]
     paths = [folder for folder in folders if folder.startswith("cases/")]
     cases = read_cases(spark, output_files.uri_of(output), paths)
-    key = F.col(f"groups.{KEY}").alias(KEY)
+    key = F.col(f"groups.{table_schemas.KEY}").alias(table_schemas.KEY)
     optima = cases.where("optima IS NOT NULL").select(key, "optima.*")
-    tables = {name: cases.select(key, F.inline(name)) for name in LISTS}
+    tables = {name: cases.select(key, F.inline(name)) for name in table_schemas.LISTS}
     return {"groups": cases.select("groups.*"), "optima": optima, **tables}
 
 
@@ -207,7 +198,7 @@ def evaluate_cases(
                 else:
                     with evaluate_case.time_limit(limits.group):
                         record = evaluator(case)
-                yield case_row(record, position=row["id"], study=study)
+                yield table_schemas.case_row(record, position=row["id"], study=study)
 
     if tasks is None:
         enough = -(-batch.size // _CASES_PER_TASK)
@@ -217,7 +208,7 @@ def evaluate_cases(
         indexed = places.withColumn("index", case_index(F.col("id"), total))
         places = indexed.join(documents, "index", "left").select("id", "document")
         places = places.repartition(tasks, "id")
-    return jobs.map_rows(places, case_rows, CASES, size=_ROWS_PER_BATCH)
+    return jobs.map_rows(places, case_rows, table_schemas.CASES, size=_ROWS_PER_BATCH)
 
 
 def write_study(
@@ -388,7 +379,7 @@ def _case_digest() -> Column:
 
 _MAX_JOBS = 200
 _MIN_CASES = 10
-_RESULTS = schema_of(CaseSearch)
+_RESULTS = table_schemas.schema_of(CaseSearch)
 
 
 def search_cases(

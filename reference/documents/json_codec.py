@@ -41,22 +41,9 @@ from kassay.reference.documents.input_files import (
     word_of,
 )
 from kassay.reference.documents.kind_documents import wrong_kind_error
+from kassay.reference.model import group as group_model
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError
-from kassay.reference.model.group import (
-    MAX_PARTITIONS,
-    NO_CLIENT,
-    NO_GENERATION,
-    NO_STATUS,
-    Assumed,
-    Client,
-    Group,
-    GroupStatus,
-    Member,
-    Topic,
-    WeightSource,
-    Windows,
-)
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 
 
@@ -74,7 +61,7 @@ _SCALAR_FIELDS: dict[str, Parser[Any]] = {
     "protocol_version": as_integer,
     # In the member's subscription. Null means no generation.
     "sub_generation": lambda value, where: (
-        NO_GENERATION if value is None else as_integer(value, where)
+        group_model.NO_GENERATION if value is None else as_integer(value, where)
     ),
     "user_data": as_optional_text,
 }
@@ -82,24 +69,24 @@ _CLIENT_KEYS = {"client_id": "id", "host": "host", "library": "library"}
 """Field of `Client` per optional key."""
 
 
-def parse_member(value: object, where: str) -> Member:
+def parse_member(value: object, where: str) -> group_model.Member:
     """Build a member from its JSON object."""
     fields = parse_fields(value, where, {"id": as_text, "topics": as_texts}, _MEMBER_FIELDS)
     client = {_CLIENT_KEYS[key]: fields.pop(key) for key in _CLIENT_KEYS if key in fields}
     # Members without these keys share one object.
-    fields["client"] = Client(**client) if client else NO_CLIENT
+    fields["client"] = group_model.Client(**client) if client else group_model.NO_CLIENT
     fields["subscription"] = fields.pop("topics")
     fields["streams"] = fields.get("streams", {}).items()
     try:
-        return Member(**fields)
+        return group_model.Member(**fields)
     except InputError as error:
         prefix = f"member {fields['id']!r}: "
         raise InputError(str(error).replace(prefix, f"{where}: ", 1)) from None
 
 
-def member_document(member: Member) -> dict[str, object]:
+def member_document(member: group_model.Member) -> dict[str, object]:
     """Return the JSON object of a member. Default values are omitted."""
-    default = Member(id=member.id, subscription=())
+    default = group_model.Member(id=member.id, subscription=())
     scalars = {key: getattr(member, key) for key in _SCALAR_FIELDS}
     optional_values = {
         "owned": tuple(map(list, member.owned)),
@@ -175,18 +162,21 @@ def _parse_entries(entries: Sequence[Any], where: str) -> Partitions:
 
 
 def _in_range(numbers: Sequence[int]) -> bool:
-    return not numbers or 0 <= min(numbers) <= max(numbers) <= MAX_PARTITIONS
+    return not numbers or 0 <= min(numbers) <= max(numbers) <= group_model.MAX_PARTITIONS
 
 
 def _check_range(numbers: Sequence[int], where: str) -> None:
     if not _in_range(numbers):
-        index, bad = next((i, n) for i, n in enumerate(numbers) if not 0 <= n <= MAX_PARTITIONS)
+        index, bad = next(
+            (i, n) for i, n in enumerate(numbers) if not 0 <= n <= group_model.MAX_PARTITIONS
+        )
         raise InputError(
-            f"{where}[{index}]: partition number must be from 0 to {MAX_PARTITIONS}, got {bad!r}"
+            f"{where}[{index}]: partition number must be from 0 to "
+            f"{group_model.MAX_PARTITIONS}, got {bad!r}"
         )
 
 
-def parse_topic(name: str, value: object, where: str) -> Topic:
+def parse_topic(name: str, value: object, where: str) -> group_model.Topic:
     """Build a topic from its JSON value: a partition count or an object."""
     if isinstance(value, int):
         value = {"partitions": value}
@@ -195,12 +185,12 @@ def parse_topic(name: str, value: object, where: str) -> Topic:
     if any(isinstance(weight, tuple) for weight in fields.get("weights") or ()):
         fields["profiles"] = fields.pop("weights")
     try:
-        return Topic(name, **fields)
+        return group_model.Topic(name, **fields)
     except InputError as error:
         raise InputError(str(error).replace(f"topic {name!r}: ", f"{where}: ", 1)) from None
 
 
-def topic_document(topic: Topic) -> object:
+def topic_document(topic: group_model.Topic) -> object:
     """Return the JSON value of a topic: an object, or the partition count alone."""
     document: dict[str, object] = {"partitions": topic.partitions}
     if topic.weights is not None:
@@ -234,7 +224,7 @@ _MEMBER_FIELDS: dict[str, Parser[Any]] = {
     "owned": parse_partitions,
     "target": optional(parse_partitions),
     "streams": table_of(as_integer),
-    "assumed": items_of(word_of(Assumed)),
+    "assumed": items_of(word_of(group_model.Assumed)),
 }
 
 
@@ -257,14 +247,14 @@ _WINDOWS: dict[str, Parser[Any]] = {
     "capacities": optional(as_integers),
 }
 _GROUP_FIELDS: dict[str, Parser[Any]] = {
-    "windows": lambda value, where: Windows(**parse_fields(value, where, {}, _WINDOWS)),
+    "windows": lambda value, where: group_model.Windows(**parse_fields(value, where, {}, _WINDOWS)),
     **dict.fromkeys(("id", *_STATUS_KEYS, "weight_source", "weight_unit"), as_optional_text),
-    "available_weights": items_of(word_of(WeightSource)),
+    "available_weights": items_of(word_of(group_model.WeightSource)),
     "notes": as_texts,
 }
 
 
-def parse_group(document: object, *, where: str = "group") -> Group:
+def parse_group(document: object, *, where: str = "group") -> group_model.Group:
     """Build a group from its JSON document.
 
     ``where`` is the name of the document, the prefix of every error.
@@ -290,13 +280,15 @@ def parse_group(document: object, *, where: str = "group") -> Group:
         )
         fields["members"] = items_of(parse_member)(fields["members"], f"{where}: members")
         status = {key: fields.pop(key) for key in _STATUS_KEYS if key in fields}
-        return Group(status=GroupStatus(**status) if status else NO_STATUS, **fields)
+        return group_model.Group(
+            status=group_model.GroupStatus(**status) if status else group_model.NO_STATUS, **fields
+        )
     except InputError as error:
         message = str(error)
         raise InputError(message if message.startswith(where) else f"{where}: {message}") from None
 
 
-def group_document(group: Group) -> dict[str, object]:
+def group_document(group: group_model.Group) -> dict[str, object]:
     """Return the JSON document of a group. Default values are omitted."""
     document: dict[str, object] = {} if group.id is None else {"id": group.id}
     document["topics"] = {topic.name: topic_document(topic) for topic in group.topics}
@@ -319,7 +311,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, object]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
 
 
-def load_group(path: str | Path) -> Group:
+def load_group(path: str | Path) -> group_model.Group:
     """Read a file with exactly one group document. Raise InputError if it is another file."""
     groups = load_groups(path)
     if len(groups) != 1:
@@ -327,7 +319,7 @@ def load_group(path: str | Path) -> Group:
     return groups[0]
 
 
-def load_groups(path: str | Path) -> list[Group]:
+def load_groups(path: str | Path) -> list[group_model.Group]:
     """Read all group documents of a file. The first invalid one raises InputError with its line."""
     groups = []
     with Path(path).open(encoding="utf-8") as stream:
@@ -340,7 +332,7 @@ def load_groups(path: str | Path) -> list[Group]:
 
 def read_groups(
     stream: Iterable[str], *, name: str
-) -> Iterator[tuple[str | None, Group | InputError]]:
+) -> Iterator[tuple[str | None, group_model.Group | InputError]]:
     """Yield the id and the group, or an error that names the file, of each document."""
     for located in read_json_documents(stream, name=name, convert=member_packer()):
         yield document_id(located.value), _group_or_error(located)
@@ -387,7 +379,7 @@ def load_weights(path: Path) -> dict[str, tuple[Any, ...]]:
     return weights
 
 
-def _group_or_error(located: LocatedDocument) -> Group | InputError:
+def _group_or_error(located: LocatedDocument) -> group_model.Group | InputError:
     if located.error is not None:
         return located.error
     if isinstance(located.value, Mapping) and set(located.value) == {"id", "error"}:
@@ -399,7 +391,7 @@ def _group_or_error(located: LocatedDocument) -> Group | InputError:
         return error
 
 
-def group_fingerprint(group: Group) -> str:
+def group_fingerprint(group: group_model.Group) -> str:
     """Return the fingerprint of a group: ``sha256:`` and 64 hexadecimal digits.
 
     The fingerprint depends on the topics with their partitions, weights and racks, and on the

@@ -15,15 +15,8 @@ from kassay.experiments.cli.output import Format, Record, TableLayout, error_rec
 from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions, SearchOptions
 from kassay.experiments.implementations.assignor_names import complete_name, shown_name
 from kassay.experiments.kinds.group_kind import ForecastRequest
+from kassay.experiments.planning import forecast as forecasts
 from kassay.experiments.planning import planned_events
-from kassay.experiments.planning.forecast import (
-    DEFAULT_CHANGES,
-    OPTIMUM,
-    current_load,
-    forecast_changes,
-    optimum_record,
-    parse_sizes,
-)
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
 from kassay.experiments.planning.recommendation import Criterion, recommend
@@ -52,8 +45,8 @@ class ForecastOptions:
     assignor: list[str] | None = option(
         None,
         text_names=ASSIGNORS,
-        show_default=f"{', '.join(DEFAULT_CHANGES)}, with weights or without sticky roundrobin; "
-        "with other options, that of the group",
+        show_default=f"{', '.join(forecasts.DEFAULT_CHANGES)}, with weights or without sticky "
+        "roundrobin; with other options, that of the group",
     )
     events: Path | None = option(None, metavar="FILE")
     current: str | None = option(None)
@@ -146,15 +139,15 @@ def _forecast(
     objective: ImbalanceOptions,
     search: SearchOptions,
 ) -> GroupResult:
-    sizes = parse_sizes(
+    sizes = forecasts.parse_sizes(
         group,
         members=options.members,
         partitions=options.partitions or (),
         like=added.like,
         allow_lag=added.allow_lag,
     )
-    changed = {f"{OPTIMUM}, {one.name}": one.changed(group) for one in sizes}
-    optima = list(_optima(group, {OPTIMUM: group} | changed, objective, search))
+    changed = {f"{forecasts.OPTIMUM}, {one.name}": one.changed(group) for one in sizes}
+    optima = list(_optima(group, {forecasts.OPTIMUM: group} | changed, objective, search))
     own = identify_assignor(group).name or options.current
     assignors: Sequence[str] | None = options.assignor
     starts: Sequence[str | None] = [own]
@@ -165,7 +158,7 @@ def _forecast(
     simulated = [
         one
         for start in starts
-        for one in forecast_changes(
+        for one in forecasts.forecast_changes(
             group,
             options.configuration(group, start),
             assignors=assignors,
@@ -193,7 +186,7 @@ def _forecast(
     record = {
         "id": group.id,
         "current": own,
-        "current_maximum_load": current_load(group),
+        "current_maximum_load": forecasts.current_load(group),
         "own_assignor": identify_assignor(group).record(),
         "forecasts": [*(one.record() for one in simulated), *optima],
         "recommendation": best,
@@ -212,7 +205,7 @@ def _optima(
         if limits.is_stopped:
             return
         PROGRESS(name)
-        yield optimum_record(
+        yield forecasts.optimum_record(
             name,
             one,
             before=group,

@@ -9,14 +9,7 @@ import typer
 from kassay.experiments.cli.application import argument, option, print_note
 from kassay.experiments.cli.output import Format, print_records
 from kassay.experiments.implementations import library_catalogue
-from kassay.experiments.implementations.library_catalogue import (
-    Library,
-    install,
-    installations,
-    installed_versions,
-    missing_programs,
-    parse_library_version,
-)
+from kassay.experiments.implementations import library_catalogue as catalogue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +27,11 @@ def libraries(options: LibrariesOptions) -> None:
         return
     known = library_catalogue.libraries()
     installed: dict[str, list[str]] = {name: [] for name in known}
-    for library, version in installed_versions():
+    for library, version in catalogue.installed_versions():
         installed[library.name].append(version)
     records = [_record(library, installed[library.name]) for library in known.values()]
     if options.output_format is Format.TABLE:
-        print_note(f"installed libraries are in {installations()}")
+        print_note(f"installed libraries are in {catalogue.installations()}")
     rows = list(map(_row, records))
     print_records(records, options.output_format, rows=rows, text=rows[0])
 
@@ -52,13 +45,13 @@ def _install(arguments: Sequence[str]) -> None:
     if names == ["available"]:
         found = library_catalogue.libraries().values()
         known = library_catalogue.runtimes()
-        names = [one.name for one in found if not missing_programs(known[one.runtime])]
-    for library, version in [parse_library_version(name) for name in names]:
+        names = [one.name for one in found if not catalogue.missing_programs(known[one.runtime])]
+    for library, version in [catalogue.parse_library_version(name) for name in names]:
         print_note(f"installing {library.name} {version}")
-        typer.echo(install(library, version))
+        typer.echo(catalogue.install(library, version))
 
 
-def _record(library: Library, installed: Sequence[str]) -> dict[str, Any]:
+def _record(library: catalogue.Library, installed: Sequence[str]) -> dict[str, Any]:
     runtime = library_catalogue.runtimes()[library.runtime]
     return {
         "library": library.name,
@@ -67,7 +60,7 @@ def _record(library: Library, installed: Sequence[str]) -> dict[str, Any]:
         "versions": list(library.versions),
         "installed": list(installed),
         "needs": runtime.needs,
-        "missing": missing_programs(runtime),
+        "missing": catalogue.missing_programs(runtime),
     }
 
 

@@ -10,16 +10,9 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli import application
+from kassay.experiments.cli import output as cli_output
 from kassay.experiments.cli.groups import ParsedGroup, SelectedGroups, consumer_groups
 from kassay.experiments.cli.kind_results import plans_of_documents
-from kassay.experiments.cli.output import (
-    Format,
-    directory_names,
-    directory_option,
-    error_record,
-    json_line,
-    without_control_characters,
-)
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.shared_options import assignor_option
 from kassay.experiments.implementations.runner import run_until_stable
@@ -56,7 +49,7 @@ class SummaryFormat(StrEnum):
 class PlanOptions:
     """Command-line options of ``kassay plan``."""
 
-    output: Path | None = directory_option(None)
+    output: Path | None = cli_output.directory_option(None)
     assignor: str | None = assignor_option(
         text="Plan from the result of this assignor instead of the current assignment"
     )
@@ -86,7 +79,7 @@ def plan(
     limits: LimitOptions = LimitOptions(work=30.0),
 ) -> None:
     """Run ``kassay plan``; commands.md has its help."""
-    output_format = Format.TABLE if options.is_text else Format.JSONL
+    output_format = cli_output.Format.TABLE if options.is_text else cli_output.Format.JSONL
     others = plans_of_documents(
         output_format, limits.interruptible_limits(), source=source.file, output=options.output
     )
@@ -105,7 +98,7 @@ def _plan_groups(
     """Plan one group after the other, and exit with the code of the worst result."""
     groups, all_valid = _read(parsed)
     code = 0 if all_valid else application.BAD_INPUT
-    names = directory_names(one.id for one in groups) if len(groups) != 1 else [""]
+    names = cli_output.directory_names(one.id for one in groups) if len(groups) != 1 else [""]
     for number, (name, one) in enumerate(zip(names, groups, strict=True), 1):
         if len(groups) > 1:
             application.print_note(f"{number} of {len(groups)}: {one.id}")
@@ -114,11 +107,11 @@ def _plan_groups(
             result = _plan(one, options, objective, limits)
         except InputError as error:
             code = application.BAD_INPUT
-            typer.echo(json_line(error_record(one.id, error)))
+            typer.echo(cli_output.json_line(cli_output.error_record(one.id, error)))
         except LookupError as error:
             code = max(code, application.NOT_REACHED)
             application.print_error(str(error))
-            typer.echo(json_line({"id": one.id, "conflict": str(error)}))
+            typer.echo(cli_output.json_line({"id": one.id, "conflict": str(error)}))
         else:
             is_alone = len(groups) == 1 and not source.group
             arguments = PlanArguments(
@@ -139,7 +132,7 @@ def _plan_groups(
             if options.is_text:
                 place = None if directory is None else str(directory)
                 summary = render_plan(result, TEXT, directory=place, arguments=arguments)
-                typer.echo(without_control_characters(summary))
+                typer.echo(cli_output.without_control_characters(summary))
             else:
                 typer.echo(_line(result, directory))
         if application.STOP.is_set():
@@ -189,7 +182,7 @@ def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
     groups, all_valid = [], True
     for id, parsed in parsed_groups:
         if isinstance(parsed, InputError):
-            typer.echo(json_line(error_record(id, parsed)))
+            typer.echo(cli_output.json_line(cli_output.error_record(id, parsed)))
             all_valid = False
         else:
             groups.append(parsed)
@@ -221,4 +214,4 @@ def _line(plan: Plan, directory: Path | None) -> str:
     }
     if directory is None:
         record |= {"explanation": steps_record(plan), "frontier": frontier_record(plan)}
-    return json_line(record)
+    return cli_output.json_line(record)

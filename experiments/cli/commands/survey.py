@@ -14,22 +14,8 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli import application
-from kassay.experiments.cli.groups import (
-    SourceOptions,
-    check_cluster_usage,
-    check_exists,
-    parsed_groups,
-    read_source,
-)
-from kassay.experiments.cli.output import (
-    Format,
-    directory_names,
-    directory_option,
-    error_record,
-    print_records,
-    print_table,
-    without_control_characters,
-)
+from kassay.experiments.cli import groups as cli_groups
+from kassay.experiments.cli import output as cli_output
 from kassay.experiments.cli.shared_options import SampledClusterOptions, read_cluster
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning import render_pages
@@ -67,14 +53,14 @@ class SurveyOptions:
     source: Path | None = application.argument(None, metavar="SOURCE")
     history: Path | None = application.option(None, metavar="DIR")
     fail_on: list[str] | None = application.option(None, metavar="CONDITION")
-    output: Path | None = directory_option(None)
+    output: Path | None = cli_output.directory_option(None)
     plans: int = application.option(10, min=0)
     metrics: Path | None = application.option(None)
     work: float | None = application.option(
         None, min=0, metavar="UNITS", show_default="45, or 0.5 per group if that is more"
     )
     time_limit: float | None = application.option(None, min=0, metavar="SECONDS")
-    output_format: Format | None = application.option(
+    output_format: cli_output.Format | None = application.option(
         None, "--format", show_default="table on a terminal, else jsonl"
     )
 
@@ -85,10 +71,10 @@ class SurveyOptions:
 
 
 def survey(
-    options: SurveyOptions, source_data: SourceOptions, cluster: SampledClusterOptions
+    options: SurveyOptions, source_data: cli_groups.SourceOptions, cluster: SampledClusterOptions
 ) -> None:
     """Run ``kassay survey``; commands.md has its help."""
-    check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
+    cli_groups.check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
     conditions = {text.strip(): _parse_condition(text) for text in options.fail_on or ()}
     histories = {} if options.history is None else group_histories(options.history)
     groups, documents, others = _read(options.source, cluster, source_data)
@@ -133,7 +119,7 @@ def group_histories(directory: Path) -> dict[str, MoveHistory]:
 
 
 def _read(
-    source: Path | None, cluster: SampledClusterOptions, source_data: SourceOptions
+    source: Path | None, cluster: SampledClusterOptions, source_data: cli_groups.SourceOptions
 ) -> tuple[list[Group], list[KindDocument], list[SurveyResult]]:
     """Read groups, documents of other kinds, and results of unread groups; print no notes."""
     options = source_data.import_options()
@@ -141,8 +127,8 @@ def _read(
     documents: list[KindDocument] = []
     others: list[SurveyResult] = []
     if source is not None:
-        check_exists(source)
-        parsed = read_source(source, options, print_notes=False)
+        cli_groups.check_exists(source)
+        parsed = cli_groups.read_source(source, options, print_notes=False)
     else:
         imported = read_cluster(cluster, (), options, empty=EmptyGroups.KEEP)
         listed = list(imported)
@@ -151,7 +137,7 @@ def _read(
             for one in listed
             if one.skipped is not None
         ]
-        parsed = parsed_groups(listed, is_shown=lambda _: False)
+        parsed = cli_groups.parsed_groups(listed, is_shown=lambda _: False)
     for id, group in parsed:
         if isinstance(group, OtherKindError):
             documents.append(group.document)
@@ -195,7 +181,7 @@ def _write_pages(
     result: Survey, groups: Sequence[Group], options: SurveyOptions, directory: Path, *, source: str
 ) -> None:
     ids = [group.id for group in groups]
-    names = dict(zip(ids, directory_names(ids), strict=True))
+    names = dict(zip(ids, cli_output.directory_names(ids), strict=True))
     by_id = dict(zip(ids, groups, strict=True))
     limits = CaseLimits(work=_PLAN_WORK, stop=application.STOP)
     planned_groups = [one for one in result.groups if one.members][: options.plans]
@@ -260,25 +246,29 @@ def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], boo
     raise typer.Exit(code)
 
 
-def _print_survey(result: Survey, output_format: Format | None) -> None:
+def _print_survey(result: Survey, output_format: cli_output.Format | None) -> None:
     """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
-    chosen = output_format or (Format.TABLE if sys.stdout.isatty() else Format.JSONL)
-    if chosen is Format.TABLE:
+    chosen = output_format or (
+        cli_output.Format.TABLE if sys.stdout.isatty() else cli_output.Format.JSONL
+    )
+    if chosen is cli_output.Format.TABLE:
         rows = [_row(group) for group in result.groups]
         if all(row["unnecessary"] is None for row in rows):
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
         optional = ("members", "partitions", "spread", "idle", "unnecessary", "hot")
-        print_table(rows, text=("group", "state", "cause"), optional=optional)
-        typer.echo(without_control_characters(render_pages.survey_text(result)), nl=False)
+        cli_output.print_table(rows, text=("group", "state", "cause"), optional=optional)
+        typer.echo(
+            cli_output.without_control_characters(render_pages.survey_text(result)), nl=False
+        )
     else:
-        is_json = chosen is Format.JSON
-        print_records([result.record()] if is_json else list(result.records()), chosen)
+        is_json = chosen is cli_output.Format.JSON
+        cli_output.print_records([result.record()] if is_json else list(result.records()), chosen)
     for failed in result.unsurveyed:
         if failed.is_other_type:
             application.print_note(f"not surveyed: {failed.reason}")
         else:
             name = "" if failed.id is None else f"{failed.id}: "
-            error_record(failed.id, f"{name}{failed.reason}")
+            cli_output.error_record(failed.id, f"{name}{failed.reason}")
 
 
 def _row(group: SurveyedGroup) -> dict[str, object]:

@@ -16,14 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.java_collections import string_order, topic_partition_hash, utf16_key
-from kassay.reference.model.group import (
-    NO_GENERATION,
-    USER_DATA_WITHOUT_GENERATION,
-    Group,
-    Member,
-    Topic,
-    cached,
-)
+from kassay.reference.model import group as group_model
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 
 VERSION_WITH_OWNED = 1
@@ -53,8 +46,8 @@ class MemberSubscription:
         return self.claimed if self.sends_owned else NO_PARTITIONS
 
 
-@cached
-def subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
+@group_model.cached
+def subscriptions(group: group_model.Group) -> Mapping[str, MemberSubscription]:
     """Return the members' subscriptions in the order of the group leader's hash map."""
     by_id = {member.id: member for member in group.members}
     sorted_topics: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -67,23 +60,25 @@ def subscriptions(group: Group) -> Mapping[str, MemberSubscription]:
     }
 
 
-def _subscription(member: Member, topics: tuple[str, ...]) -> MemberSubscription:
+def _subscription(member: group_model.Member, topics: tuple[str, ...]) -> MemberSubscription:
     generation = member.generation if member.sub_generation is None else member.sub_generation
     version = member.protocol_version
     return MemberSubscription(
         topics=topics,
         claimed=member.owned,
-        generation=generation if version >= VERSION_WITH_GENERATION else NO_GENERATION,
+        generation=generation if version >= VERSION_WITH_GENERATION else group_model.NO_GENERATION,
         user_data_generation=member.generation,
-        sticky_data_version=0 if member.user_data == USER_DATA_WITHOUT_GENERATION else 1,
+        sticky_data_version=0
+        if member.user_data == group_model.USER_DATA_WITHOUT_GENERATION
+        else 1,
         sends_owned=version >= VERSION_WITH_OWNED,
         rack=(member.rack or None) if version >= VERSION_WITH_RACK else None,
         instance_id=member.instance_id,
     )
 
 
-@cached
-def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
+@group_model.cached
+def partitions_per_topic(group: group_model.Group) -> Mapping[str, group_model.Topic]:
     """Return the subscribed topics that have partitions, in the order of Kafka's map."""
     topics = group.topic_table()
     distinct = dict.fromkeys(member.topics for member in subscriptions(group).values())
@@ -92,7 +87,9 @@ def partitions_per_topic(group: Group) -> Mapping[str, Topic]:
     return {name: topics[name] for name in string_order(known)}
 
 
-def member_order(members: Mapping[str, MemberSubscription] | Mapping[str, Member]) -> list[str]:
+def member_order(
+    members: Mapping[str, MemberSubscription] | Mapping[str, group_model.Member],
+) -> list[str]:
     """Sort members: static ones first by instance id, then dynamic ones by member id."""
 
     def key(member: str) -> tuple[bool, bytes]:
@@ -103,7 +100,7 @@ def member_order(members: Mapping[str, MemberSubscription] | Mapping[str, Member
     return sorted(members, key=key)
 
 
-def rack_sets(topic: Topic) -> RackSets:
+def rack_sets(topic: group_model.Topic) -> RackSets:
     """Return, for each partition, the set of the known racks of its replicas."""
     if topic.racks is None:
         return (frozenset(),) * topic.partitions
@@ -133,7 +130,7 @@ class PartitionTable:
 
     def __init__(
         self,
-        partitions_per_topic: Mapping[str, Topic],
+        partitions_per_topic: Mapping[str, group_model.Topic],
         subscriptions: Mapping[str, MemberSubscription],
     ) -> None:
         subscribers = dict.fromkeys(partitions_per_topic, 0)
@@ -229,7 +226,7 @@ class RackInfo:
     def __init__(
         self,
         table: PartitionTable,
-        partitions_per_topic: Mapping[str, Topic],
+        partitions_per_topic: Mapping[str, group_model.Topic],
         racks: Mapping[int, str],
     ) -> None:
         self.consumer_racks: Mapping[int, str] = {}
