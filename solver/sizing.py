@@ -17,13 +17,16 @@ from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Tolerance
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import LevelValue, Status
+from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
 
 Progress = Callable[[str], None]
 """Function that is called with the name of each step when the step starts."""
 _SHARE = 8
 """Divisor of the work left, which gives the limit of the next decision on a number of members."""
+_HELPING_WORK = 0.5
+"""Limit of the work for the smallest number of members that helps."""
+_NO_LOAD = "no member has a load"
 _NOUNS = {WeightSource.RATE: "traffic", WeightSource.LAG: "lag", WeightSource.SIZE: "data"}
 
 
@@ -90,6 +93,16 @@ class Resizing:
     def without_owners(self) -> "Resizing":
         """Return the same group without owned partitions, which do not change the loads."""
         return replace(self, group=rejoin(self.group, Assignment({})))
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether loads are numbers of partitions, of which added members take any."""
+        group, topics = self.group, set(self.added.subscription)
+        return (
+            group.uniform_weight is not None
+            and all(one.capacity is None for one in (*group.members, self.added))
+            and all(name in topics for name, by in group.subscribers().items() if by)
+        )
 
     def unserved(self, number: int) -> tuple[str, ...]:
         """Return the topics that lose their last subscriber with a number of members."""
@@ -256,11 +269,18 @@ class Sizing:
     needed: LevelValue | None
     reason: str = ""
 
+    def record(self) -> dict[str, object]:
+        """Return the number, its bound and the reason as a JSON object."""
+        if self.needed is None:
+            return {"value": None, "reason": self.reason}
+        return {"value": self.needed.value, "bound": self.needed.bound}
+
 
 def members_needed(
     resizing: Resizing,
     *,
     makespan: int,
+    first: int = 0,
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
     progress: Progress = lambda _: None,
@@ -273,6 +293,8 @@ def members_needed(
     ----------
     makespan
         Target of the maximum load, in the common unit of the resizing.
+    first
+        Number of members below which no number is enough, if it is known.
 
     Raises
     ------
@@ -290,7 +312,8 @@ def members_needed(
         return Sizing(None, reason)
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
     most = len(group.members) + problem.partition_count
-    bound = min(most, -(-problem.greatest_total // max_load)) if max_load else 0
+    share = -(-problem.greatest_total // max_load) if max_load else 0
+    bound = min(most, max(first, share))
     decided: dict[int, bool | None] = {}
 
     def is_enough(number: int) -> bool | None:
@@ -316,6 +339,63 @@ def members_needed(
         return Sizing(None, "the topics that added members do not consume exceed the maximum load")
     cause = "search was interrupted" if budget.limits.is_stopped else "limit was reached"
     return Sizing(None, f"the {cause} before a sufficient number of members was found")
+
+
+def members_that_help(
+    resizing: Resizing,
+    *,
+    solution: Solution | None = None,
+    limits: SearchLimits | float = SearchLimits(),
+    seed: int = 0,
+) -> Sizing:
+    """Find the smallest number of members with a lower maximum load than the current number has.
+
+    Parameters
+    ----------
+    solution
+        Solution of the group with its default levels, if it is known.
+    limits
+        As in `solve`, but with at most `_HELPING_WORK`, so that all callers find the same number.
+
+    Examples
+    --------
+    >>> topic, member = Topic(name="t", partitions=10), Member(id="a", subscription=("t",))
+    >>> members = tuple(replace(member, id=id) for id in "abcdef")
+    >>> members_that_help(Resizing.of(Group(topics=(topic,), members=members))).needed.value
+    10
+    """
+    measure = Measure.SUM_OF_SQUARES if resizing.is_even else Measure.MAKESPAN
+    budget = SearchBudget.start(SearchLimits.of(limits), seed).until(_HELPING_WORK)
+    if solution is None or not _has_minimum(solution, measure):
+        group, within = resizing.without_owners().group, budget.part(1 / 2).rest()
+        solution = solve(group, levels=(Imbalance(measure),), limits=within, seed=seed)
+    if solution.assignment is None:
+        return Sizing(None, "no assignment within the capacities was found")
+    if resizing.is_even:
+        return _members_that_help_evenly(resizing.group, solution.assignment)
+    bound = solution.imbalance.bound * resizing.factor(resizing.group)
+    if bound == 0:
+        return Sizing(None, _NO_LOAD)
+    first, within = len(resizing.group.members) + 1, budget.rest()
+    return members_needed(resizing, makespan=bound - 1, first=first, limits=within, seed=seed)
+
+
+def _has_minimum(solution: Solution, measure: Measure) -> bool:
+    best = solution.imbalance if solution.levels else None
+    return best is not None and best.name == measure and best.gap == 0
+
+
+def _members_that_help_evenly(group: Group, assignment: Assignment) -> Sizing:
+    """Count the members that take one partition of each member with the maximum load.
+
+    With equal weights, the lowest sum of squares leaves the fewest partitions above any load.
+    """
+    counts = [len(assignment.get(member.id, ())) for member in group.members]
+    target = max(counts, default=0) - 1
+    if target < 1:
+        return Sizing(None, _NO_LOAD if target else "no member has more than one partition")
+    number = len(counts) - (-counts.count(target + 1) // target)
+    return Sizing(LevelValue("members", number, number))
 
 
 def _too_heavy(problem: Problem, max_load: int) -> str:

@@ -410,7 +410,8 @@ def write_plan(
 _COLUMNS = (
     *("rank", "group", "state", "cause", "remarks", "gap", "gap limit", "maximum load"),
     *("planned maximum load", "bound", "spread", "planned spread", "idle", "planned idle"),
-    *("hot", "moves", "placed", "unnecessary moves", "members", "partitions"),
+    *("hot", "moves", "placed", "unnecessary moves"),
+    *("members", "members that help", "partitions"),
 )
 
 

@@ -24,7 +24,14 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition, require_group
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.sizing import Progress, Resizing, Sizing, load_by_member_count, members_needed
+from kassay.solver.sizing import (
+    Progress,
+    Resizing,
+    Sizing,
+    load_by_member_count,
+    members_needed,
+    members_that_help,
+)
 from kassay.solver.solution import LevelValue, value_and_bound
 from kassay.solver.solve import solve
 
@@ -136,10 +143,14 @@ class NeededMembers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Maximum loads of a group by number of members. ``current`` is the number of its members."""
+    """Maximum loads of a group by number of members. ``current`` is the number of its members.
+
+    ``growth`` is the smallest number with a lower optimum than the current number has.
+    """
 
     id: str | None
     current: int
+    growth: Sizing
     assignor: str | None
     steps: tuple[ScaleStep, ...]
     needed: NeededMembers | None
@@ -164,6 +175,7 @@ class Scale:
         return {
             "id": self.id,
             "current": self.current,
+            "members_that_help": self.growth.record(),
             "assignor": self.assignor,
             "steps": [step.record() for step in self.steps],
             "needed": None if self.needed is None else self.needed.record(),
@@ -235,10 +247,12 @@ def scale(
     own = assignor or identify_assignor(group).port
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
     search = _ScaleSearch(resizing, own, budget, progress)
+    growth = members_that_help(resizing, limits=budget.rest(), seed=seed)
     needed = None if maximum_load is None else search.needed(maximum_load)
     return Scale(
         id=group.id,
         current=len(group.members),
+        growth=growth,
         assignor=None if own is None else shown_name(own),
         steps=tuple(search.steps(range(first, last + 1))),
         needed=needed,

@@ -16,7 +16,7 @@ from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.kind_plan import KindPlan, plan_kind
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment, consumed_partitions
-from kassay.reference.model.errors import KassayError
+from kassay.reference.model.errors import InputError, KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
     assignor_caveat,
@@ -26,10 +26,10 @@ from kassay.reference.model.group_remarks import (
     target_assignment,
 )
 from kassay.reference.model.metrics import Measure, load_vector, measures, member_units
+from kassay.solver import sizing
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import default_levels
-from kassay.solver.sizing import LimitingPartition, limiting_partition
-from kassay.solver.solution import LevelValue, value_and_bound
+from kassay.solver.solution import LevelValue, Solution, value_and_bound
 from kassay.solver.solve import solve
 
 
@@ -79,6 +79,8 @@ class SurveyedGroup:
         Members with a load above the planned maximum load.
     other_reading
         Result with the limit of assumed subscriptions that ranks lower; None if both are equal.
+    growth
+        Smallest number of members with a lower maximum load, or why there is none.
     """
 
     group: Group
@@ -89,7 +91,8 @@ class SurveyedGroup:
     history: MoveHistory | None
     verdict: plan_verdict.Verdict
     other_reading: "SurveyedGroup | None"
-    limiting_partition: LimitingPartition | None
+    limiting_partition: sizing.LimitingPartition | None
+    growth: sizing.Sizing
     cause: Cause | None
 
     @property
@@ -128,6 +131,11 @@ class SurveyedGroup:
         """Return an upper limit of the gap, which follows from the bound on the maximum load."""
         bound = self.makespan.bound
         return _share(max(0, self.current.makespan - bound), bound)
+
+    @property
+    def members_that_help(self) -> int | None:
+        """Return the smallest number of members that lowers the maximum load, None if none does."""
+        return None if self.growth.needed is None else self.growth.needed.value
 
     @property
     def unnecessary_moves(self) -> int | None:
@@ -191,6 +199,7 @@ class SurveyedGroup:
             "placed": self.verdict.placed,
             "unnecessary_moves": self.unnecessary_moves,
             "members": self.members,
+            "members_that_help": self.members_that_help,
             "partitions": self.partitions,
         }
 
@@ -217,6 +226,7 @@ class SurveyedGroup:
             "assignor": group.status.assignor,
             "weights": None if weights is None else str(weights),
             "members": self.members,
+            "members_that_help": self.growth.record(),
             "partitions": self.partitions,
             "gap": round(float(self.gap), 4),
             "gap_limit": round(float(self.gap_limit), 4),
@@ -403,7 +413,7 @@ def _surveyed_reading(
         return UnsurveyedGroup(id=group.id, reason=reason)
     current, planned = keep_owners(group), LoadSummary.of(group, solution.assignment)
     relative = member_units(group).relative_loads(load_vector(group, current))
-    limiting = limiting_partition(group)
+    limiting = sizing.limiting_partition(group)
     cause = find_cause(group, solution.assignment, levels=levels, limiting=limiting, limits=limits)
     return SurveyedGroup(
         group=group,
@@ -415,8 +425,17 @@ def _surveyed_reading(
         verdict=verdict,
         other_reading=None,
         limiting_partition=limiting,
+        growth=_growth(group, solution, limits, seed),
         cause=cause,
     )
+
+
+def _growth(group: Group, solution: Solution, limits: SearchLimits, seed: int) -> sizing.Sizing:
+    try:
+        resizing = sizing.Resizing.of(group)
+    except InputError as error:
+        return sizing.Sizing(None, str(error))
+    return sizing.members_that_help(resizing, solution=solution, limits=limits, seed=seed)
 
 
 Progress = Callable[[int, int], None]

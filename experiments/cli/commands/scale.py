@@ -109,6 +109,10 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             best["name"],
             ", ".join(filter(None, remarks)),
         )
+    helping = record["members_that_help"]
+    if helping["value"] is not None:
+        smallest = _at_most(helping["value"], helping["bound"])
+        yield "helps", smallest, None, None, "", "smallest number with a lower optimum"
     needed = record["needed"]
     if needed is not None:
         best = needed["best"] or {"name": "", "members": None}

@@ -255,7 +255,7 @@ def _print_survey(result: Survey, output_format: cli_output.Format | None) -> No
         rows = [_row(group) for group in result.groups]
         if all(row["unnecessary"] is None for row in rows):
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-        optional = ("members", "partitions", "spread", "idle", "unnecessary", "hot")
+        optional = ("partitions", "spread", "idle", "unnecessary", "hot")
         cli_output.print_table(rows, text=("group", "state", "cause"), optional=optional)
         typer.echo(
             cli_output.without_control_characters(render_pages.survey_text(result)), nl=False
@@ -286,6 +286,7 @@ def _row(group: SurveyedGroup) -> dict[str, object]:
         "moves": group.moves.value,
         "unnecessary": group.unnecessary_moves,
         "members": group.members,
+        "members\nthat help": group.members_that_help,
         "partitions": group.partitions,
     }
 

@@ -20,6 +20,8 @@ def test_each_step_has_the_optimum_the_own_assignor_and_the_best_one(run):
         }
         for members, least, best in ((3, 3, "range"), (4, 2, "roundrobin"))
     ]
+    helping = record.pop("members_that_help")
+    assert helping == {"value": 4, "bound": 4}
     assert record == {"id": "Shop.Orders", "current": 3, "assignor": "range", "needed": None}
 
 
