@@ -221,10 +221,8 @@ def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple
         return total, total
 
     def is_within(load: int) -> bool:
-        return (
-            evaluation.imbalance_of(measure, [load, *even_loads(total - load, members - 1)])
-            <= limit
-        )
+        loads = [load, *even_loads(total - load, members - 1)]
+        return evaluation.imbalance_of(measure, loads) <= limit
 
     mean = total // members
     low = greatest_true(lambda step: is_within(mean - step), mean)
@@ -437,14 +435,12 @@ def makespan_bound_within(
     """
     level = Imbalance(Measure.MAKESPAN)
     low = makespan_bound(problem) if low is None else low
-    while low < high:
-        middle = (low + high) // 2
-        max_loads = max_unit_loads(problem, level, middle)
-        if overload_moves_bound(problem, Movement(), max_loads) <= max_moves:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+
+    def is_too_low(makespan: int) -> bool:
+        max_loads = max_unit_loads(problem, level, makespan)
+        return overload_moves_bound(problem, Movement(), max_loads) > max_moves
+
+    return low + greatest_true(lambda step: is_too_low(low + step - 1), high - low)
 
 
 def most_even_loads(problem: Problem) -> list[int]:

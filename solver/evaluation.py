@@ -1,5 +1,6 @@
 """Values of a placement on levels, violated constraints, and checks of levels and constraints."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -337,10 +338,8 @@ def permitted_members(problem: Problem, rules: Sequence[constraints.Constraint])
     permitted: list[list[int]] = [consumers[index] for index in problem.consumer_set.tolist()]
     for rule in rules:
         if isinstance(rule, constraints.Pinned | constraints.Forbidden):
-            named, is_kept = (
-                members_named(problem, rule.member),
-                isinstance(rule, constraints.Pinned),
-            )
+            named = members_named(problem, rule.member)
+            is_kept = isinstance(rule, constraints.Pinned)
             # Most partitions of a topic share one list.
             known: dict[int, tuple[list[int], list[int]]] = {}
             for at in topic_partitions(problem, rule.topic, rule.partition).tolist():
@@ -491,14 +490,9 @@ def mean_load(total: int, limits: int | NDArray[np.int64]) -> int:
     """Return the smallest load limit with room for a total, from a number or the capacities."""
     if isinstance(limits, int):
         return -(-total // limits)
-    low, high = 0, total
-    while low < high:
-        middle = (low + high) // 2
-        if int(np.minimum(limits, middle).sum()) >= total:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return bisect_left(
+        range(total), True, key=lambda load: int(np.minimum(limits, load).sum()) >= total
+    )
 
 
 def check_arc_costs(

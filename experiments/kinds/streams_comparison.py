@@ -208,10 +208,8 @@ def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsA
             own, count = [answer["processes"].get(process.id, {})], len(process.threads)
             tasks = sorted(_tasks(own, "active"), key=lambda task: (task.topic not in names, task))
             dealt = [tasks[at::count] for at in range(count)]
-        active[process.id], standby[process.id] = (
-            [*_tasks(own, "active")],
-            [*_tasks(own, "standby")],
-        )
+        active[process.id] = [*_tasks(own, "active")]
+        standby[process.id] = [*_tasks(own, "standby")]
         threads |= zip(process.threads, dealt, strict=True)
     return StreamsAnswer(Assignment(threads), Assignment(active), Assignment(standby))
 

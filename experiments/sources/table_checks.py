@@ -157,11 +157,8 @@ def _wrong_lag(row: OffsetRow) -> str | None:
     """Return why the lag does not follow from the offsets beside it, or None if it does."""
     title = f"{row.topic}-{row.partition}"
     if row.current is None or row.end is None:
-        return (
-            None
-            if row.lag is None
-            else f"{title} has lag {row.lag}, but one of its offsets is missing"
-        )
+        message = f"{title} has lag {row.lag}, but one of its offsets is missing"
+        return None if row.lag is None else message
     expected = row.end - row.current
     if row.lag == expected or (row.lag == 0 and expected < 0) or row.current < 0:
         return None

@@ -361,15 +361,8 @@ def _ranges(model: AssignmentModel, constraint: constraints.Constraint) -> Itera
         case constraints.MaxMoves():
             ones = np.ones(problem.partition_count, dtype=np.int64)
             yield model.moves(ones), 0, min(constraint.limit, problem.partition_count)
-        case (
-            constraints.Pinned()
-            | constraints.Forbidden()
-            | constraints.Colocated()
-            | constraints.Separated()
-        ):
-            yield from _partition_ranges(model, constraint)
         case _:
-            assert_never(constraint)
+            yield from _partition_ranges(model, constraint)
 
 
 def _partition_ranges(
@@ -377,21 +370,16 @@ def _partition_ranges(
 ) -> Iterator[Range]:
     problem = model.problem
     match constraint:
-        case constraints.Pinned():
-            partitions = evaluation.topic_partitions(
-                problem, constraint.topic, constraint.partition
-            )
+        case constraints.Pinned(topic=topic, partition=number):
+            partitions = evaluation.topic_partitions(problem, topic, number)
             members = evaluation.members_named(problem, constraint.member)
             choices = [_has(model, int(at), member) for at in partitions for member in members]
             yield choices[0] if choices else 0, 1, 1
-        case constraints.Forbidden():
-            partitions = evaluation.topic_partitions(
-                problem, constraint.topic, constraint.partition
-            )
+        case constraints.Forbidden(topic=topic, partition=number):
+            partitions = evaluation.topic_partitions(problem, topic, number)
+            members = evaluation.members_named(problem, constraint.member)
             classes = np.unique(model.classes.class_of[partitions]).tolist()
-            for index, member in product(
-                classes, evaluation.members_named(problem, constraint.member)
-            ):
+            for index, member in product(classes, members):
                 yield model.count[index].get(member, 0), 0, 0
         case constraints.Colocated():
             for first, *others in evaluation.colocated_partitions(problem, constraint):

@@ -318,10 +318,8 @@ def is_feasible(network: SubscriptionNetwork) -> bool:
     if network.capacity is None:
         return True
     most = network.supply[network.tail]
-    return (
-        _bipartite_flow(network.tail, network.head, most, network.supply, network.capacity)
-        is not None
-    )
+    flow = _bipartite_flow(network.tail, network.head, most, network.supply, network.capacity)
+    return flow is not None
 
 
 def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> Ints:

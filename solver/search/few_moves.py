@@ -154,11 +154,9 @@ class ExchangeBeam:
         rest = tuple(other for other in state.open if other != member)
         own = self._owned(member, state.left)
         free = self.max_load - self.fixed_load[member] - self._load(own)
-        exchanges = (
-            self._exchanges(state, member, own, rest, free)
-            if rest
-            else self._last_exchange(state, member, free)
-        )
+        exchanges = self._exchanges(state, member, own, rest, free)
+        if not rest:
+            exchanges = self._last_exchange(state, member, free)
         for exchange in exchanges:
             yield self._child(state, member, rest, exchange)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kassay import Group, Imbalance, Measure, Movement, Tolerance
-from kassay.experiments.comparison.solution_check import Question
+from kassay.experiments.cli.commands.verify import Question
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import group_constraints
 from kassay.solver.objective import FURTHER_LEVELS, Level, default_levels, is_preference

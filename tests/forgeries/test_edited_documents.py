@@ -13,7 +13,7 @@ import pytest
 
 from kassay import Certificate, InputError, solve
 from kassay.experiments.cli.commands.solve import solution_record
-from kassay.experiments.comparison.solution_check import Question, check_solution, parse_solution
+from kassay.experiments.cli.commands.verify import Question, check_solution, parse_solution
 from kassay.reference.documents.input_files import LocatedDocument
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
