@@ -407,12 +407,6 @@ def group_constraints(group: Group) -> tuple[constraints.Constraint, ...]:
     return tuple(found)
 
 
-def is_limited(group: Group, rules: Iterable[constraints.Constraint]) -> bool:
-    """Return whether the network of all levels lacks one of the constraints."""
-    in_network = frozenset(group_constraints(group) if group.has_copies else ())
-    return any(rule not in in_network for rule in rules)
-
-
 def check_constraints(group: Group, rules: Iterable[constraints.Constraint]) -> None:
     """Check that constraints refer to members, topics and partitions of the group.
 
@@ -514,7 +508,8 @@ def check_arc_costs(
                 f"(without costs), topic_spread, {', '.join(objective.FLOW_LEVELS)}; "
                 f"got {level.name}"
             )
-    if is_limited(group, rules):
+    in_network = group_constraints(group) if group.has_copies else ()
+    if not set(rules) <= set(in_network):
         permitted = "except" if group.has_copies else "and no"
         raise UsageError(f"{cause} supports no constraints {permitted} capacities of the members")
 

@@ -515,14 +515,10 @@ def connected_components(
 
 def first_partitions(problem: Problem) -> dict[str, int]:
     """Return the index of the first partition of each topic of a problem."""
-    first: dict[str, int] = {}
-    index = 0
-    pairs = zip(problem.group.topics, problem.consumer_set_of_topic.tolist(), strict=True)
-    for topic, consumer_set in pairs:
-        if consumer_set >= 0:
-            first[topic.name] = index
-            index += topic.partitions
-    return first
+    names = [topic.name for topic in problem.group.topics]
+    first = np.flatnonzero(problem.number == 0)
+    pairs = zip(problem.topic[first].tolist(), first.tolist(), strict=True)
+    return {names[topic]: at for topic, at in pairs}
 
 
 def positions_by_value(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:

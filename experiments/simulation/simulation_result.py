@@ -213,15 +213,12 @@ class SimulationResult:
 
     def sequences(self) -> list[list[SimulatedRebalance]]:
         """Split the rebalances into sequences that each end without withheld partitions."""
-        sequences: list[list[SimulatedRebalance]] = []
-        continues = False
+        sequences: list[list[SimulatedRebalance]] = [[]]
         for rebalance in self.completed:
-            if continues:
-                sequences[-1].append(rebalance)
-            else:
-                sequences.append([rebalance])
-            continues = not rebalance.complete
-        return sequences
+            sequences[-1].append(rebalance)
+            if rebalance.complete:
+                sequences.append([])
+        return [one for one in sequences if one]
 
 
 def timeline(result: SimulationResult) -> Iterator[str]:

@@ -8,6 +8,7 @@ import http.client
 import re
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -176,12 +177,8 @@ def _highest(lists: Iterable[Mapping[str, Sequence[int]]]) -> dict[str, int]:
 
 def most_copies(lists: Iterable[Mapping[str, Sequence[int]]]) -> int:
     """Return the largest number of members that have the same task."""
-    copies: dict[tuple[str, int], int] = {}
-    for one in lists:
-        for name, numbers in one.items():
-            for number in numbers:
-                copies[name, number] = copies.get((name, number), 0) + 1
-    return max(copies.values(), default=0)
+    tasks = ((name, number) for one in lists for name in one for number in one[name])
+    return max(Counter(tasks).values(), default=0)
 
 
 def standby_note(copies: int) -> str:

@@ -137,22 +137,15 @@ class ConvexFlow:
         """Return a flow of minimum cost, if only units in a window have costs of their own."""
         pieces = _pieces(self.low, self.high, first, last, windows)
         arc, capacity, unit = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        flows = min_cost_flow(
-            self.arcs.tail[arc],
-            self.arcs.head[arc],
-            capacity,
-            self.arcs.unit_costs(costs, arc, unit),
-            supply=self._supply(),
-        )
-        if flows is None:
-            return None
-        return self.low + np.bincount(arc, weights=flows, minlength=len(first)).astype(np.int64)
-
-    def _supply(self) -> Ints:
         supply = self.arcs.supply
         np.subtract.at(supply, self.arcs.tail, self.low)
         np.add.at(supply, self.arcs.head, self.low)
-        return supply
+        tail, head = self.arcs.tail[arc], self.arcs.head[arc]
+        cost = self.arcs.unit_costs(costs, arc, unit)
+        flows = min_cost_flow(tail, head, capacity, cost, supply=supply)
+        if flows is None:
+            return None
+        return self.low + np.bincount(arc, weights=flows, minlength=len(first)).astype(np.int64)
 
     def keep_optimal(self, level: Level, flow: Ints) -> None:
         """Keep only the flows that are optimal for a level, by the prices of an optimal flow.

@@ -110,13 +110,10 @@ class OverloadRepair:
                 break
             current = best.copy()
             moved = np.flatnonzero(self._is_moved(best))
-            count = max(1, int(len(moved) * self._returned_share()))
+            count = max(1, int(len(moved) * _RETURNED))
             returned = self.rng.choice(moved, size=count, replace=False)
             current[returned] = self.problem.owner[returned]
         return best
-
-    def _returned_share(self) -> float:
-        return _RETURNED
 
     def place_heaviest_first(self, noise: float) -> Placement | None:
         """Place all partitions on the permitted members with the lowest new relative loads.

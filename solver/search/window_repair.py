@@ -198,7 +198,8 @@ class WindowRepair(OverloadRepair):
             products, own = table @ loads.T, self.placement
             given = factors[own] * (norms - 2 * products[at, own])
             change = given[:, None] + factors * (2 * products + norms[:, None])
-            is_possible = self.allowed & (self._cost_changes(at) <= most - self._cost()) & ~refused
+            cost = self.cost_with - self.cost_with[at, own, None]  # change by each transfer
+            is_possible = self.allowed & (cost <= most - self._cost()) & ~refused
             is_possible[at, own] = False
             change = np.where(is_possible, change, 0)
             row, taker = divmod(int(change.argmin()), len(factors))
@@ -218,11 +219,6 @@ class WindowRepair(OverloadRepair):
         super()._set_costs(costs)
         is_away = self.problem.owner[:, None] != np.arange(self.problem.member_count)
         self.cost_with = self.costs[:, None].astype(np.float64) * is_away
-
-    def _cost_changes(self, partitions: Ints) -> Floats:
-        """Return the change of the cost by moves of partitions (rows) to members."""
-        rows = self.cost_with[partitions]
-        return np.asarray(rows - rows[np.arange(len(rows)), self.placement[partitions], None])
 
 
 class _TabuSearch:
