@@ -65,7 +65,8 @@ class Configuration:
     listed
         All assignors that the members list, in order; by default ``assignor`` alone.
     is_static
-        Whether members have a ``group.instance.id``; None keeps that of each member.
+        Whether members have a ``group.instance.id`` after a rolling restart to this
+        configuration; None keeps that of each member.
     session_timeout
         ``session.timeout.ms`` and ``group.consumer.session.timeout.ms``.
     broker

@@ -12,8 +12,13 @@ OTHERS = [path for path in NOTEBOOKS if path != QUICK_START]
 SECONDS = 300
 
 
-def test_all_notebooks_are_found():
-    assert len(NOTEBOOKS) >= 6
+def test_the_page_of_the_notebooks_lists_each_of_them():
+    page = Path("docs/notebooks.md").read_text(encoding="utf-8")
+    site = Path("docs/index.md").read_text(encoding="utf-8")
+    assert len(NOTEBOOKS) >= 8
+    for path in NOTEBOOKS:
+        assert f"(../{path})" in page
+        assert f"../{path.with_suffix('')}\n" in site
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
