@@ -22,7 +22,6 @@ from kassay.experiments.sources.kind_texts import (
     is_connect_status,
     is_connector_status,
 )
-from kassay.experiments.sources.noise import is_prose, noise_rule
 from kassay.experiments.sources.open_tables import OpenTable, has_blank, names_group, parsed_table
 from kassay.experiments.sources.table_headers import (
     MAX_PARTS,
@@ -33,7 +32,7 @@ from kassay.experiments.sources.table_headers import (
     starts_table,
 )
 from kassay.experiments.sources.table_rows import Cells, Notice, build_row
-from kassay.experiments.sources.text_lines import FORMS, Line, clean_lines
+from kassay.experiments.sources.text_lines import FORMS, Line, clean_lines, is_prose, noise_rule
 from kassay.experiments.sources.tool_documents import (
     METRIC,
     UnknownFormatError,

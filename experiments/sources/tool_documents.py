@@ -23,9 +23,8 @@ from kassay.experiments.sources.document_rows import (
 )
 from kassay.experiments.sources.exporter_metrics import read_metric, read_series
 from kassay.experiments.sources.group_json import is_group_json, read_group_json
-from kassay.experiments.sources.noise import noise_rule
 from kassay.experiments.sources.table_rows import OffsetRow
-from kassay.experiments.sources.text_lines import FORMS, Line
+from kassay.experiments.sources.text_lines import FORMS, Line, noise_rule
 from kassay.reference.documents.input_files import error_at, format_value, parse_json
 from kassay.reference.documents.json_codec import parse_topic_id
 from kassay.reference.documents.kind_documents import Kind, wrong_kind_error
