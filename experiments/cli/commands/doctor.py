@@ -11,32 +11,42 @@ from pathlib import Path
 
 import typer
 
-from kassay.experiments.cli.application import NOT_REACHED
+from kassay.experiments.cli.application import EXTRAS, NOT_REACHED
 from kassay.reference.model.errors import RunError
 
-MODULES = ["ortools.sat.python.cp_model", "networkx", "matplotlib.figure", "confluent_kafka.admin"]
-SPARK_MODULES = ["pyspark.sql", "pyarrow.parquet"]
+MODULES = {
+    "kassay": ["ortools.sat.python.cp_model", "networkx", "scipy.optimize"],
+    "kassay[live]": ["confluent_kafka.admin", "kafka"],
+    "kassay[plots]": ["matplotlib.figure", "pandas"],
+    "kassay[spark]": ["pyspark.sql", "pyarrow.parquet"],
+}
+"""Modules that are imported, by the requirement that installs them."""
 MEMORY_FILE = Path("/proc/meminfo")
 
 
 def doctor() -> None:
     """Run ``kassay doctor``; commands.md has its help."""
-    problems = {name: _problem(partial(import_module, name)) for name in MODULES}
-    if has_spark := find_spec("pyspark") is not None:
-        problems |= {name: _problem(partial(import_module, name)) for name in SPARK_MODULES}
+    missing = [f"kassay[{extra}]" for extra, (one, *_) in EXTRAS.items() if find_spec(one) is None]
+    problems = {
+        name: _problem(partial(import_module, name), requirement)
+        for requirement, modules in MODULES.items()
+        if requirement not in missing
+        for name in modules
+    }
+    if "kassay[spark]" not in missing:
         problems |= {"Java": _problem(_check_java), "memory": _problem(_check_memory)}
     for name, problem in {"Python " + platform.python_version(): None, **problems}.items():
         typer.echo(f"{name}: {problem or 'ok'}")
-    if not has_spark:
-        typer.echo("Spark: optional; run: pip install 'kassay[spark]'")
+    for requirement in missing:
+        typer.echo(f"{requirement}: optional; run: pip install '{requirement}'")
     raise typer.Exit(NOT_REACHED if any(problems.values()) else 0)
 
 
-def _problem(check: Callable[[], object]) -> str | None:
+def _problem(check: Callable[[], object], requirement: str = "kassay[spark]") -> str | None:
     try:
         check()
     except ImportError as error:
-        return f"{error}; run: pip install --force-reinstall kassay"
+        return f"{error}; run: pip install --force-reinstall '{requirement}'"
     except Exception as error:  # noqa: BLE001 - a damaged package can raise any exception
         return f"{type(error).__name__}: {error}"
     return None
