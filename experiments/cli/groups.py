@@ -249,7 +249,7 @@ def parsed_groups(
 
 
 def _print_notes(imported: capture_files.ImportedGroup, group: Group, *, all_notes: bool) -> None:
-    """Print the notes of a captured group; for a document, those of options, and its rebalance."""
+    """Print the notes on the options, and those of a capture or on the rebalance of a document."""
     if imported.option_notes:
         print_note(f"{group.label}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:

@@ -433,7 +433,7 @@ class RebalanceLog:
             self._join(one, name, state.started)
 
     def _epoch_of(self, state: _ClientState, epoch: int) -> int:
-        """Return the epoch of a rebalance in which a member stays in its epoch.
+        """Return the epoch of the rebalance of a member whose own epoch does not change.
 
         The member revokes partitions for a member of a later epoch, or receives the partitions
         that a member of its epoch has revoked.

@@ -24,7 +24,7 @@ _BALANCE_LEVELS = ("sum_of_squares", "movement")
 def compare_share_group(
     document: KindDocument, answer: Mapping[str, Any], limits: SearchLimits
 ) -> list[group_kind.KindComparison]:
-    """Compare an answer with the fewest slots, and with the optimum for its copies."""
+    """Compare an answer with the fewest slots, and with the optimum for its number of slots."""
     assigned = Assignment({m: [(t, n) for t, n in pairs] for m, pairs in answer["members"].items()})
     free = share_group(document, None)
     invalid = tuple(violations(free, assigned))

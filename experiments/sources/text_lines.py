@@ -99,7 +99,7 @@ def _gaps(numbers: Mapping[int, int]) -> set[int]:
 def _shared_suffix(
     contents: Sequence[str], is_start: Callable[[str], bool]
 ) -> re.Pattern[str] | None:
-    """Return the form of lines that nearly all end with the same sign."""
+    """Return the pattern of a sign at the end of nearly all lines, None if there is no sign."""
     filled = [one for one in contents if one.strip()]
     for form in _SUFFIXES:
         found = [match["text"] for one in filled if (match := form.fullmatch(one))]

@@ -189,7 +189,7 @@ def _assignors_of(family: str, names: Sequence[str]) -> tuple[str, ...]:
     if documents is not None:
         return found or tuple(name for name, port in KIND_PORTS.items() if port.kind is kind)
     if names and not found:
-        raise UsageError(f"family {family!r}: none of the assignors is one of consumer groups")
+        raise UsageError(f"family {family!r}: none of the assignors is for consumer groups")
     return found
 
 

@@ -149,7 +149,7 @@ class Shares:
 
 
 def keep(shares: Shares) -> None:
-    """Let the owners of more than the base keep an extra, as far as the topic has extras."""
+    """Give extras to the members that own more than the base, while the topic has extras."""
     candidates: list[list[int]] = [[] for _ in shares.base]
     for member, topics in enumerate(shares.above):
         for topic in sorted(topics):

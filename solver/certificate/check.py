@@ -318,7 +318,7 @@ def _assignment_errors(
 def _least_errors(
     evidence: RebalanceEvidence, group: Group, assignment: Assignment, least_makespan: int | None
 ) -> Iterator[str]:
-    """Check that the minimum makespan of the evidence is reached, and its certificate."""
+    """Check that an assignment reaches the claimed minimum makespan, and its certificate."""
     best = evidence.best or assignment
     if least_makespan is not None:
         makespan = max(map(len, best.values()), default=0)

@@ -194,7 +194,7 @@ def conflict_of_numbers(start: Start) -> incumbent_pool.LexicographicResult | No
 
 
 def conflict_by_flow(conflict: Sequence[Constraint]) -> incumbent_pool.LexicographicResult | None:
-    """Return a conflict that flows prove as result, or None if it is empty."""
+    """Return the result for a conflict that flows prove, or None without a conflict."""
     if not conflict:
         return None
     return incumbent_pool.LexicographicResult(
