@@ -140,7 +140,7 @@ class ExchangeBeam:
         return [p for p in self.own[member] if p not in left]
 
     def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
-        """Yield the states after an exchange of the next member that has one; skip other members."""
+        """Yield the states after an exchange of the next member with one; skip the others."""
         for member in state.open[:_MAX_POSTPONED]:
             found = False
             for child in self._children(state, member):
