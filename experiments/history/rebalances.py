@@ -36,7 +36,6 @@ from kassay.reference.model.group import (
 )
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.limits import SearchLimits
-from kassay.solver.trajectory.trajectory import optimal_trajectory
 
 _Pairs = tuple[tuple[str, int], ...]
 _TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -110,9 +109,7 @@ def _completed(
     rebalance = _rebalance(state, generation, state.first, counts)
     if generation.cooperative and _is_intermediate(state, rebalance):
         return
-    state.owned = {
-        _identity(member): _pairs(member.assigned or ()) for member in generation.members
-    }
+    state.owned = {identity(member): _pairs(member.assigned or ()) for member in generation.members}
     state.owned_generation = generation.number
     state.claims = state.unknown = state.first = None
     state.rounds = 0
@@ -194,7 +191,7 @@ def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
     if not states_them or any(member.subscription is None for member in members):
         return None
     return {
-        _identity(member): (
+        identity(member): (
             _pairs(member.claimed or ()),
             NO_GENERATION if member.claimed_generation is None else member.claimed_generation,
         )
@@ -262,9 +259,9 @@ def _notes(generation: Generation, counts: Mapping[str, int]) -> Iterator[str]:
 
 
 def _member(state: _GroupState, member: GenerationMember, assignor: str | None) -> Member:
-    owned, generation = state.owned.get(_identity(member), ()), state.owned_generation
+    owned, generation = state.owned.get(identity(member), ()), state.owned_generation
     if state.claims is not None:
-        owned, generation = state.claims.get(_identity(member), ((), NO_GENERATION))
+        owned, generation = state.claims.get(identity(member), ((), NO_GENERATION))
     return Member(
         id=member.id,
         subscription=member.subscription or (),
@@ -282,7 +279,7 @@ def _member(state: _GroupState, member: GenerationMember, assignor: str | None) 
     )
 
 
-def _identity(member: GenerationMember | Member) -> str:
+def identity(member: GenerationMember | Member) -> str:
     """Return the group instance id if the member is static, otherwise its member id."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 
@@ -420,9 +417,12 @@ def _known_rebalance(row: Row) -> tuple[Group, Assignment] | None:
 def _added(
     total: HindsightRow, sequence: list[tuple[Group, Assignment]], limits: SearchLimits
 ) -> HindsightRow:
+    # The linear programs of trajectories import SciPy, which takes 40 MB.
+    from kassay.solver.trajectory.trajectory import optimal_trajectory  # noqa: PLC0415
+
     # Unlike a member id, the instance id of a static member outlasts a restart.
     groups = [
-        replace(group, members=tuple(replace(one, id=_identity(one)) for one in group.members))
+        replace(group, members=tuple(replace(one, id=identity(one)) for one in group.members))
         for group, _ in sequence
     ]
     try:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -317,7 +318,12 @@ class Survey:
         """Yield the values of each group for metrics."""
         for group in self.groups:
             values = group.values() | {"gap": round(float(group.gap), 6)}
-            yield {"group": group.id, **values, "failed": 0}
+            yield {
+                "group": group.id,
+                **values,
+                "topic_spread": topic_spreads(group.group),
+                "failed": 0,
+            }
         for failed in self.errors:
             yield {"group": failed.id, "failed": 1}
 
@@ -340,6 +346,16 @@ class Survey:
             "placed": sum(one.verdict.placed for one in groups),
             "unnecessary_moves": sum(one.unnecessary_moves or 0 for one in groups),
         }
+
+
+def topic_spreads(group: Group) -> dict[str, int]:
+    """Return the most minus the fewest partitions of each topic among its subscribers."""
+    counts = Counter((member.id, topic) for member in group.members for topic, _ in member.owned)
+    owned = {
+        topic: [counts[group.members[index].id, topic] for index in subscribers]
+        for topic, subscribers in group.subscribers().items()
+    }
+    return {topic: max(each) - min(each) for topic, each in owned.items() if len(each) > 1}
 
 
 def _share(part: int, whole: int) -> Fraction:

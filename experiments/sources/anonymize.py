@@ -36,9 +36,9 @@ def anonymize(groups: Sequence[Group]) -> tuple[list[Group], NewNames]:
         return name
 
     for group in groups:
-        _rename_group(group, collect)
+        rename_group(group, collect)
     names = {kind: _numbered(kind, old_names) for kind, old_names in found.items()}
-    return [_rename_group(group, lambda kind, name: names[kind][name]) for group in groups], names
+    return [rename_group(group, lambda kind, name: names[kind][name]) for group in groups], names
 
 
 def _numbered(kind: str, names: Iterable[str]) -> dict[str, str]:
@@ -50,7 +50,8 @@ def _numbered(kind: str, names: Iterable[str]) -> dict[str, str]:
     return table
 
 
-def _rename_group(group: Group, rename: _Rename) -> Group:
+def rename_group(group: Group, rename: _Rename) -> Group:
+    """Replace all names in a group, and remove topic ids, units and most notes."""
     return replace(
         group,
         id=_optional(rename, "group", group.id),

@@ -120,6 +120,8 @@ def check_writable(output: str) -> None:
             pass
 
 
+# The default limit, 131,072, is less than the names that a hostile client can choose.
+csv.field_size_limit(2**31 - 1)
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -1,0 +1,60 @@
+"""Cluster whose groups a test sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup, LiveTopic
+from kassay.experiments.sources.merge_captures import ObservedMember, PartitionKey
+from kassay.reference.model.errors import InputError, RunError
+from kassay.reference.model.group import Protocol
+
+Owners = Mapping[str, Sequence[int]]
+
+
+class ScriptedCluster:
+    """Cluster with one topic ``t``; ``groups`` has the partitions of each member by group."""
+
+    def __init__(self, groups: Mapping[str, Owners], *, partitions: int = 8) -> None:
+        self.groups = dict(groups)
+        self.partitions = partitions
+        self.states: dict[str, str] = {}
+        self.is_away = False
+        self.described = 0
+
+    def group_ids(self) -> list[str]:
+        if self.is_away:
+            raise RunError("broker:9092: cannot list groups: no answer within 30 s")
+        return sorted(self.groups)
+
+    def other_groups(self) -> dict[str, str]:
+        return {}
+
+    def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
+        self.described += len(groups)
+        return {name: self._described(name) for name in groups}
+
+    def _described(self, name: str) -> LiveGroup:
+        members = tuple(
+            ObservedMember(
+                id=member,
+                client_id=member.partition("-")[0],
+                owned={("t", number) for number in owned},
+                ordered=tuple(("t", number) for number in owned),
+                subscription=("t",),
+            )
+            for member, owned in self.groups[name].items()
+        )
+        state = self.states.get(name, "Stable")
+        return LiveGroup(name, state, members, "sticky", Protocol.CLASSIC)
+
+    def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
+        return {}
+
+    def committed_offsets(
+        self, groups: Sequence[str]
+    ) -> dict[str, dict[PartitionKey, int] | InputError]:
+        return {name: {} for name in groups}
+
+    def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
+        return {name: LiveTopic(self.partitions) for name in names if name == "t"}

@@ -1,0 +1,174 @@
+"""The watcher records what changes between two observations of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kassay.experiments.planning.survey import SurveyedGroup
+from kassay.experiments.watch.store import Store
+from kassay.experiments.watch.watcher import Watcher
+from kassay.reference.model.errors import InputError
+from tests.experiments.watch.scripted_cluster import ScriptedCluster
+
+BALANCED = {"a-1": [0, 1, 2, 3], "b-1": [4, 5, 6, 7]}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        self.now += 60
+        return self.now
+
+
+def watching(cluster: ScriptedCluster, store: Store, **options: bool) -> Watcher:
+    return Watcher(lambda: cluster, store, clock=Clock(), **options)  # type: ignore[arg-type,return-value]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "watch.sqlite")
+
+
+def test_a_rebalance_has_its_cause_and_its_moves(store: Store) -> None:
+    cluster = ScriptedCluster({"g": BALANCED})
+    watcher = watching(cluster, store)
+    watcher.observe()
+    cluster.groups["g"] = {"a-1": [0, 1, 2], "b-1": [4, 5, 3], "c-1": [6, 7]}
+    watcher.observe()
+    event, *_ = store.events("g")
+    assert (event["kind"], event["cause"], event["joined"]) == ("rebalance", "joined", ["c"])
+    assert (event["moves"], event["unnecessary_moves"]) == (3, 1)
+    assert event["maximum_load"] == {"before": 4, "after": 3}
+    assert store.values("rebalances") == [("g", "joined", 1)]
+    assert store.values("unnecessary_moves") == [("g", "", 1)]
+
+
+@pytest.mark.parametrize(
+    ("after", "cause"),
+    [
+        ({"a-1": [0, 1, 2, 3, 4, 5, 6, 7]}, "left"),
+        ({"a-2": [0, 1, 2, 3], "b-1": [4, 5, 6, 7]}, "replaced"),
+        ({"a-1": [4, 1, 2, 3], "b-1": [0, 5, 6, 7]}, "other"),
+    ],
+)
+def test_causes_follow_from_the_members(
+    store: Store, after: dict[str, list[int]], cause: str
+) -> None:
+    cluster = ScriptedCluster({"g": BALANCED})
+    watcher = watching(cluster, store)
+    watcher.observe()
+    cluster.groups["g"] = after
+    watcher.observe()
+    assert store.events("g")[0]["cause"] == cause
+
+
+def test_unchanged_groups_are_described_but_not_read_again(store: Store) -> None:
+    cluster = ScriptedCluster({f"g{n}": BALANCED for n in range(5)})
+    watcher = watching(cluster, store)
+    watcher.observe()
+    before = cluster.described
+    watcher.observe()
+    assert cluster.described == before + 5
+    kinds = [event["kind"] for event in store.events()]
+    assert kinds == ["cluster-answers"] + ["appeared"] * 5
+    assert len(watcher.results().groups) == 5
+
+
+def test_a_rebalance_in_progress_counts_as_time_and_not_as_a_change(store: Store) -> None:
+    cluster = ScriptedCluster({"g": BALANCED})
+    watcher = watching(cluster, store)
+    watcher.observe()
+    cluster.states["g"] = "PreparingRebalance"
+    cluster.groups["g"] = {"a-1": [], "b-1": []}
+    watcher.observe()
+    cluster.states.clear()
+    cluster.groups["g"] = BALANCED
+    watcher.observe()
+    assert store.values("not_stable_seconds") == [("g", "", 60.0)]
+    assert not store.values("rebalances")
+
+
+def test_a_cluster_that_is_away_is_a_state(store: Store) -> None:
+    cluster = ScriptedCluster({"g": BALANCED})
+    changes: list[str] = []
+    watcher = Watcher(lambda: cluster, store, on_change=changes.append, clock=Clock())  # type: ignore[arg-type,return-value]
+    watcher.observe()
+    cluster.is_away = True
+    watcher.observe()
+    watcher.observe()
+    assert watcher.problem is not None
+    assert "no answer" in watcher.problem
+    assert len(watcher.results().groups) == 1
+    cluster.is_away = False
+    watcher.observe()
+    assert watcher.problem is None
+    kinds = [event["kind"] for event in store.events() if event["group"] is None]
+    assert kinds == ["cluster-answers", "cluster-away", "cluster-answers"]
+    assert len(changes) == 3
+
+
+def test_a_restart_keeps_events_and_totals_and_sees_changes_in_between(tmp_path: Path) -> None:
+    path = tmp_path / "watch.sqlite"
+    cluster = ScriptedCluster({"g": BALANCED})
+    first = Store(path)
+    watching(cluster, first).observe()
+    first.close()
+    cluster.groups["g"] = {"a-1": [0, 1, 2, 3, 4, 5, 6, 7]}
+    second = Store(path)
+    watching(cluster, second).observe()
+    assert [event["kind"] for event in second.events("g")] == ["rebalance", "appeared"]
+
+
+def test_a_group_that_does_not_exist_any_more_is_removed(store: Store) -> None:
+    cluster = ScriptedCluster({"g": BALANCED, "h": BALANCED})
+    watcher = watching(cluster, store)
+    watcher.observe()
+    del cluster.groups["h"]
+    watcher.observe()
+    assert [group.id for group in watcher.results().groups] == ["g"]
+    assert store.events("h")[0]["kind"] == "removed"
+
+
+def test_hashed_names_are_stable_and_hide_all_names(tmp_path: Path) -> None:
+    path = tmp_path / "watch.sqlite"
+    names = []
+    for _ in range(2):
+        store = Store(path)
+        watcher = watching(ScriptedCluster({"secret": BALANCED}), store, hash_names=True)
+        watcher.observe()
+        [found] = watcher.results().groups
+        assert isinstance(found, SurveyedGroup)
+        names.append(found.id)
+        store.close()
+    assert names[0] == names[1] != "secret"
+    content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"secret" not in content
+    assert b"a-1" not in content
+
+
+def test_old_events_are_deleted_and_the_file_does_not_grow(tmp_path: Path) -> None:
+    path = tmp_path / "watch.sqlite"
+    store = Store(path, days=1)
+    cluster = ScriptedCluster({"g": BALANCED})
+    clock = Clock()
+    watcher = Watcher(lambda: cluster, store, clock=clock)  # type: ignore[arg-type,return-value]
+    sizes = []
+    for day in range(4):
+        for step in range(20):
+            clock.now += 4320 - 60
+            names = ("a-1", f"b-{day}-{step}")
+            cluster.groups["g"] = dict(zip(names, BALANCED.values(), strict=True))
+            watcher.observe()
+        sizes.append(len(store.events(limit=10_000)))
+    assert sizes[-1] == sizes[-2] < 2 * 22
+
+
+def test_another_file_is_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "text.sqlite"
+    path.write_text("no database " * 100)
+    with pytest.raises(InputError, match="cannot open the database"):
+        Store(path)
