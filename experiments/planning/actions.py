@@ -338,8 +338,8 @@ def _predicted_action(
                 f"stop {member} for {seconds:g} s, because a static member leaves only at the end "
             )
             text += "of its session"
-        name = assignors.kafka_name(final.assignor)
-        text += f": {name} divides the partitions again when it leaves and returns"
+        assignor = assignors.kafka_name(final.assignor)
+        text += f": {assignor} divides the partitions again when it leaves and returns"
         parts[0] += f", {cost.rebalances.count('rebalance')}"
     elif change.action is not None:
         text = f"{_trigger(group)}: {final.assignor} then divides the partitions again"

@@ -456,10 +456,13 @@ def _csv(survey: Survey) -> str:
     return write_csv(_COLUMNS, rows)
 
 
-def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
+def metrics_text(
+    rows: Iterable[Mapping[str, object]], *, watched: Mapping[str, object] | None = None
+) -> str:
     r"""Format metric values of a survey, one row per group, in the text format of Prometheus.
 
     The columns are ``group`` and those in survey_metrics.txt.j2. Unknown values have no line.
+    ``watched`` has the state and the totals of `kassay watch`.
 
     Examples
     --------
@@ -470,4 +473,4 @@ def metrics_text(rows: Iterable[Mapping[str, object]]) -> str:
     kassay_survey_moves{group="a \"b\""} 7
     """
     template = environment(_TEMPLATES, autoescape=False).get_template("survey_metrics.txt.j2")
-    return template.render(rows=sorted(rows, key=lambda row: str(row["group"])))
+    return template.render(rows=sorted(rows, key=lambda row: str(row["group"])), watched=watched)

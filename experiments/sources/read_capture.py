@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
-from kassay.experiments.sources import table_checks
+from kassay.experiments.sources import table_checks, table_headers
 from kassay.experiments.sources.account import UNKNOWN_LINE, Account, LineUse, Problem, ReadCapture
 from kassay.experiments.sources.document_rows import DocumentRows, FoundText, merge_rows
 from kassay.experiments.sources.exporter_metrics import hides_metric
@@ -23,14 +23,6 @@ from kassay.experiments.sources.kind_texts import (
     is_connector_status,
 )
 from kassay.experiments.sources.open_tables import OpenTable, has_blank, names_group, parsed_table
-from kassay.experiments.sources.table_headers import (
-    MAX_PARTS,
-    Header,
-    TableKind,
-    csv_row_problem,
-    read_header,
-    starts_table,
-)
 from kassay.experiments.sources.table_rows import Cells, Notice, build_row
 from kassay.experiments.sources.text_lines import FORMS, Line, clean_lines, is_prose, noise_rule
 from kassay.experiments.sources.tool_documents import (
@@ -76,7 +68,7 @@ _MAX_TEXTS = 40
 _MIN_CELLS = 3
 """Words from which a text beside a capture in JSON may be a row of it."""
 _KINDS = frozenset(Kind) - {Kind.CONSUMER}
-_KIND_TABLES = (TableKind.SHARE, TableKind.STREAMS)
+_KIND_TABLES = (table_headers.TableKind.SHARE, table_headers.TableKind.STREAMS)
 _MAX_BROKEN = 200
 """Number of errors after which JSON values must stand in one line."""
 
@@ -313,8 +305,8 @@ class _Reader:
 
     def header(self, at: int) -> int:
         """Use the header of a table, which a terminal may have wrapped."""
-        texts = [line.text for line in self.lines[at : at + MAX_PARTS]]
-        header = read_header(texts, line=self.lines[at].number)
+        texts = [line.text for line in self.lines[at : at + table_headers.MAX_PARTS]]
+        header = table_headers.read_header(texts, line=self.lines[at].number)
         if header is None:
             return 0
         if isinstance(header, str):
@@ -322,7 +314,7 @@ class _Reader:
             return self.refuse(at, header)
         self.current = OpenTable(header, self.group)
         self.tables.append(self.current)
-        if header.kind is TableKind.OTHER_OFFSETS:
+        if header.kind is table_headers.TableKind.OTHER_OFFSETS:
             message = "a table of offsets has no members; add the option --members"
             return self.refuse(at, message, header.parts)
         return self.use(at, f"header of {self.current.rule}", header.parts)
@@ -502,7 +494,7 @@ class _Reader:
         if table is None or table.header.is_csv:
             return 0
         width = max(self._width(table), *(len(one.line.text) for one in run))
-        for count in range(min(MAX_PARTS, len(run) - at), 1, -1):
+        for count in range(min(table_headers.MAX_PARTS, len(run) - at), 1, -1):
             parts = [one.line.text for one in run[at : at + count]]
             if any(noise_rule(part) for part in parts):
                 continue
@@ -606,12 +598,12 @@ class _Reader:
         named = [group for group in groups if group and line.text.strip().startswith(f"{group} ")]
         if table is None:
             message = UNKNOWN_LINE
-        elif table.header.kind is TableKind.STREAMS and len(line.text.split()) > (
+        elif table.header.kind is table_headers.TableKind.STREAMS and len(line.text.split()) > (
             table.header.names.index("ASSIGNMENTS")
         ):
             message = "the assignment is cut or has an unknown form"
         elif table.header.is_csv:
-            message = csv_row_problem(line.text, table.header)
+            message = table_headers.csv_row_problem(line.text, table.header)
         else:
             message = f"the line is not a complete row of the {table.rule} above it"
         group = max(named, key=len) if named else None
@@ -631,11 +623,11 @@ _RULES: tuple[Callable[[_Reader, int], int], ...] = (
     _Reader.noise,
 )
 """Rules in the order in which they are tried."""
-_DATA_TABLES = frozenset(TableKind) - {
-    TableKind.LISTING,
-    TableKind.DELETION,
-    TableKind.RESET,
-    TableKind.OTHER_OFFSETS,
+_DATA_TABLES = frozenset(table_headers.TableKind) - {
+    table_headers.TableKind.LISTING,
+    table_headers.TableKind.DELETION,
+    table_headers.TableKind.RESET,
+    table_headers.TableKind.OTHER_OFFSETS,
 }
 
 
@@ -649,14 +641,16 @@ def read_capture(text: str, *, name: str, group: str | None = None) -> ReadCaptu
 
 def _starts_group(text: str) -> bool:
     """Return whether a line is a header, or the first line of a group or topic."""
-    return text.startswith(_FIRST_WORDS) or isinstance(read_header([text], line=1), Header)
+    return text.startswith(_FIRST_WORDS) or isinstance(
+        table_headers.read_header([text], line=1), table_headers.Header
+    )
 
 
 def _starts_data(text: str) -> bool:
     """Return whether a line is a header, a notice, a topic, a metric or a JSON object."""
     content = text.strip()
     return (
-        starts_table(text)
+        table_headers.starts_table(text)
         or content.startswith(('{"', "[{", *_FIRST_WORDS))
         or content in ("{", "[")
         or hides_metric(content)

@@ -6,7 +6,6 @@ import json
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -18,7 +17,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import prometheus_client
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from kassay.experiments.planning import render_pages
 from kassay.experiments.plotting.page_templates import environment
@@ -39,13 +37,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 _HTML, _TEXT, _JSON = "text/html; charset=utf-8", "text/plain; charset=utf-8", "application/json"
-COUNTERS = {
-    "rebalances": ("Observed rebalances, by cause.", ["group", "cause"]),
-    "moves": ("Partitions that observed rebalances moved.", ["group"]),
-    "unnecessary_moves": ("Moves that an equal or better balance does not need.", ["group"]),
-    "not_stable_seconds": ("Seconds between observations of a rebalance.", ["group"]),
-}
-"""Description and labels of each counter ``kassay_watch_NAME_total``."""
 
 
 class Pages:
@@ -58,15 +49,16 @@ class Pages:
     def __init__(self, watcher: Watcher, store: Store, *, source: str) -> None:
         self._watcher, self._store, self._source = watcher, store, source
         self._registry = prometheus_client.CollectorRegistry()
-        self._registry.register(self)
         prometheus_client.ProcessCollector(registry=self._registry)
 
     def find(self, path: str) -> tuple[str, str] | None:
         """Return the content type and the text of a page, or None if there is no such page."""
         if path == "/metrics":
-            own = prometheus_client.generate_latest(self._registry).decode()
+            process = prometheus_client.generate_latest(self._registry).decode()
             rows = self._watcher.results().metric_rows()
-            return _TEXT, render_pages.metrics_text(rows) + own
+            up, read = float(self._watcher.problem is None), self._watcher.observed or 0.0
+            watched = {"up": up, "read": read, "totals": self._store.values}
+            return _TEXT, render_pages.metrics_text(rows, watched=watched) + process
         if path in ("/survey.json", "/events.json"):
             is_survey = path == "/survey.json"
             record = self._watcher.results().record() if is_survey else self._store.events()
@@ -97,18 +89,6 @@ class Pages:
         observed, problem = self._watcher.observed, self._watcher.problem
         read = "not read yet" if observed is None else f"read at {_time(observed)}"
         return read if problem is None else f"{read}; {problem}"
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the watcher, for the registry of prometheus-client."""
-        up, read = float(self._watcher.problem is None), self._watcher.observed or 0.0
-        yield GaugeMetricFamily("kassay_watch_cluster_up", "1 if the cluster answers.", up)
-        text = "Time of the last answer of the cluster."
-        yield GaugeMetricFamily("kassay_watch_last_read_timestamp_seconds", text, read)
-        for name, (description, labels) in COUNTERS.items():
-            counter = CounterMetricFamily(f"kassay_watch_{name}", description, labels=labels)
-            for group, label, total in self._store.values(name):
-                counter.add_metric([group, label][: len(labels)], total)
-            yield counter
 
 
 def _time(seconds: float) -> str:

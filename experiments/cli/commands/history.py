@@ -64,12 +64,7 @@ def history(
 def _history_of_records(
     options: HistoryOptions, cluster: ClusterOptions, spark: SparkOptions, limits: LimitOptions
 ) -> None:
-    from kassay.experiments.spark.history_pipeline import (
-        RECORD_SETTINGS,
-        read_cluster,
-        read_files,
-        write_history,
-    )
+    from kassay.experiments.spark import history_pipeline
     from kassay.experiments.spark.session import spark_session
     from kassay.experiments.study.configuration import manifest
 
@@ -86,14 +81,16 @@ def _history_of_records(
         "paths": sorted(PurePath(path).name for path in options.paths or ()),
         "limits": {"work": limits.work, "time": limits.time_limit},
     }
-    conf = RECORD_SETTINGS | spark.settings()
+    conf = history_pipeline.RECORD_SETTINGS | spark.settings()
     with spark_session(master=spark.master, settings=conf) as session:
         if options.paths:
-            sources = read_files(session, options.paths)
+            sources = history_pipeline.read_files(session, options.paths)
         else:
             timeout, tasks = cluster.timeout, options.tasks
-            sources = [read_cluster(session, settings, timeout=timeout, tasks=tasks)]
-        written = write_history(
+            sources = [
+                history_pipeline.read_cluster(session, settings, timeout=timeout, tasks=tasks)
+            ]
+        written = history_pipeline.write_history(
             session,
             sources,
             output,
