@@ -11,10 +11,8 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
@@ -23,6 +21,9 @@ from kassay.experiments.sources.live_cluster.msk_iam import connection_propertie
 from kassay.reference.model.errors import InputError
 from kassay.reference.protocol import record_codec
 from kassay.reference.protocol.group_messages import CONSUMERS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Row = Mapping[str, Any]
 _COLUMNS = ("group", "kind", "partition", "offset", "timestamp", "payload", "error")
@@ -65,22 +66,22 @@ class Position(NamedTuple):
     timestamp: int | None
 
 
-_COMMIT_KEYS = pa.array(
-    [kind.to_bytes(2) for kind in sorted(record_codec.OFFSET_COMMIT_KINDS)], pa.binary()
-)
-"""First bytes of the keys of offset commits."""
-
-
-def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+def decode_batches(batches: "Iterable[pa.RecordBatch]") -> Iterator[dict[str, Any]]:
     """Decode raw records to table rows. A damaged record becomes a row with an error.
 
     Offset commits, usually most of the records, are only counted, whole columns at a time: the last
     row has their number.
     """
+    # PyArrow takes 50 MB: only Spark workers import it.
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    first_bytes = [kind.to_bytes(2) for kind in sorted(record_codec.OFFSET_COMMIT_KINDS)]
+    commit_keys = pa.array(first_bytes, pa.binary())
     commits = 0
     for batch in batches:
         kinds = pc.binary_slice(batch.column("key"), 0, 2)
-        is_commit = pc.is_in(kinds, _COMMIT_KEYS)
+        is_commit = pc.is_in(kinds, commit_keys)
         commits += pc.sum(is_commit).as_py() or 0
         for row in batch.filter(pc.invert(is_commit)).to_pylist():
             position = {name: row[name] for name in Position._fields}

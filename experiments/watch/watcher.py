@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Event, Lock
 from typing import Any
 
@@ -105,7 +105,7 @@ class Watcher:
     ) -> None:
         self._connect, self._store, self._clock = connect, store, clock
         self._on_change, self._key = on_change, store.key() if hash_names else None
-        self._described: Described = {}
+        self._described: dict[str, int] = {}  # hash of the description of each group
         self._results: dict[str, survey.SurveyResult] = {}
         self._plans: dict[str, tuple[Group, Plan]] = {}
         self._planning, self._next_refresh = Lock(), 0.0
@@ -129,16 +129,19 @@ class Watcher:
         try:
             # A new connection has no errors of the past.
             described, imported = self._read(self._connect(), is_complete=is_complete)
-        except KassayError as error:
-            problem = str(error)
-        else:
             results = {} if is_complete else dict(self._results)
             for one in imported:
                 name = self._renamed("group", one.id or "")
                 results[name] = self._survey(name, one)
+        except KassayError as error:
+            problem = str(error)
+        else:
             with self._store.transaction():
                 self._record(described, results, now)
-            self._described, self._results, self.observed = described, results, now
+            # A hash takes less memory. Sets of one content rarely differ in order: the group is
+            # then only read once more.
+            self._described = {name: hash(repr(one)) for name, one in described.items()}
+            self._results, self.observed = results, now
             if is_complete:
                 self._next_refresh = now + _SECONDS_TO_REFRESH
         if (problem is None) != (self.problem is None):
@@ -151,15 +154,15 @@ class Watcher:
 
     def _read(
         self, cluster: LiveCluster, *, is_complete: bool
-    ) -> tuple[Described, list[ImportedGroup]]:
+    ) -> tuple[Described, Iterable[ImportedGroup]]:
         """Describe all consumer groups, and read those that changed, or all groups."""
         names = cluster.group_ids()
         described = cluster.describe(names) if names else {}
-        changed = [one for one in names if self._described.get(one) != described[one]]
+        changed = [one for one in names if self._described.get(one) != hash(repr(described[one]))]
         if not (is_complete or changed):
             return described, []
         selected = () if is_complete else changed
-        return described, list(import_live(cluster, selected, ImportOptions()))
+        return described, import_live(cluster, selected, ImportOptions())
 
     def _survey(self, name: str, one: ImportedGroup) -> survey.SurveyResult:
         group, previous = one.group, self._results.get(name)
@@ -199,9 +202,9 @@ class Watcher:
 
     def _record_change(self, name: str, group: Group, now: float) -> None:
         before = self._stable.get(name)
+        self._stable[name] = group  # also if it is equal, so that one copy is in memory
         if before == group:
             return
-        self._stable[name] = group
         self._store.put_document(name, group_document(group))
         found = None if before is None else find_rebalance(before, group)
         if before is None:
