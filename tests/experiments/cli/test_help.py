@@ -153,6 +153,7 @@ main(sys.argv[1:])
         (("plan", "groups.json", "--output", "plan"), None),
         (("broker:9092",), "live"),
         (("import", "--bootstrap-server", "broker:9092"), "live"),
+        (("watch", "broker:9092"), "live"),
         (("study", "--cases", "10", "--output", "study"), "spark"),
         (("history", "dump.txt", "--output", "history"), "spark"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,3 +174,12 @@ def test_another_file_is_no_database(tmp_path: Path) -> None:
     path.write_text("no database " * 100)
     with pytest.raises(InputError, match="cannot open the database"):
         Store(path)
+
+
+def test_only_the_extra_live_is_needed() -> None:
+    others = ("pandas", "matplotlib", "pyarrow", "pyspark")
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({others}))\n"
+        "import kassay.experiments.cli.commands.watch"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
