@@ -43,11 +43,15 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 """Control characters, and characters that change the direction of text."""
 _FILE_WIDTH = 120
 """Width in characters of tables that are not written to a terminal."""
+_UNLIMITED = 10**6
+_CELL = 1000
+"""Maximum number of characters of a table cell."""
 
 
 def cell(value: object) -> str:
     """Return the text of a table cell; None is empty."""
-    return "" if value is None else without_control_characters(str(value))
+    text = "" if value is None else without_control_characters(str(value)[: _CELL + 1])
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
 
 
 def without_control_characters(text: str) -> str:
@@ -138,11 +142,14 @@ def print_table(
     text: Collection[str] | None = None,
     optional: Sequence[str] = (),
     title: str | None = None,
+    is_dense: bool = False,
+    is_complete: bool = False,
 ) -> None:
     """Print a table with one column per key of the rows.
 
     The columns ``text``, by default the first one, are texts. The others are right-aligned
-    numbers. A narrow terminal hides the columns ``optional``, the last ones first.
+    numbers. A narrow terminal hides the columns ``optional``, the last ones first. A table that
+    ``is_dense`` has no lines; one that ``is_complete`` has all columns, and one line per row.
     """
     if not rows:
         return
@@ -150,18 +157,19 @@ def print_table(
 
     is_terminal = sys.stdout.isatty()
     # Names of groups and members can contain [ ] and :word:, which Rich would interpret.
-    console = Console(width=None if is_terminal else _FILE_WIDTH, markup=False, emoji=False)
+    width = _UNLIMITED if is_complete else None if is_terminal else _FILE_WIDTH
+    console = Console(width=width, markup=False, emoji=False)
     headings, hidden = list(rows[0]), list[str]()
     names = headings[:1] if text is None else text
-    table = _rich_table(headings, rows, names, title)
-    unlimited = console.options.update(width=10**6)
+    table = _rich_table(headings, rows, names, title, is_dense)
+    unlimited = console.options.update(width=_UNLIMITED)
     for heading in reversed(optional):
         if not is_terminal or console.measure(table, options=unlimited).maximum <= console.width:
             break
         if heading in headings:
             headings.remove(heading)
             hidden.insert(0, heading)
-            table = _rich_table(headings, rows, names, title)
+            table = _rich_table(headings, rows, names, title, is_dense)
     console.print(table)
     if hidden:
         listed = ", ".join(heading.replace("\n", " ") for heading in hidden)
@@ -169,11 +177,15 @@ def print_table(
 
 
 def _rich_table(
-    headings: Sequence[str], rows: Sequence[Record], text: Collection[str], title: str | None
+    headings: Sequence[str],
+    rows: Sequence[Record],
+    text: Collection[str],
+    title: str | None,
+    is_dense: bool,
 ) -> "Table":
     from rich.table import Table
 
-    table = Table(title=title)
+    table = Table(title=title, box=None, pad_edge=False) if is_dense else Table(title=title)
     for heading in headings:
         table.add_column(
             heading,

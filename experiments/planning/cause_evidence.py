@@ -54,7 +54,10 @@ class CauseKind(StrEnum):
     TOPICS_IGNORED = "topics-ignored"
 
 
-_REMEDIES = dict(read_data_file(__package__, "remedies.txt"))
+_REMEDIES, _SHORT_REMEDIES = (
+    {row[0]: row[column] for row in read_data_file(__package__, "remedies.txt")}
+    for column in (1, 2)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,12 @@ class Cause:
             return text
         check, is_doubtful, _ = text.partition("; if they are equal")
         return check if is_doubtful else _REMEDIES["slight"]
+
+    @property
+    def short_remedy(self) -> str:
+        """Return the advice in at most four words."""
+        is_nothing = self.remedy == _REMEDIES["slight"]
+        return _SHORT_REMEDIES["slight" if is_nothing else self.kind]
 
     def __str__(self) -> str:
         return self.text

@@ -411,7 +411,7 @@ def write_plan(
 _COLUMNS = (
     *("rank", "group", "state", "cause", "remarks", "gap", "gap limit", "maximum load"),
     *("planned maximum load", "bound", "spread", "planned spread", "idle", "planned idle"),
-    *("hot", "moves", "placed", "unnecessary moves"),
+    *("hot", "moves", "placed", "unnecessary moves", "lag"),
     *("members", "members that help", "partitions"),
 )
 
@@ -434,10 +434,20 @@ def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str
     )
 
 
+_LINE = 2000
+
+
 def survey_text(survey: Survey) -> str:
     """Write the causes and remarks of a survey, and its totals, as text."""
-    template = environment(_TEMPLATES, autoescape=False).get_template("survey.txt.j2")
-    return template.render(survey=survey)
+    templates = environment(_TEMPLATES, autoescape=False)
+    templates.filters["line"] = line
+    return templates.get_template("survey.txt.j2").render(survey=survey)
+
+
+def line(text: str) -> str:
+    """Return a text as one line of at most 2,000 characters, without control characters."""
+    cut = text if len(text) <= _LINE else f"{text[: _LINE - 1]}…"
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in cut)
 
 
 def _csv(survey: Survey) -> str:

@@ -60,6 +60,7 @@ class ImportOptions:
     weight_windows: RecordedWindows | None = None  # overrides the other weights
     hosts: HostRule | None = None  # None keeps the hosts of the source
     speeds: Mapping[str, int] | None = None  # by member, instance or client id, or host
+    reads_lag: bool = False  # read the lag of a running cluster also without weights by lag
     measures_speeds: bool = False  # speeds from the consumption of a running cluster
     together: bool = False  # join all groups of the source
     name: str | None = None  # id of groups in captures that do not name theirs
@@ -243,10 +244,9 @@ def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
         for name, count in sorted(counts.items())
     }
     if observed.lag and options.weight_source is None:
-        messages = sum(max(0, lag) for lag in observed.lag.values())
         notes.append(
-            f"the capture shows lag ({messages:,} messages), which is not used: lag is a backlog, "
-            "not a load; --weights lag spreads the backlog"
+            f"the capture shows lag ({observed.status.lag:,} messages), which is not used: lag is "
+            "a backlog, not a load; --weights lag spreads the backlog"
         )
     notes.extend(options.weight_notes(counts))
     ids = options.content.topic_ids

@@ -114,11 +114,16 @@ class ObservedGroup:
 
     @property
     def status(self) -> group_model.GroupStatus:
-        """Return the state, protocol and assignor of the group."""
+        """Return the state, protocol, assignor and lag of the group."""
         state = (
             group_model.REBALANCING if self.state is None and self.is_rebalancing else self.state
         )
-        return group_model.GroupStatus(state=state, protocol=self.protocol, assignor=self.assignor)
+        return group_model.GroupStatus(
+            state=state,
+            protocol=self.protocol,
+            assignor=self.assignor,
+            lag=sum(max(0, lag) for lag in self.lag.values()) if self.lag else None,
+        )
 
 
 class Snapshot(StrEnum):

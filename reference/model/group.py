@@ -370,13 +370,15 @@ def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus:
-    """State, protocol and assignor of a group. None means that the source lacks the value."""
+    """State, protocol, assignor and lag of a group. None: the source lacks the value."""
 
     state: str | None = None  # as Kafka's tools print it, for example ``Stable``
     protocol: Protocol | None = None
     assignor: str | None = None
     """Name as the group reports it: the protocol name of the classic protocol, or the broker's
     assignor (``uniform``, ``range``)."""
+    lag: int | None = field(default=None, compare=False)
+    """Messages that the group has not consumed yet. Group documents do not contain it."""
 
     def __post_init__(self) -> None:
         if self.protocol is not None:

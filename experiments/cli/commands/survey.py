@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import typer
 
@@ -38,8 +39,8 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits
 
-_MIN_WORK, _WORK_PER_GROUP = 45.0, 0.5
-"""Default work of a survey, and of each of its groups. Most groups take less time."""
+_WORK = 45.0
+"""Default work of a survey: at most 20 s for 1,000 groups on two cores. Most groups take less."""
 _SEARCHES = 8
 """Maximum number of searches for a document of another kind."""
 _PLAN_WORK = 20.0
@@ -50,24 +51,24 @@ _PLAN_WORK = 20.0
 class SurveyOptions:
     """Command-line options of ``kassay survey``."""
 
+    rare: ClassVar = ("plans",)
+
     source: Path | None = application.argument(None, metavar="SOURCE")
     history: Path | None = application.option(None, metavar="DIR")
     fail_on: list[str] | None = application.option(None, metavar="CONDITION")
     output: Path | None = cli_output.directory_option(None)
     plans: int = application.option(10, min=0)
     metrics: Path | None = application.option(None)
-    work: float | None = application.option(
-        None, min=0, metavar="UNITS", show_default="45, or 0.5 per group if that is more"
-    )
+    work: float = application.option(_WORK, min=0, metavar="UNITS")
     time_limit: float | None = application.option(None, min=0, metavar="SECONDS")
+    wide: bool = application.option(False, "--wide")
     output_format: cli_output.Format | None = application.option(
         None, "--format", show_default="table on a terminal, else jsonl"
     )
 
-    def limits(self, groups: int) -> SearchLimits:
-        """Return the limits for a number of groups."""
-        work = max(_MIN_WORK, _WORK_PER_GROUP * groups) if self.work is None else self.work
-        return SearchLimits(work=work, time=self.time_limit, stop=application.STOP)
+    def limits(self) -> SearchLimits:
+        """Return the limits for all groups together."""
+        return SearchLimits(work=self.work, time=self.time_limit, stop=application.STOP)
 
 
 def survey(
@@ -89,7 +90,7 @@ def survey(
     result = application.call_interruptibly(survey_all, lost="no group is surveyed")
     if options.metrics is not None:
         write_text(options.metrics, render_pages.metrics_text(result.metric_rows()))
-    _print_survey(result, options.output_format)
+    _print_survey(result, options.output_format, wide=options.wide or not sys.stdout.isatty())
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)
         application.call_interruptibly(write, lost=f"{options.output} is incomplete")
@@ -122,7 +123,7 @@ def _read(
     source: Path | None, cluster: SampledClusterOptions, source_data: cli_groups.SourceOptions
 ) -> tuple[list[Group], list[KindDocument], list[SurveyResult]]:
     """Read groups, documents of other kinds, and results of unread groups; print no notes."""
-    options = source_data.import_options()
+    options = replace(source_data.import_options(), reads_lag=True)
     groups: list[Group] = []
     documents: list[KindDocument] = []
     others: list[SurveyResult] = []
@@ -156,7 +157,7 @@ def _survey(
     histories: dict[str, MoveHistory],
 ) -> Survey:
     waiting = len(groups) + len(documents)
-    budget = SearchBudget.start(options.limits(waiting))
+    budget = SearchBudget.start(options.limits())
     states: list[SurveyResult] = []
     with application.PROGRESS.shown("survey"):
         for document in documents:
@@ -246,7 +247,7 @@ def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], boo
     raise typer.Exit(code)
 
 
-def _print_survey(result: Survey, output_format: cli_output.Format | None) -> None:
+def _print_survey(result: Survey, output_format: cli_output.Format | None, *, wide: bool) -> None:
     """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
     chosen = output_format or (
         cli_output.Format.TABLE if sys.stdout.isatty() else cli_output.Format.JSONL
@@ -255,8 +256,9 @@ def _print_survey(result: Survey, output_format: cli_output.Format | None) -> No
         rows = [_row(group) for group in result.groups]
         if all(row["unnecessary"] is None for row in rows):
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-        optional = ("partitions", "spread", "idle", "unnecessary", "hot")
-        cli_output.print_table(rows, text=("group", "state", "cause"), optional=optional)
+        text = ("group", "cause", "to do", "state")
+        optional = list(rows[0])[len(_FIRST) :] if rows else ()
+        cli_output.print_table(rows, text=text, optional=optional, is_dense=True, is_complete=wide)
         typer.echo(
             cli_output.without_control_characters(render_pages.survey_text(result)), nl=False
         )
@@ -271,22 +273,30 @@ def _print_survey(result: Survey, output_format: cli_output.Format | None) -> No
             cli_output.error_record(failed.id, f"{name}{failed.reason}")
 
 
+_FIRST = ("group", "cause", "to do", "load", "state", "lag", "helps")
+"""Columns of the table on any terminal."""
+
+
 def _row(group: SurveyedGroup) -> dict[str, object]:
-    before, after = group.current, group.planned
+    before, after, cause = group.current, group.planned, group.cause
     limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
-    return {
-        "group": group.id,
-        "state": group.state or "",
-        "cause": "" if group.cause is None else group.cause.kind.replace("-", " "),
+    known = (
+        render_pages.line(group.id or ""),
+        "" if cause is None else cause.kind.replace("-", " "),
+        "" if cause is None else cause.short_remedy,
+        _change(group.shown(before.makespan), group.shown(after.makespan)),
+        group.state or "",
+        "-" if group.lag is None else f"{group.lag:,}",
+        group.members_that_help or "-",
+    )
+    return dict(zip(_FIRST, known, strict=True)) | {
         "gap": f"{float(group.gap):.0%}{limit}{' *' if group.remarks else ''}",
-        "maximum load": _change(group.shown(before.makespan), group.shown(after.makespan)),
+        "moves": group.moves.value,
         "spread": _change(group.shown(before.spread), group.shown(after.spread)),
         "idle": "unknown" if group.idle is None else _change(before.idle, after.idle),
         "hot": group.hot,
-        "moves": group.moves.value,
         "unnecessary": group.unnecessary_moves,
         "members": group.members,
-        "members\nthat help": group.members_that_help,
         "partitions": group.partitions,
     }
 

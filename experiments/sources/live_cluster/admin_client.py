@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from math import inf
 from typing import Any, TypeVar
 
 from confluent_kafka import (
@@ -309,14 +310,16 @@ class LiveCluster:
                     topics[name] = convert_topic(described)
         return topics
 
-    def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
+    def end_offsets(
+        self, partitions: Sequence[PartitionKey], *, timeout: float = inf
+    ) -> dict[PartitionKey, int]:
         """Return the end offset of each partition that has a leader."""
         end_offsets: dict[PartitionKey, int] = {}
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         with self._request("read end offsets"):
             futures = self._admin.list_offsets(
                 {TopicPartition(*partition): latest for partition in partitions},
-                request_timeout=self._timeout,
+                request_timeout=min(timeout, self._timeout),
             )
             for partition, future in futures.items():
                 end = self._topic_answer(future)

@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -33,6 +34,8 @@ from kassay.reference.model.group import Group, WeightSource
 # Several requests read a group; its description must be equal before and after them.
 _ATTEMPTS = 3
 _ATTEMPT_SECONDS = 1.0
+# Time limit for end offsets that only show the lag: a broker that is away delays no survey.
+_LAG_SECONDS = 3.0
 _SPEED_NOTE = (
     "speeds are numbers of messages consumed between two samples, in per cent of the fastest "
     "member; a member without lag can be faster"
@@ -76,11 +79,10 @@ def import_live(
         if isinstance(topic, LiveTopic)
         for number in range(topic.partitions)
     ]
-    offsets = EndOffsets()
-    if options.weights is WeightSource.LAG and partitions:
-        offsets = EndOffsets(cluster.end_offsets(partitions))
-    elif options.weights is WeightSource.RATE and partitions:
+    if options.weights is WeightSource.RATE and partitions:
         offsets = _sample(cluster, partitions, sample_seconds, sleep=sleep, clock=clock)
+    else:
+        offsets = EndOffsets(_ends(cluster, partitions, found, options))
     consumed: Mapping[str, Mapping[PartitionKey, int]] = {}
     if options.measures_speeds:
         if options.weights is not WeightSource.RATE:
@@ -150,6 +152,22 @@ def _add_topics_and_offsets(
             return InputError(f"group {reading.group.id!r}: {topic}")
         described[name] = topic
     return replace(reading, topics=described, offsets=offsets)
+
+
+def _ends(
+    cluster: LiveCluster,
+    partitions: Sequence[PartitionKey],
+    readings: Mapping[str, ClusterReading],
+    options: ImportOptions,
+) -> dict[PartitionKey, int]:
+    """Return the end offsets for weights by lag; for the lag alone, those that are available."""
+    if options.weights is WeightSource.LAG:
+        return cluster.end_offsets(partitions) if partitions else {}
+    committed = {one for reading in readings.values() for one in reading.committed_offsets}
+    needed = sorted(committed.intersection(partitions)) if options.reads_lag else []
+    with suppress(InputError):
+        return cluster.end_offsets(needed, timeout=_LAG_SECONDS) if needed else {}
+    return {}
 
 
 def _sample(

@@ -78,6 +78,12 @@ def test_the_captured_cluster_is_surveyed_completely(kassay):
     gaps = {one["id"]: one["gap"] for one in done.records}
     assert gaps["search-sticky"] == 1
     assert gaps["events-uniform"] == 0
+    lags = {one["id"]: one["lag"] for one in done.records}
+    rows = (CAPTURES / "search-sticky" / "offsets.txt").read_text().splitlines()
+    column = next(row for row in rows if "LAG" in row).split().index("LAG")
+    values = [row.split()[column] for row in rows if row.startswith("search-sticky ")]
+    assert lags["search-sticky"] == sum(int(value) for value in values if value != "-")
+    assert None in lags.values()
 
 
 @pytest.mark.parametrize(("id", "name"), [("g", "the id 'g'"), (None, "no id")])

@@ -52,7 +52,9 @@ class RecordedCluster:
         known = self._answers["topics"]
         return {name: _topic(known[name]) for name in names if name in known}
 
-    def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
+    def end_offsets(
+        self, partitions: Sequence[PartitionKey], *, timeout: float | None = None
+    ) -> dict[PartitionKey, int]:
         return {(topic, number): 5 + number for topic, number in partitions}
 
 

@@ -94,7 +94,9 @@ class Tables:
     def cluster_id(self) -> str:
         return "cluster"
 
-    def end_offsets(self, partitions: Sequence[PartitionKey]) -> dict[PartitionKey, int]:
+    def end_offsets(
+        self, partitions: Sequence[PartitionKey], *, timeout: float | None = None
+    ) -> dict[PartitionKey, int]:
         self.requests.append("end_offsets")
         found = self.growth.pop(0)
         return {tp: found[tp] for tp in partitions if tp in found}
@@ -143,6 +145,30 @@ def test_a_classic_group_is_imported_completely() -> None:
         sent={"s1": sent("t", rack="a"), "x2": sent("u", "t")},
     )
     assert group_document(only(tables)) == stored_cases("imported_classic_group")
+
+
+def test_the_lag_of_a_group_counts_committed_partitions_with_an_end() -> None:
+    def tables() -> Tables:
+        offsets = {"g": {("t", 0): 7, ("t", 1): 3, ("u", 0): 2}}
+        return cluster(member("x", ("t", 0), ("t", 1), ("u", 0)), offsets=offsets)
+
+    known = tables()
+    known.growth.append({("t", 0): 9, ("t", 1): 13})
+    assert only(known, ImportOptions(reads_lag=True)).status.lag == 12
+    unread = tables()
+    assert only(unread).status.lag is None
+    assert "end_offsets" not in unread.requests
+
+
+def test_a_broker_that_does_not_answer_leaves_the_lag_unknown() -> None:
+    class Silent(Tables):
+        def end_offsets(self, *_: object, **__: object) -> dict[PartitionKey, int]:
+            raise InputError("read end offsets: no answer")
+
+    tables = Silent(
+        {"g": [LiveGroup("g", "Stable", (member("x", ("t", 0)),))]}, offsets={"g": {("t", 0): 7}}
+    )
+    assert only(tables, ImportOptions(reads_lag=True)).status.lag is None
 
 
 def test_notes_list_values_that_the_consumer_protocol_does_not_show() -> None:
