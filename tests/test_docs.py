@@ -213,4 +213,16 @@ def test_the_readme_lists_the_commands_by_purpose_as_the_help_does():
         listed[group] |= set(re.findall(r"`([\w-]+)`", commands))
     assert listed == {group: set(commands) for group, commands in COMMAND_GROUPS.items()}
     assert len(rows) <= 12
-    assert len(text.splitlines()) <= 120
+    assert len(text.splitlines()) <= 100
+
+
+def test_the_readme_has_three_findings_in_short_sentences():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = text.partition("<!-- findings: begin -->")[2].partition("<!-- findings: end -->")[0]
+    findings = re.split(r"^\d\. ", block, flags=re.MULTILINE)[1:]
+    assert len(findings) == 3
+    for finding in findings:
+        plain = re.sub(r" \(\[[^]]*\]\([^)]*\)\)|\*", "", " ".join(finding.split()))
+        for sentence in re.split(r"(?<=\.) (?=[A-Z`])", plain):
+            assert len(sentence.split()) <= 20, sentence
+            assert len(re.findall(r"\d+(?:\.\d+)?", sentence)) <= 1, sentence

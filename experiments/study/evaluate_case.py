@@ -1,4 +1,4 @@
-"""Evaluate one case of a study: run every assignor and the solver on its group; prices of goals.
+"""Evaluate one case of a study: results of its assignors, its optimum, and prices of its goals.
 
 The functions are pure; Spark only decides where they run.
 """
