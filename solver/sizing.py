@@ -366,7 +366,8 @@ def members_that_help(
     """
     measure = Measure.SUM_OF_SQUARES if resizing.is_even else Measure.MAKESPAN
     budget = SearchBudget.start(SearchLimits.of(limits), seed).until(_HELPING_WORK)
-    if solution is None or not _has_minimum(solution, measure):
+    best = solution.imbalance if solution is not None and solution.levels else None
+    if solution is None or best is None or best.name != measure or best.gap:
         group, within = resizing.without_owners().group, budget.part(1 / 2).rest()
         solution = solve(group, levels=(Imbalance(measure),), limits=within, seed=seed)
     if solution.assignment is None:
@@ -378,11 +379,6 @@ def members_that_help(
         return Sizing(None, _NO_LOAD)
     first, within = len(resizing.group.members) + 1, budget.rest()
     return members_needed(resizing, makespan=bound - 1, first=first, limits=within, seed=seed)
-
-
-def _has_minimum(solution: Solution, measure: Measure) -> bool:
-    best = solution.imbalance if solution.levels else None
-    return best is not None and best.name == measure and best.gap == 0
 
 
 def _members_that_help_evenly(group: Group, assignment: Assignment) -> Sizing:

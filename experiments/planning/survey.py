@@ -107,11 +107,6 @@ class SurveyedGroup:
         return self.group.status.state
 
     @property
-    def lag(self) -> int | None:
-        """Return the messages that the group has not consumed yet, or None if not known."""
-        return self.group.status.lag
-
-    @property
     def members(self) -> int:
         """Return the number of members."""
         return len(self.group.members)
@@ -204,7 +199,7 @@ class SurveyedGroup:
             "moves": self.moves.value,
             "placed": self.verdict.placed,
             "unnecessary_moves": self.unnecessary_moves,
-            "lag": self.lag,
+            "lag": self.group.status.lag,
             "members": self.members,
             "members_that_help": self.members_that_help,
             "partitions": self.partitions,
@@ -232,7 +227,7 @@ class SurveyedGroup:
             **({} if self.state is None else {"state": self.state}),
             "assignor": group.status.assignor,
             "weights": None if weights is None else str(weights),
-            "lag": self.lag,
+            "lag": group.status.lag,
             "members": self.members,
             "members_that_help": self.growth.record(),
             "partitions": self.partitions,
