@@ -16,7 +16,7 @@ from kassay.reference.model.errors import RunError
 
 MODULES = {
     "kassay": ["ortools.sat.python.cp_model", "networkx", "scipy.optimize"],
-    "kassay[live]": ["confluent_kafka.admin", "kafka"],
+    "kassay[live]": ["confluent_kafka.admin", "kafka", "prometheus_client"],
     "kassay[plots]": ["matplotlib.figure", "pandas"],
     "kassay[spark]": ["pyspark.sql", "pyarrow.parquet"],
 }
