@@ -298,6 +298,7 @@ def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[
     folded = [np.array([one[:, times == n].max(axis=1) for n in set(times)]).T for one in tables]
     peaks = (np.maximum(*tables).max(axis=1) * -1).argsort(kind="stable")[:_MOST_ROWS].tolist()
     members, lines = participants(group), []
+    peaks.sort(key=lambda row: (-tables[0][row].max(), members[row]))  # as the table of loads
     for table in tables:
         row, at = divmod(int(table.argmax()), count)
         begin = at - at % day

@@ -112,26 +112,24 @@ def _page_context(plan: Plan) -> dict[str, object]:
 
             measure = level_words(plan.frontier.measure)
             drawn_frontier = frontier_svg(frontier_curve(plan), measure=measure)
-    rows = _load_rows(plan)
+    rows, short = _load_rows(plan), short_names(plan.group.members)
+    order = [str(row["member"]) for row in rows]
+    get = attrgetter("movement.value", "imbalance.value", "imbalance.bound")
     return {
         "rows": rows,
         "host_of": {one.id: one.client.host for one in plan.group.members},
-        "choice": _move_choice(plan, [str(row["member"]) for row in rows]),
+        "choice": _move_choice(plan, order),
         "drawing": draw_assignment(
             plan.group,
             plan.assignment,
             title="Planned assignment",
-            names=short_names(plan.group.members),
+            names={member: short[member] for member in order},
         )
         if plan.group.partition_count <= _MAX_DRAWN_PARTITIONS
         else "",
         "frontier_svg": drawn_frontier,
         "has_prefixes": len(plan.imbalance_by_moves()) > 1,
-        "frontier_csv": "moves,imbalance,bound\n"
-        + "".join(
-            f"{one.movement.value},{one.imbalance.value},{one.imbalance.bound}\n"
-            for one in plan.frontier.points
-        ),
+        "frontier_csv": write_csv(("moves", "imbalance", "bound"), map(get, plan.frontier.points)),
         "moves_csv": moves_csv(plan),
         "loads_csv": loads_csv(plan),
     }

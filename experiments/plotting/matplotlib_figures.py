@@ -13,7 +13,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from kassay.experiments.plotting.page_templates import BLUE, ORANGE
+from kassay.experiments.plotting.page_templates import BLUE, NUMBER, ORANGE
 from kassay.experiments.plotting.svg_drawings import FrontierCurve
 from kassay.reference.documents.output_files import replacing_file
 
@@ -48,7 +48,7 @@ def save_figure(figure: Figure, file: Path | io.StringIO) -> None:
 
 def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = None) -> Figure:
     """Draw the frontier (imbalance by number of moves) as a Matplotlib figure."""
-    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    figure = Figure(layout="constrained")
     axes = figure.subplots()
     moves = [x for x, _ in curve.points]
     imbalance = [float(y) for _, y in curve.points]
@@ -71,9 +71,10 @@ def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = N
     if max(moves, default=0) > _LINEAR_MOVES:
         axes.set_xscale("symlog", linthresh=10)
         axes.set_xticks([0, *(tick for tick in _MOVE_TICKS if tick <= 2 * max(moves))])
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.minorticks_off()
     axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: NUMBER(round(value))))
     axes.set_xlabel("partitions moved")
     axes.set_ylabel(measure.replace("_", " "))
     axes.grid(alpha=0.3)
@@ -88,7 +89,7 @@ def frontier_svg(curve: FrontierCurve, *, measure: str) -> str:
     """Draw a frontier with at least one point as the SVG element of a page."""
     name = measure.replace("_", " ")
     (first, start), (last, end) = curve.points[0], curve.points[-1]
-    label = f"{name} from {start} at {first} moves to {end} at {last} moves"
+    label = f"{name} from {start:,} at {first:,} moves to {end:,} at {last:,} moves"
     with mpl.rc_context(fname=_STYLE):
         return svg_of(frontier_figure(curve, measure=measure), label)
 

@@ -2,9 +2,10 @@
 
 import base64
 import re
-from fractions import Fraction
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from unicodedata import combining, east_asian_width
 
 import jinja2
 from markupsafe import Markup
@@ -14,9 +15,12 @@ from kassay.reference.documents.output_files import formulas_as_text
 
 BLUE, ORANGE = "#0b66a8", "#c2521b"
 """Colours of HTML pages and of the figures on the pages."""
+NUMBER = "{:,}".format
+"""Format of all numbers of pages: commas between groups of three digits."""
 _VARIABLES = dict(read_data_file(__package__, "colours.txt"))
 """Variables of the style sheet by the colour in a light page."""
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
+_NUMERIC = re.compile(r"[+−-]?[\d,.]+([\s%–]|$)")  # not 127.0.0.1:8083, or 0f-1
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -35,14 +39,14 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     jinja.filters.update(
-        commas="{:,}".format,
         csv_link=_csv_link,
-        number=digits_in_groups,
-        percent=_percent,
+        number=NUMBER,
         command=Markup('<code class="command">kassay report DIR --only {}</code>').format,
         md=escape_markdown,
         code=markdown_code,
         themed=_themed,
+        width=text_width,
+        word_columns=_word_columns,
     )
     sheets = [sheet for folder in (_TEMPLATES, *folders) for sheet in sorted(folder.glob("*.css"))]
     style = Markup("".join(sheet.read_text("utf-8") for sheet in sheets))  # noqa: S704 - own file
@@ -59,6 +63,13 @@ def _themed(text: str) -> str:
     return text
 
 
+def _word_columns(rows: Sequence[Sequence[object]]) -> set[int]:
+    """Return the columns with words and without numbers, which pages align at the left."""
+    cells = [(column, str(cell)) for row in rows for column, cell in enumerate(row)]
+    numbers = {column for column, text in cells if _NUMERIC.match(text)}
+    return {column for column, text in cells if text[:1].isalnum()} - numbers
+
+
 def _csv_link(csv: str, name: str) -> Markup:
     data = base64.b64encode(formulas_as_text(csv).encode()).decode()
     return Markup(
@@ -66,15 +77,13 @@ def _csv_link(csv: str, name: str) -> Markup:
     ).format(name, data)
 
 
-def digits_in_groups(value: int) -> str:
-    """Format a number with narrow no-break spaces between groups of three digits."""
-    return f"{value:,}".replace(",", "\u202f")
-
-
-def _percent(value: Fraction) -> str:
-    """Format a fraction in per cent, with one decimal if it is below 1 % and not 0."""
-    percent = float(100 * value)
-    return f"{percent:.0f}\u202f%" if not percent or percent >= 1 else f"{percent:.1f}\u202f%"
+def text_width(text: str) -> int:
+    """Return an upper limit of the width of a text in a drawing, in pixels at 14 px per em."""
+    return sum(
+        18 if east_asian_width(c) in "WF" else 14 if c in "MWmw@%…" else 11 if c.isupper() else 8
+        for c in text
+        if not combining(c)
+    )
 
 
 def escape_markdown(text: str) -> str:

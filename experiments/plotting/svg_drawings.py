@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kassay.experiments.plotting.page_templates import environment
+from kassay.experiments.plotting.page_templates import environment, text_width
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector, loads, participants
@@ -15,11 +15,8 @@ from kassay.solver.frontier import Frontier
 # Sizes are pixels.
 _ROW = 26
 _CELL_HEIGHT = 18
-_LABEL_WIDTH = 62
-_CHARACTER = 8
-"""Additional width of the labels per character of the longest name beyond 7 characters."""
-_MAX_LABEL = 16
-"""Maximum length of a name in characters."""
+_MAX_LABEL = 22
+"""Maximum length of a name in characters, as in the tables of plans."""
 _GUTTER = 22
 _BAR_WIDTH, _MAX_CELL = 390, 30
 _ARROWS_WIDTH, _MAX_LANE = 110, 14
@@ -85,22 +82,22 @@ def draw_assignment(
     """Draw an assignment as SVG with one bar per member, and arrows for moves.
 
     ``longest_bar`` is the largest number of cells in all drawings with this scale. ``names`` maps
-    the id of each member to the name to show. The page's style sheet sets the colours of cells:
-    kept, moved or placed.
+    the id of each member to the name to show, in the order to show. The page's style sheet sets the
+    colours of cells: kept, moved or placed.
     """
     owners = _owners(group)
-    active = participants(group)
+    active = participants(group) if names is None else tuple(names)
     bars = {member: _bar(member, assignment, owners) for member in active}
     moves = _moves(active, bars, owners)
     longest = max((len(bar) for bar in bars.values()), default=0)
     cell = min(_MAX_CELL, max(5, _BAR_WIDTH // max(1, longest, longest_bar)))
     labels = {member: _label(member if names is None else names[member]) for member in active}
-    left = _LABEL_WIDTH + _CHARACTER * max(0, max(map(len, labels.values()), default=0) - 7)
-    end = left + longest * cell + 8
     lanes = _lanes(moves)
     last_lane = max(lanes, default=0)
     lane_width = min(_MAX_LANE, max(3, _ARROWS_WIDTH // (last_lane + 1)))
-    load = loads(group, assignment)
+    load = {member: f"{load:,}" for member, load in loads(group, assignment).items()}
+    left = 20 + sum(max(map(text_width, one.values()), default=0) for one in (labels, load))
+    end = left + longest * cell + 8
     template = environment(autoescape=True).get_template("assignment.svg.j2")
     return template.render(
         title=title,

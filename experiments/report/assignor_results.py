@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from scipy.stats import binomtest
 
-from kassay.experiments.plotting.page_templates import digits_in_groups
+from kassay.experiments.plotting.page_templates import NUMBER
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.experiments.study.result_statistics import CONFIDENCE
@@ -52,7 +52,7 @@ def number_text(value: float, sign: str = "") -> str:
     if not size or math.isnan(value):
         return "–" if size else "0"
     digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3
-    text = f"{value:{sign}.{digits}f}" if size >= 0.001 else f"{value:{sign}.1g}"
+    text = f"{value:{sign},.{digits}f}" if size >= 0.001 else f"{value:{sign}.1g}"
     return text.replace("-", "−")
 
 
@@ -67,7 +67,7 @@ def short_number(value: float | None) -> str:
     """Format a number with three significant digits or as an integer, without trailing zeros."""
     if value is None:
         return "–"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ def _cells(
 ) -> Iterator[str]:
     for column in columns:
         value = "–" if column in blank else _COLUMNS[column](summary)
-        yield digits_in_groups(value) if isinstance(value, int) else str(value)
+        yield NUMBER(value) if isinstance(value, int) else str(value)
 
 
 _CSV_SUMS = (
@@ -327,7 +327,7 @@ def run_time_table(results: StudySummary) -> ReportTable:
         (
             (
                 name,
-                digits_in_groups(int(rows[name]["runs"])),
+                NUMBER(int(rows[name]["runs"])),
                 *(number_text(1000 * rows[name][one]) for one in quantiles),
             )
             for name in names
@@ -553,4 +553,4 @@ def _measure_findings(rows: list[_MeasureRow]) -> Iterator[str]:
 
 
 def _count(number: int) -> str:
-    return digits_in_groups(int(number))
+    return NUMBER(int(number))

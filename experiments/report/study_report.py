@@ -10,7 +10,7 @@ import pandas as pd
 
 from kassay.experiments.counterexamples.gallery import worst_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
-from kassay.experiments.plotting.page_templates import BLUE, ORANGE, digits_in_groups, environment
+from kassay.experiments.plotting.page_templates import BLUE, NUMBER, ORANGE, environment
 from kassay.experiments.report import TEMPLATES, assignor_results
 from kassay.experiments.report.event_stream_section import trajectory_sections
 from kassay.experiments.study import tables
@@ -284,7 +284,7 @@ def _share(count: str, total: str) -> Callable[[_Row], str]:
     """Return a function that formats a share with its interval and its numbers of groups."""
 
     def cell(row: _Row) -> str:
-        numbers = " of ".join(digits_in_groups(row[name]) for name in (count, total))
+        numbers = " of ".join(NUMBER(row[name]) for name in (count, total))
         proportion = assignor_results.Proportion(row[count], row[total])
         return f"{proportion.percent_with_interval}, {numbers}"
 
@@ -299,7 +299,7 @@ def _mean(value: str, total: str, factor: int = 1) -> Callable[[_Row], str]:
 
 
 def _number(name: str) -> Callable[[_Row], str]:
-    return lambda row: digits_in_groups(row[name])
+    return lambda row: NUMBER(row[name])
 
 
 _FRONT_COLUMNS = {

@@ -1,5 +1,7 @@
-// "−0.12 (−0.3 to 0.1)" is sorted as -0.12.
-const plain = (text) => text.match(/^[+−-]?\d[\d.e-]*(?= \(|$)/)?.[0].replace("−", "-") ?? text;
+// "−1,200 (−1,300 to 90)" is sorted as -1200, and copied without commas.
+const bare = (text) => text.replace(/(?<=\d),(?=\d{3})/g, "");
+const plain = (text) => bare(text).match(/^[+−-]?\d[\d.e-]*(?= \(|$| ?%)/)?.[0].replace("−", "-") ?? text;
+const grouped = (number) => number.toLocaleString("en");
 // Click a heading to sort its table; click again to turn the order round.
 document.querySelectorAll("table.sortable").forEach((table) => {
   const headings = [...table.tHead.rows[0].cells];
@@ -31,7 +33,7 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   button.textContent = "Copy table";
   button.addEventListener("click", async () => {
     const text = [...table.rows]
-      .map((row) => [...row.cells].map((cell) => cell.textContent.trim()).join("\t"))
+      .map((row) => [...row.cells].map((cell) => bare(cell.textContent.trim())).join("\t"))
       .join("\n");
     try {
       await navigator.clipboard.writeText(text);
@@ -84,7 +86,7 @@ document.querySelectorAll(".choice").forEach((choice) => {
   const fastest = Math.max(...data.speeds);
   const rounded = (load) => (load < 100 ? Math.round(10 * load) / 10 : Math.round(load));
   const relative = (loads) => loads.map((load, row) => rounded((load * fastest) / data.speeds[row]));
-  const column = (number) => rows.map((row) => Number(row.cells[number].textContent));
+  const column = (number) => rows.map((row) => Number(bare(row.cells[number].textContent)));
   const scale = Math.max(1, ...relative(column(1)), ...relative(column(2)));
   const imbalance = (loads) =>
     data.measure === "makespan" ? Math.max(...relative(loads)) : loads.reduce((sum, load) => sum + load * load, 0);
@@ -97,7 +99,7 @@ document.querySelectorAll(".choice").forEach((choice) => {
     });
     const shares = relative(loads);
     rows.forEach((row) => {
-      row.cells[2].textContent = loads[row.dataset.row];
+      row.cells[2].textContent = grouped(loads[row.dataset.row]);
       row.querySelector(".after").style.width = `${Math.min(100, (100 * shares[row.dataset.row]) / scale)}%`;
     });
     document.querySelectorAll("table.moves tbody tr").forEach((row) => {
@@ -108,8 +110,8 @@ document.querySelectorAll(".choice").forEach((choice) => {
     const value = imbalance(loads);
     const proof = best && best[1] === best[2] ? "minimum" : "lowest value found";
     output.textContent =
-      `${count} of ${data.moves.length} moves: maximum load ${Math.max(...relative(loads))}, minimum load ${Math.min(...relative(loads))}` +
-      (best ? `; ${name} ${value}, ${proof} with ${best[0]} moves: ${best[1]}` : "");
+      `${count} of ${data.moves.length} moves: maximum load ${grouped(Math.max(...shares))}, minimum load ${grouped(Math.min(...shares))}` +
+      (best ? `; ${name} ${grouped(value)}, ${proof} with ${best[0]} moves: ${grouped(best[1])}` : "");
     heading.textContent = count === data.moves.length ? "planned" : `after ${count} moves`;
   };
   choice.hidden = false;

@@ -1,3 +1,4 @@
+import json
 import shutil
 import subprocess
 from dataclasses import replace
@@ -12,15 +13,13 @@ from kassay.experiments.notebook_helpers import load_captures
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_pages import PAGE, render_plan
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-from kassay.reference.model.group import Group, Member, Topic
+from kassay.reference.documents.json_codec import parse_group
 from kassay.solver.objective import HostImbalance
 from tests.experiments.report.accessibility import SCREENS, faults_of_page
-from tests.experiments.report.browser import BROWSER_MARKS, PAPER_WIDTH, Browser
+from tests.experiments.report.browser import BROWSER_MARKS, Browser
 from tests.log_normal_groups import log_normal_group
 
 pytestmark = BROWSER_MARKS
-
-LOADS = "[...document.querySelector('table.loads').tBodies[0].rows]"
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +40,8 @@ def browser(page):
 
 
 def test_the_loads_can_be_sorted(browser):
-    browser.run("document.querySelector('table.loads').scrollIntoView({behavior: 'instant'})")
     browser.click("table.loads th:nth-child(3) button")
-    planned = browser.run(f"return {LOADS}.map(row => Number(row.cells[2].textContent))")
+    planned = browser.run(CHOOSE, 10**6)["loads"]
     assert planned == sorted(planned, reverse=True)
 
 
@@ -87,27 +85,47 @@ def test_the_page_is_accessible_and_fits_the_screen(browser, width, scheme, tmp_
 
 
 CLIPPED_BARS = (Path(__file__).parent / "clipped_bars.js").read_text(encoding="utf-8")
+MEMBER_ORDERS = (Path(__file__).parent / "member_orders.js").read_text(encoding="utf-8")
 SPLIT_NAMES = (Path(__file__).parent / "split_names.js").read_text(encoding="utf-8")
 
 
+EXTREME = (Path(__file__).parent / "extreme_groups.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture(scope="module", params=EXTREME, ids=("long", "wide", "right-to-left", "many"))
+def extreme_page(request, tmp_path_factory):
+    """Page of a group with such names of members, and loads of 5 to 16 digits in 24 windows."""
+    group = parse_group(json.loads(request.param))
+    path = tmp_path_factory.mktemp("extreme") / "report.html"
+    path.write_text(render_plan(plan(group, limits=CaseLimits(work=0.5)), PAGE), encoding="utf-8")
+    return path
+
+
+@SCREENS
+def test_texts_of_extreme_groups_do_not_overlap(
+    browser, page, extreme_page, width, scheme, tmp_path
+):
+    browser.open(extreme_page)
+    faults = faults_of_page(browser, tmp_path, width=width, scheme=scheme)
+    browser.open(page)
+    assert faults == []
+
+
 @pytest.mark.parametrize("width", [1280, 390])
-def test_long_names_and_loads_of_many_digits_are_complete(browser, page, width, tmp_path):
-    members = tuple(
-        Member(f"checkout-of-the-region-{name}-consumer-{number}", ("t",))
-        for number, name in enumerate(("north", "south", "east"))
-    )
-    weights = tuple(900_000_000 // (number + 1) for number in range(12))
-    owner = replace(members[0], owned=[("t", number) for number in range(12)])
-    group = Group((Topic("t", 12, weights=weights),), (owner, *members[1:]))
-    path = tmp_path / "long.html"
-    path.write_text(render_plan(plan(group, limits=5), PAGE), encoding="utf-8")
-    browser.open(path)
+@pytest.mark.parametrize("extreme_page", EXTREME[:1], indirect=True)
+def test_long_names_and_bars_are_complete(browser, page, extreme_page, width):
+    browser.open(extreme_page)
     browser.width(width)
     clipped, split = browser.run(CLIPPED_BARS), browser.run(SPLIT_NAMES)
-    shown = browser.run("return document.documentElement.scrollWidth")
     browser.open(page)
     assert (clipped, split) == (0, 0)
-    assert shown <= width
+
+
+def test_drawings_list_the_members_in_the_order_of_the_table(browser, page, extreme_page):
+    browser.open(extreme_page)
+    table, *drawings = browser.run(MEMBER_ORDERS)
+    browser.open(page)
+    assert drawings == [table] * 3
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +138,12 @@ def page_with_hosts(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@SCREENS
 def test_a_page_with_hosts_is_accessible_and_fits_the_screen(
-    browser, page, page_with_hosts, width, tmp_path
+    browser, page, page_with_hosts, width, scheme, tmp_path
 ):
     browser.open(page_with_hosts)
-    faults = faults_of_page(browser, tmp_path, width=width)
+    faults = faults_of_page(browser, tmp_path, width=width, scheme=scheme)
     rows = browser.run(
         "return [...document.querySelector('table.hosts').tBodies[0].rows]"
         ".map(row => [...row.cells].map(cell => cell.textContent))"
@@ -137,16 +155,6 @@ def test_a_page_with_hosts_is_accessible_and_fits_the_screen(
     ]
     assert sorted(row[3] for row in rows) == ["23", "23", "24", "24"]
     assert faults == []
-
-
-def test_a_printed_page_with_hosts_fits_the_paper(browser, page, page_with_hosts):
-    browser.open(page_with_hosts)
-    browser.width(PAPER_WIDTH)
-    browser.medium("print")
-    width = browser.run("return document.documentElement.scrollWidth")
-    browser.medium("")
-    browser.open(page)
-    assert width <= PAPER_WIDTH
 
 
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext")

@@ -12,7 +12,7 @@ from kassay.experiments.plotting.svg_drawings import FrontierCurve
 
 def ticks(svg: str) -> set[str]:
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
-    return {text.replace("\u202f", "") for text in texts if any(map(str.isdigit, text))}
+    return {text.replace(",", "") for text in texts if any(map(str.isdigit, text))}
 
 
 @pytest.mark.parametrize("points", [[(0, 5)], [(4, 1003)], [(7, 0)], [(0, 5), (1, 4)], []])

@@ -69,10 +69,6 @@ def test_the_contrast_check_finds_faint_text(browser, colour, background, ratio)
     assert browser.run(FAINT) == {"checked": 1, "faint": [f"{ratio}: P words"]}
 
 
-def test_the_page_can_be_printed(browser):
-    assert browser.pdf().startswith(b"%PDF")
-
-
 def test_the_page_makes_no_requests_and_logs_no_errors(browser, page):
     browser.click(HEADING)
     browser.click("button.copy")
