@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kassay.experiments.planning.render_pages import metrics_text
 from kassay.experiments.watch.server import Pages
 from kassay.experiments.watch.store import Store
 from kassay.experiments.watch.watcher import Watcher
@@ -38,12 +37,6 @@ def test_all_names_are_metrics_of_the_watcher(file: str, metrics: str) -> None:
     used = set(re.findall(r"kassay_(?:survey|watch)_\w+", (DEPLOY / file).read_text("utf-8")))
     assert used
     assert used <= names
-
-
-def test_a_survey_has_no_metric_that_the_watcher_lacks(metrics: str) -> None:
-    assert set(re.findall(r"# TYPE (\w+) ", metrics_text([]))) <= set(
-        re.findall(r"# TYPE (\w+) ", metrics)
-    )
 
 
 def test_each_alert_has_a_test_that_fires() -> None:

@@ -152,21 +152,24 @@ def test_hashed_names_are_stable_and_hide_all_names(tmp_path: Path) -> None:
     assert b"a-1" not in content
 
 
-def test_old_events_are_deleted_and_the_file_does_not_grow(tmp_path: Path) -> None:
-    path = tmp_path / "watch.sqlite"
-    store = Store(path, days=1)
-    cluster = ScriptedCluster({"g": BALANCED})
-    clock = Clock()
-    watcher = Watcher(lambda: cluster, store, clock=clock)  # type: ignore[arg-type,return-value]
-    sizes = []
-    for day in range(4):
-        for step in range(20):
-            clock.now += 4320 - 60
-            names = ("a-1", f"b-{day}-{step}")
-            cluster.groups["g"] = dict(zip(names, BALANCED.values(), strict=True))
+def test_a_week_of_rebalances_and_restarts_leaves_nothing_behind(tmp_path: Path) -> None:
+    path, clock, cluster, states = tmp_path / "w.sqlite", Clock(), ScriptedCluster({}), []
+    for day in range(7):
+        store = Store(path, days=1)
+        watcher = Watcher(lambda: cluster, store, clock=clock)  # type: ignore[arg-type,return-value]
+        for step in range(48):
+            clock.now += 1800 - 60
+            names = {"g": f"b-{day}-{step}", f"job-{day}-{step}": "b-1"}
+            cluster.groups = {id: {"a-1": [0, 1], b: [2, 3]} for id, b in names.items()}
+            cluster.is_away = step % 20 == 19
             watcher.observe()
-        sizes.append(len(store.events(limit=10_000)))
-    assert sizes[-1] == sizes[-2] < 2 * 22
+        count, memory = len(store.events(limit=10_000)), Path("/proc/self/statm").read_text()
+        store.close()
+        states.append((count, path.stat().st_size, int(memory.split()[1]) * 4096))
+    counts, sizes, memories = zip(*states[2:], strict=True)
+    assert set(counts) == {counts[0]}
+    assert max(sizes) < 2 * min(sizes)
+    assert memories[-1] - memories[0] < 10e6
 
 
 def test_another_file_is_no_database(tmp_path: Path) -> None:
@@ -178,8 +181,6 @@ def test_another_file_is_no_database(tmp_path: Path) -> None:
 
 def test_only_the_extra_live_is_needed() -> None:
     others = ("pandas", "matplotlib", "pyarrow", "pyspark")
-    program = (
-        f"import sys; sys.modules.update(dict.fromkeys({others}))\n"
-        "import kassay.experiments.cli.commands.watch"
-    )
+    program = f"""import sys; sys.modules.update(dict.fromkeys({others}))
+import kassay.experiments.cli.commands.watch"""
     subprocess.run([sys.executable, "-c", program], check=True)
