@@ -11,6 +11,12 @@ from pathlib import Path
 from kassay import Assignment, Group, Member, Topic, TopicPartition
 from kassay.reference.assignors import assign
 
+_STYLE = (
+    "text{fill:#1f2328}@media (prefers-color-scheme: dark)"
+    "{text{fill:#e6edf3}rect+text{fill:#1f2328}}"
+)
+"""Style of names and of partitions: partitions have the same colours in dark pages."""
+
 HERE = Path(__file__).parent
 COLOURS = ("#9ecae1", "#fdd0a2", "#c7e9c0", "#dadaeb")
 BOX, GAP, COLUMN, TOP = 26, 4, 92, 44
@@ -99,7 +105,9 @@ def draw(figure: AssignorFigure) -> str:
     height = TOP + tallest * (BOX + GAP) + 8
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left}" height="{height}" '
-        f'font-family="sans-serif" font-size="12">\n' + "\n".join(parts) + "\n</svg>\n"
+        f'font-family="sans-serif" font-size="12">\n<style>{_STYLE}</style>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
     )
 
 
