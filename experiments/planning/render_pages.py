@@ -414,11 +414,13 @@ _COLUMNS = (
 )
 
 
-def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str]) -> str:
+def render_survey(
+    survey: Survey, *, source: str, plans: Mapping[str | None, str], state: str = ""
+) -> str:
     """Render a survey as an HTML page. Equal surveys give equal bytes.
 
     ``source`` is the name of the source. ``plans`` maps the id of a group to the path of its plan
-    page, relative to the page of the survey.
+    page, relative to the page of the survey. ``state`` is a sentence on the age of the survey.
     """
     links = {id: quote(path) for id, path in plans.items()}
     template = environment(_TEMPLATES, autoescape=True).get_template("survey.html.j2")
@@ -426,6 +428,7 @@ def render_survey(survey: Survey, *, source: str, plans: Mapping[str | None, str
         survey=survey,
         totals=survey.totals(),
         source=source,
+        state=state,
         links=links,
         has_history=any(group.history is not None for group in survey.groups),
         survey_csv=_csv(survey),

@@ -70,8 +70,8 @@ class Pages:
         survey = self._watcher.results()
         if not folder and not slash:
             links = {group.id: f"groups/{group.id}" for group in survey.groups}
-            source = f"{self._source}, {self._state()}"
-            return render_pages.render_survey(survey, source=source, plans=links)
+            source, state = self._source, self._state()
+            return render_pages.render_survey(survey, source=source, plans=links, state=state)
         if folder == "plans" and (plan := self._watcher.plan(name)) is not None:
             return render_pages.render_plan(plan, render_pages.PAGE, directory=None)
         group = next((group for group in survey.groups if group.id == name), None)
@@ -85,10 +85,10 @@ class Pages:
         return template.render(**values, state=self._state())
 
     def _state(self) -> str:
-        """Return when the cluster was read, and why it does not answer."""
+        """State in a sentence when the cluster was read, and why it does not answer."""
         observed, problem = self._watcher.observed, self._watcher.problem
-        read = "not read yet" if observed is None else f"read at {_time(observed)}"
-        return read if problem is None else f"{read}; {problem}"
+        read = "Not read yet" if observed is None else f"Read at {_time(observed)}"
+        return f"{read}." if problem is None else f"{read}. The cluster does not answer: {problem}"
 
 
 def _time(seconds: float) -> str:

@@ -110,7 +110,7 @@ class Watcher:
         self._plans: dict[str, tuple[Group, Plan]] = {}
         self._planning, self._next_refresh = Lock(), 0.0
         self.observed: float | None = None  # last time at which the cluster answered
-        self.problem: str | None = "the cluster is not read yet"
+        self.problem: str | None = "the first answer is pending"
         self._stable = {
             name: parse_group(json.loads(text)) for name, _, text in store.values(DOCUMENT)
         }

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.planning.survey import SurveyedGroup
+from kassay.experiments.watch.server import Pages
 from kassay.experiments.watch.store import Store
 from kassay.experiments.watch.watcher import Watcher
 from kassay.reference.model.errors import InputError
@@ -105,6 +106,7 @@ def test_a_cluster_that_is_away_is_a_state(store: Store) -> None:
     assert watcher.problem is not None
     assert "no answer" in watcher.problem
     assert len(watcher.results().groups) == 1
+    assert "does not answer: broker:9092" in str(Pages(watcher, store, source="").find("/"))
     cluster.is_away = False
     watcher.observe()
     assert watcher.problem is None
