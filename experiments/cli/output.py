@@ -192,6 +192,7 @@ def _rich_table(
             justify="left" if heading in text else "right",
             # Names of assignors in the first columns are copied to commands.
             no_wrap=heading == "assignor" and heading in headings[:2],
+            overflow="fold",  # a number or name without its end would be wrong
         )
     for row in rows:
         table.add_row(*(cell(row[heading]) for heading in headings))

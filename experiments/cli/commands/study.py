@@ -123,12 +123,11 @@ def _finished(config: StudyConfig, documents: list[str], output: str) -> StudySu
     imported = ImportedCases.of(documents, assignors=config.assignors)
     digest = study_digest(JoinedCases((imported, config.cases())), config)
     try:
-        found = read_manifest(directory)
-        if found.get("digest") != digest:
-            return None
-        return load_summary(directory)
+        if read_manifest(directory).get("digest") == digest:
+            return load_summary(directory)
     except InputError:
-        return None  # the study repairs it
+        pass  # the study repairs it
+    return None
 
 
 def _config_of_options(options: StudiedGroups) -> StudyConfig:
@@ -149,26 +148,23 @@ def _config_of_options(options: StudiedGroups) -> StudyConfig:
 
 
 def _print_summary(results: StudySummary) -> None:
-    rows: list[dict[str, object]] = []
     medians = {row[0]: row[2] for row in run_time_table(results).rows}
     for scope, summaries in by_scope(results.outcomes).items():
-        rows += [
+        rows: list[dict[str, object]] = [
             {
-                "groups": scope,
                 "assignor": name,
-                "number": summary.sums["groups"],
-                "maximum load above minimum": summary.missed_maximum.percent,
-                "squares above minimum": summary.missed.percent,
-                "with unnecessary moves": summary.with_unnecessary_moves.percent,
+                "groups": summary.sums["groups"],
+                "load\nabove\nminimum": summary.missed_maximum.percent,
+                "squares\nabove\nminimum": summary.missed.percent,
+                "with\nunnecessary\nmoves": summary.with_unnecessary_moves.percent,
                 "moves": summary.sums["moves"],
-                "unnecessary moves": summary.sums["unnecessary_moves"],
-                "non-terminating": summary.sums["nonterminating"],
-                "failed": summary.sums["failed"],
-                "median run time, ms": medians.get(name, "–"),
+                "unnecessary\nmoves": summary.sums["unnecessary_moves"],
+                "without\nresult": summary.sums["nonterminating"] + summary.sums["failed"],
+                "median\nrun time,\nms": medians.get(name, "–"),
             }
             for name, summary in summaries.items()
         ]
-    print_table(rows, title="Kafka's assignors and the optimum")
+        print_table(rows, title=f"Kafka's assignors and the optimum: {scope}")
     measures = measure_section(results, only_main=True)
     if measures is not None:
         table = measures.table

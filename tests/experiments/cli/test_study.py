@@ -25,6 +25,7 @@ def test_a_study_of_imported_groups_writes_a_report(kassay, tmp_path):
     assert study.code == 2, study.err
     (error,) = [line for line in study.err.splitlines() if not line.startswith("studying: ")]
     assert "groups.jsonl:2" in error
+    assert "the optimum: imported" in study.out
     assert "sticky" in study.out
     manifest = read_manifest(out)
     assert manifest["configuration"]["imported_groups"] == 1
@@ -44,6 +45,8 @@ def test_the_quick_study_writes_a_report(tmp_path):
     file = Path(__file__).parents[3] / "experiments/study/configurations/quick.yaml"
     study = run_process("study", file, "--output", out, "--master", "local[2]")
     assert study.returncode == 0, study.stderr
+    assert "the optimum: finite families" in study.stdout
+    assert "…" not in study.stdout
     families = load_summary(out).families
     single = families[~families["family"].str.startswith("trajectories")]
     assert single["groups"].sum() == families["proven"].sum() == 421
