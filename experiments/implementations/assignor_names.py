@@ -21,6 +21,7 @@ from pathlib import Path
 from kassay.experiments.implementations.library_catalogue import (
     ANSWER_SECONDS,
     driver_command,
+    how_to_install,
     installed_versions,
     is_library_assignor,
     jvm_command,
@@ -94,11 +95,8 @@ def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> 
             "that is not installed; see kassay libraries"
         )
     if version not in (None, installed.get(library)) or library not in installed:
-        missing = f"{library}@{version or libraries()[library].versions[0]}"
-        raise InputError(
-            f"class {name} needs {missing}, which is not installed; "
-            f"run: kassay libraries install {missing}"
-        )
+        needed = version or libraries()[library].versions[0]
+        raise InputError(f"class {name}: {how_to_install(libraries()[library], needed)}")
     protocol = RebalanceProtocol.EAGER
     if library == "kafka-broker":
         protocol = RebalanceProtocol.CONSUMER
@@ -112,9 +110,8 @@ def _types(name: str, own: Sequence[str], installed: Mapping[str, str]) -> list[
     """Return the names of a class, the classes that it extends, and its interfaces."""
     commands = [jvm_command(libraries()[one], release) for one, release in installed.items()]
     if not commands:
-        raise InputError(
-            f"class {name} needs an installed library; run: kassay libraries install kafka-broker"
-        )
+        broker = libraries()["kafka-broker"]
+        raise InputError(f"class {name}: {how_to_install(broker, broker.versions[0])}")
     place = commands[0].index("-classpath") + 1
     classpath = os.pathsep.join((*own, *(command[place] for command in commands)))
     done = subprocess.run(  # noqa: S603 - the user's own class

@@ -389,6 +389,14 @@ def is_installed(library: Library, version: str) -> bool:
     return digest.is_file() and digest.read_text(encoding="utf-8") == _driver_digest(library)
 
 
+def how_to_install(library: Library, version: str) -> str:
+    """Return why a version of a library does not run, and the command that installs it."""
+    outdated = (_directory(library, version) / _DIGEST).is_file()
+    state = "was installed by another version of kassay" if outdated else "is not installed"
+    name = f"{library.name}@{version}"
+    return f"{name} {state} in {installations()}; run: kassay libraries install {name}"
+
+
 def installed_versions() -> Iterator[tuple[Library, str]]:
     """Yield the installed versions of all libraries."""
     pinned = ((library, each) for library in libraries().values() for each in library.versions)
@@ -432,10 +440,7 @@ def driver_command(assignor: LibraryAssignor) -> tuple[str, ...]:
     """
     library, version = assignor.library, assignor.version
     if not is_installed(library, version):
-        name = f"{library.name}@{version}"
-        raise NotInstalledError(
-            f"{name} is not installed in {installations()}; run: kassay libraries install {name}"
-        )
+        raise NotInstalledError(how_to_install(library, version))
     return _command(library, version)
 
 

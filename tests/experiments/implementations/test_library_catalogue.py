@@ -101,6 +101,8 @@ def test_an_installation_of_another_driver_is_not_used(tmp_path, monkeypatch):
     assert list(library_catalogue.installed_versions()) == [(library, version)]
     (directory / "driver.sha256").write_text("other")
     assert not library_catalogue.is_installed(library, version)
+    text = library_catalogue.how_to_install(library, version)
+    assert text.startswith("kafka-clients@2.4.0 was installed by another version of kassay in ")
 
 
 def test_a_driver_answers_with_an_assignment(driver):
