@@ -33,7 +33,7 @@ from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership, rejoin
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.metrics import Measure, measures
+from kassay.reference.model.metrics import Measure, imbalance
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.solver.objective import Imbalance, Level, Movement, TopicSpread, default_measure
 from kassay.solver.solution import Solution
@@ -306,7 +306,7 @@ def _necessary_moves(group: Group, options: CounterexampleOptions) -> int:
 def _values(group: Group, assignment: Assignment | None) -> tuple[int, int]:
     """Return imbalance and moves of an assignment."""
     found = assignment or Assignment({})
-    return measures(group, found)[default_measure(group)], movement(group, found)
+    return imbalance(group, found, measure=default_measure(group)), movement(group, found)
 
 
 def reference_assignment(group: Group, options: CounterexampleOptions) -> Assignment | None:
@@ -329,7 +329,7 @@ def after_event(group: Group, options: CounterexampleOptions) -> Group | None:
     before = replace(group, members=group.members[:last]) if joins else group
     other = options.worse_than if options.event is GroupEvent.SWITCH else None
     name = options.earlier_assignor or other or options.assignor
-    past = run_until_stable(before, name).assignment
+    past = run_until_stable(before, name, repeats=name != options.assignor).assignment
     if past is None or not last:
         return None
     members = rejoin(before, past).members

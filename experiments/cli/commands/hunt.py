@@ -69,7 +69,7 @@ class HuntOptions:
         show_default=f"{EXHAUSTIVE}, or all of the kind of the assignor",
     )
     members: int = application.option(3, min=1)
-    partitions: int = application.option(4, min=1)
+    partitions: int | None = application.option(None, min=1, show_default="4; 3 with --worse-than")
     groups: list[Path] | None = application.option(None)
     cases: int = application.option(1000, min=0)
 
@@ -137,10 +137,15 @@ def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
     )
 
 
+def _partitions(options: HuntOptions) -> int:
+    """Return the maximum number of partitions; each one takes 24 times as many namings."""
+    return options.partitions or (3 if options.worse_than else 4)
+
+
 def _cases(options: HuntOptions, name: str, families: Sequence[str], documents: list[str]) -> Cases:
     parts: list[Cases] = [imported_cases(documents, assignors=[name])]
     if EXHAUSTIVE in families:
-        size = {"members": options.members, "partitions": options.partitions}
+        size = {"members": options.members, "partitions": _partitions(options)}
         parts.append(tuple(exhaustive_cases(**size, assignor=name)))
     seeded = [each for each in families if each != EXHAUSTIVE]
     parts.append(cases_of(seeded, seeds=options.cases, assignors=[name]))
@@ -185,9 +190,8 @@ def _description(
         "families": ", ".join(families),
     }
     if EXHAUSTIVE in families:
-        description["small worlds"] = (
-            f"all groups up to {options.members} members and {options.partitions} partitions"
-        )
+        size = f"{options.members} members and {_partitions(options)} partitions"
+        description["small worlds"] = f"all groups up to {size}"
     if any(FAMILIES[one].size is None for one in families if one in FAMILIES):
         description["seeds"] = f"{options.cases}, from 0"
     return description
@@ -206,8 +210,7 @@ def _print_summary(result: Gallery) -> None:
     typer.echo(
         f"{counts['cases']} groups with {counts['namings']} namings: "
         f"{shown_name(result.options.assignor)} has the shortcoming on {counts['short']}; "
-        f"kinds: {counts['kinds']}; "
-        f"not proven: {counts['unproven']}; errors: {counts['errors']}"
+        f"kinds: {counts['kinds']}; not proven: {counts['unproven']}; errors: {counts['errors']}"
     )
     sizes = [(entry, size_of(entry.group)._asdict()) for entry in result.entries[:_PRINTED]]
     print_table([{"group": one.group.id, **size, "severity": one.severity} for one, size in sizes])
@@ -222,12 +225,10 @@ def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> N
         with file.open("a", encoding="utf-8") as stream:
             stream.write(json_lines([one.document.content]))
     found.sort(key=lambda one: (one.size, one.text))
-    smallest = (one.document.content for one in found)
-    write_text(options.output / "groups.jsonl", json_lines(smallest))
+    write_text(options.output / "groups.jsonl", json_lines(one.document.content for one in found))
     typer.echo(
         f"{search.searched} documents: {shown_name(search.assignor)} is above the minimum of "
-        f"{search.measure} "
-        f"on {search.above}; different smallest documents: {len(found)}"
+        f"{search.measure} on {search.above}; different smallest documents: {len(found)}"
     )
     print_table(
         [
@@ -267,6 +268,6 @@ def _documents(options: HuntOptions, kind: Kind) -> Iterator[KindDocument]:
             known[names[place]],
             places=(2, max(2, options.members)),
             topics=(1, 2),
-            partitions=(1, options.partitions),
+            partitions=(1, _partitions(options)),
         )
         yield replace(small.document(seed), id=f"{names[place]}/{seed}")
