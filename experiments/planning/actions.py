@@ -465,6 +465,8 @@ def _switch(group: Group, name: str) -> str:
         return f"switch to the classic protocol with the assignor {shown}"
     if runs_classic and not is_client:
         return f"switch to the consumer protocol with the assignor {shown}"
+    if group.status.protocol is Protocol.CONSUMER and not is_client:
+        return f"switch the assignor to {shown} with group.remote.assignor={shown} in all members"
     return f"switch the assignor to {shown}{'' if is_client else ' of the consumer protocol'}"
 
 

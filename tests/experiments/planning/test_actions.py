@@ -141,7 +141,7 @@ def test_a_downgrade_is_no_action_if_the_consumer_protocol_has_one():
     group = rejoin(group, assign(group, "server-range"))
     status = GroupStatus(protocol="consumer", assignor="range", state="Stable")
     shown = texts(replace(group, status=status))
-    assert any("assignor to uniform of the consumer protocol" in text for text in shown)
+    assert any("with group.remote.assignor=uniform" in text for text in shown)
     assert not any("classic protocol" in text for text in shown)
 
 
