@@ -329,9 +329,10 @@ def _mixed_subscriptions(given: Evidence) -> str | None:
         if given.port in RANGES
         else "takes the next subscriber in a circle"
     )
+    would = "" if given.own.name else ", which would give this assignment,"
     return (
-        f"The members have different subscriptions, and {given.name} {how} without regard to "
-        f"their loads: {given.extremes()}."
+        f"The members have different subscriptions, and {given.name}{would} {how} without regard "
+        f"to their loads: {given.extremes()}."
     )
 
 

@@ -206,7 +206,7 @@ def test_plans_open_with_the_cause_then_the_action_then_the_result():
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        ("contradiction", "Check the subscriptions (pattern, ACL)"),
+        ("contradiction", "Check subscriptions (pattern, ACL)"),
         ("surplus-members", "Remove the idle members, or add partitions"),
         ("heavy-partition", "Split the keys"),
         ("weights-ignored", "Use an assignor that knows weights"),
@@ -228,7 +228,7 @@ def test_a_cause_without_an_effective_action_has_a_general_remedy(kind, text):
                 equal(4, "t"),
                 {f"m{n}": {"t": range(5 * n, min(5 * n + 5, 18))} for n in range(4)},
             ),
-            "Check the subscriptions (pattern, ACL).",
+            "Check subscriptions (pattern, ACL).",
         ),
         (
             named("range", {"t": 7, "u": 7}, equal(4, ("t", "u"))),
