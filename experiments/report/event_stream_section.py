@@ -79,6 +79,7 @@ def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[s
         "findings": tuple(_findings(totals, compared)),
         "streams": totals.streams,
         "hindsight_size": streams.hindsight_size,
+        "hindsight_seeds": streams.hindsight_seeds,
         "primary_endpoint": PRIMARY_ENDPOINT,
         "rebalances": totals.total(OPTIMUM, "rebalances"),
         "judged": sum(totals.total(name, "rebalances") for name in names),
