@@ -14,6 +14,7 @@ public final class Check {
     final Map<String, String> owners = new HashMap<>(); // member by partition, named topic/number
     long partitions; // of subscribed topics
     public static void main(String[] arguments) throws IOException {
+        Thread.setDefaultUncaughtExceptionHandler((thread, cause) -> { System.out.println("A value is missing or wrong: " + cause.getMessage()); System.exit(1); });
         List<Object> goals = read(Files.newBufferedReader(Path.of(arguments[0], "goals.jsonl")));
         Map<Object, Check> checks = new LinkedHashMap<>();
         for (Object group : read(Files.newBufferedReader(Path.of(arguments[0], "groups.jsonl")))) if (checks.put(get(group, "id"), new Check(group)) != null) error(get(group, "id"), "two groups");
@@ -111,8 +112,7 @@ public final class Check {
             return word.startsWith("\"") ? text(word) : word.matches("-?\\d+") ? (Object) Long.valueOf(word) : word.equals("null") ? null : word;
         }
         boolean isMap = in.next().equals("{");
-        Map<String, Object> map = new LinkedHashMap<>();
-        List<Object> list = new ArrayList<>();
+        Map<String, Object> map = new LinkedHashMap<>(); List<Object> list = new ArrayList<>();
         for (in.skip("\\s*"); !in.hasNext("[}\\]]"); in.skip("[\\s,]*")) if (isMap) map.put((String) parse(in), parse(in)); else list.add(parse(in));
         in.next();
         return isMap ? map : list;
