@@ -26,6 +26,7 @@ from kassay.solver.search.window_repair import WindowRepair
 from kassay.solver.sizing import Resizing, members_needed
 from kassay.solver.solve import solve
 from tests.solver.window_cases import WindowCase, optimum, random_case, value_in_windows
+from tests.tiers import short_and_long
 
 MAKESPAN_AND_MOVES = (Imbalance(Measure.MAKESPAN), Movement())
 
@@ -56,7 +57,7 @@ def test_values_and_bounds_agree_with_all_assignments(first):
         check_case(random_case(seed), "auto")
 
 
-@pytest.mark.parametrize("first", range(20_000, 20_040, 10))
+@pytest.mark.parametrize("first", short_and_long(20_010, 20_000, 20_020, 20_030))
 def test_searches_without_enumeration_agree_with_all_assignments(first):
     for seed in range(first, first + 10):
         check_case(random_case(seed), "cp-sat")

@@ -206,6 +206,7 @@ def hunted(case, **options):
     return None if found.smallest is None else parse_group(json.loads(found.smallest))
 
 
+@pytest.mark.long
 def test_the_balance_within_an_even_spread_is_missed_by_three_members():
     sizes = set()
     for case in exhaustive_cases(members=3, partitions=3, assignor="uniform2"):
