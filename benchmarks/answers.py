@@ -4,7 +4,7 @@
 writes one JSON line per group: values, bounds, moves, a hash of the assignment and CPU seconds.
 ``compare BEFORE AFTER`` prints one line per set, and the groups with a worse value or without the
 former proof; the exit code is 1 if there is one, or, in sets with exact levels, if the sum of the
-moves is more than 3 % higher. ``same ONE TWO`` prints the groups whose lines differ except for the
+moves is more than 3% higher. ``same ONE TWO`` prints the groups whose lines differ except for the
 seconds.
 """
 

@@ -205,7 +205,7 @@ def _balance(rows: Sequence[Row]) -> Iterator[Sequence[object]]:
         best = [min(row["balance"][one][0] for one in lower) for row in rows]
         proven = sum(one == other for one, other in zip(best, bound, strict=True))
         above = (_above([_total(row, name) for row in rows], best) for name in ASSIGNORS)
-        name = f"{percent} % above the minimum"
+        name = f"{percent}% above the minimum"
         yield name, f"{proven} of {len(rows)}", sum(best), sum(bound), _above(each, best), *above
 
 

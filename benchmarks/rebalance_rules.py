@@ -242,7 +242,7 @@ def by_assignor(group: Group, assignor: str) -> Assignment:
 
 
 def shares(streams: Sequence[StreamMoves], name: str) -> tuple[str, str]:
-    """Return two percentages with 95 % bootstrap intervals over streams.
+    """Return two percentages with 95% bootstrap intervals over streams.
 
     The first is the excess above hindsight in per cent of the moves with hindsight. The second is
     the share that is saved of the excess of the fewest moves at each rebalance.
@@ -254,7 +254,7 @@ def shares(streams: Sequence[StreamMoves], name: str) -> tuple[str, str]:
 
 
 def share(part: Ints, whole: Ints) -> str:
-    """Return a percentage with its 95 % bootstrap interval over streams."""
+    """Return a percentage with its 95% bootstrap interval over streams."""
     draws = np.random.default_rng(0).integers(len(part), size=(_RESAMPLES, len(part)))
     ratios = 100 * part[draws].sum(axis=1) / np.maximum(1, whole[draws].sum(axis=1))
     low, high = np.quantile(ratios, [0.025, 0.975])

@@ -3,7 +3,7 @@
 ``python -m benchmarks.recorded_answers DIRECTORY --write`` writes a table. The files in the
 directory are named ``KIND@VERSION.jsonl.gz``, and have one problem and its answer per line. They
 are a part of the problems of the independent evaluation, which compares answers with minimum-cost
-flows of its own. A share of it should lie in the 95 % interval of the recorded answers.
+flows of its own. A share of it should lie in the 95% interval of the recorded answers.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def _row(key: tuple[str, str], found: Proportion) -> str:
     share = INDEPENDENT[key]
     agrees = "yes" if low <= share <= high else "no"
     recorded = f"{found.percent_with_interval}, {found.count} of {found.total}"
-    return f"| {key[0]} | {key[1]} | {100 * share:.3g} % | {recorded} | {agrees} |"
+    return f"| {key[0]} | {key[1]} | {100 * share:.3g}% | {recorded} | {agrees} |"
 
 
 def _answers(file: Path, problem: Mapping[str, Any]) -> str:

@@ -164,7 +164,7 @@ class _Judge:
 
 
 def _percentage(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "–"
+    return f"{100 * part / whole:.1f}%" if whole else "–"
 
 
 def main() -> None:

@@ -67,7 +67,7 @@ _SQUARES = Imbalance(Measure.SUM_OF_SQUARES)
 
 FUNCTIONS: dict[str, _Call] = {
     "solve": _solve(),
-    "solve, tolerance 2 %": _solve(_LOOSE, Movement()),
+    "solve, tolerance 2%": _solve(_LOOSE, Movement()),
     "solve, sum of squares": _solve(_SQUARES, Movement()),
     "solve, at most 20 moves": _solve(_MAKESPAN, Movement(), constraints=[MaxMoves(20)]),
     "plan": lambda group, limits: plan(group, limits=limits),

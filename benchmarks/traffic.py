@@ -118,7 +118,7 @@ def examine(case: Case) -> list[tuple[float, float, int]]:
 
 
 def interval(values: list[float]) -> str:
-    """Return the median with an interval of 95 % by bootstrapping."""
+    """Return the median with an interval of 95% by bootstrapping."""
     rng = Random(0)
     medians = sorted(median(rng.choices(values, k=len(values))) for _ in range(BOOTSTRAPS))
     low, high = medians[BOOTSTRAPS // 40], medians[-BOOTSTRAPS // 40]
@@ -133,7 +133,7 @@ def main(directory: Path) -> None:
         print(case.key, case.day, case.members, found[case.key][-1], file=sys.stderr, flush=True)
     every = [case for each in found.values() for case in each]
     print(f"{len(every)} cases of {len(found)} topics\n")
-    print("| plan from | same day | within 2 % | worse than range | a week later | moves |")
+    print("| plan from | same day | within 2% | worse than range | a week later | moves |")
     print("|---|--:|--:|--:|--:|--:|")
     for at, name in enumerate(SOURCES):
         rows = [case[at] for case in every]

@@ -208,7 +208,7 @@ def _speeds(rng: random.Random, case: Case) -> Case:
 
 
 def _capacities(rng: random.Random, case: Case) -> Case:
-    """Limit the load of every third member to 70 to 95 % of the mean load."""
+    """Limit the load of every third member to 70 to 95% of the mean load."""
     mean = case.group.topics[0].total_weight // len(case.group.members)
     members = _changed(
         case.group.members,

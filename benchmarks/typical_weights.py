@@ -1,4 +1,4 @@
-"""Benchmark typical weighted groups: fewest moves within 2 % of the minimum makespan.
+"""Benchmark typical weighted groups: fewest moves within 2% of the minimum makespan.
 
 Run it with ``python -m benchmarks.typical_weights [--groups N] [--seconds S]``, with
 ``--constraints`` for groups with a kind of constraint each. Each group is

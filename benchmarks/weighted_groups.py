@@ -3,7 +3,7 @@
 Run it with ``python -m benchmarks.weighted_groups [BENCHMARK...]``; the parts are
 ``exact`` (random weights, two levels), ``makespan`` (identical machines with known
 optima, read from a folder beside the repository where there is one) and ``moves``
-(within 1 % of the best makespan, then fewest moves).
+(within 1% of the best makespan, then fewest moves).
 """
 
 import argparse

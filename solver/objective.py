@@ -98,7 +98,7 @@ EXACT = Tolerance()
 WEIGHTED_TOLERANCE = Tolerance(relative=Fraction(2, 100))
 """Default tolerance of the maximum load if weights or speeds differ.
 
-Measured weights change by more than 2 % between two captures, and the last 2 % of balance cost
+Measured weights change by more than 2% between two captures, and the last 2% of balance cost
 most of the moves.
 """
 
@@ -389,7 +389,7 @@ def ordered_levels(
 
 
 def default_tolerance(group: Group, measure: Measure | str | None = None) -> Tolerance:
-    """Return the default tolerance of imbalance: 2 % if weights differ, else 0."""
+    """Return the default tolerance of imbalance: 2% if weights differ, else 0."""
     is_strict = measure is not None and Measure(measure) is Measure.LEXIMAX
     return WEIGHTED_TOLERANCE if group.is_weighted and not is_strict else EXACT
 

@@ -101,7 +101,7 @@ def _topics(weights: Sequence[int], count: int) -> list[Topic]:
 def _owners(
     rng: random.Random, topics: Sequence[Topic], readers: Sequence[set[str]], *, drifted: bool
 ) -> dict[TopicPartition, int]:
-    """Choose owners: members in turn, or balanced by weights that changed by up to 30 % since."""
+    """Choose owners: members in turn, or balanced by weights that changed by up to 30% since."""
     owner: dict[TopicPartition, int] = {}
     loads = [0.0] * len(readers)
     turn = 0

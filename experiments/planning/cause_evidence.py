@@ -158,7 +158,7 @@ class Evidence:
 
     @cached_property
     def is_slight(self) -> bool:
-        """Return whether the plan lowers only loads, by at most 2 % as the factors of `decide`."""
+        """Return whether the plan lowers only loads, by at most 2% as the factors of `decide`."""
         if self.unowned or not all(isinstance(one, Imbalance | Movement) for one in self.levels):
             return False
         both = (assignment_metrics(self.group, one) for one in (self.current, self.planned))

@@ -285,7 +285,7 @@ def plan(
     ----------
     levels, constraints
         As in `solve`. The default levels are imbalance, then movement. If weights differ, the
-        tolerance of the imbalance is 2 %, and the third level is the sum of squared loads.
+        tolerance of the imbalance is 2%, and the third level is the sum of squared loads.
     batch_size
         Maximum number of owned partitions without a consumer at any time.
     limits

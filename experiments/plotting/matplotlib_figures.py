@@ -138,7 +138,7 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(-0.015, 1.015)
-        axes.set_xticks((0, 0.25, 0.5, 0.75, 1), ("0", "25", "50", "75", "100 %"))
+        axes.set_xticks((0, 0.25, 0.5, 0.75, 1), ("0", "25", "50", "75", "100%"))
         axes.grid(visible=True, axis="x")
         axes.set_axisbelow(True)
         return svg_of(figure, label)

@@ -25,7 +25,7 @@ _WORK = 650_000
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Mean and 90 % interval of a value over the samples."""
+    """Mean and 90% interval of a value over the samples."""
 
     mean: float
     low: float

@@ -85,10 +85,10 @@ class Proportion:
 
     @property
     def percent(self) -> str:
-        """Proportion in per cent. Only exact values appear as 0 % or 100 %."""
+        """Proportion in per cent. Only exact values appear as 0% or 100%."""
         if not self.total:
             return "–"
-        return _percent_text(100 * self.count / self.total, self._decimals) + "\u00a0%"
+        return _percent_text(100 * self.count / self.total, self._decimals) + "%"
 
     @property
     def percent_of_total(self) -> str:
@@ -97,7 +97,7 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95 % confidence interval, or None if the groups are not a sample."""
+        """Wilson's 95% confidence interval, or None if the groups are not a sample."""
         if not self.total or not self.is_sample:
             return None
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
@@ -123,7 +123,7 @@ class Proportion:
 
     @property
     def _decimals(self) -> int:
-        """Return the number of decimals that show a value near 0 % or 100 % as not exact."""
+        """Return the number of decimals that show a value near 0% or 100% as not exact."""
         nearest = 100 * min(self.count, self.total - self.count) / self.total
         return 1 if nearest == 0 or nearest >= 0.1 else 1 - math.floor(math.log10(nearest))
 
@@ -251,7 +251,7 @@ def by_family(outcomes: pd.DataFrame) -> dict[str, Summaries]:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{short_number(value)}\u00a0%"
+    return "–" if value is None else f"{short_number(value)}%"
 
 
 _SQUARES = "sum of squares above the minimum"
@@ -323,7 +323,7 @@ def run_time_table(results: StudySummary) -> ReportTable:
     names += [name for name in (OPTIMUM, HINDSIGHT) if name in rows]
     return ReportTable.of(
         "run-times",
-        ("assignor", "groups", "median, ms", "95\u00a0% of the groups, ms", "first group, ms"),
+        ("assignor", "groups", "median, ms", "95% of the groups, ms", "first group, ms"),
         (
             (
                 name,
@@ -526,7 +526,7 @@ def price_table(results: StudySummary) -> ReportTable | None:
 
 def _price_cells(row: _MeasureRow) -> tuple[str, ...]:
     share, total = Proportion(row["above"], row["proven"], is_sample=False), row["proven"]
-    name, factor, unit = row["assignor"], 1e-4, "\u00a0%"
+    name, factor, unit = row["assignor"], 1e-4, "%"
     mean, most = row["excess_ppm"], row["largest_ppm"]
     if "moves" in row["measure"]:
         mean, most, factor, unit = row["excess"], row["largest_excess"], 1, ""

@@ -102,7 +102,7 @@ def _findings(totals: StreamTotals, compared: Sequence[str]) -> Iterator[str]:
         moves, above = (_text(totals.estimate(name, RATES[rate])) for rate in rates)
         yield (
             f"{name} makes {moves} unnecessary moves per rebalance. The maximum load is above its "
-            f"minimum after {above} % of the rebalances."
+            f"minimum after {above}% of the rebalances."
         )
 
 
@@ -160,7 +160,7 @@ def _pair_table(
             *counts, difference = totals.compare(before, after, RATES[rate])
             names = (f"{before} → {after}", _with_unit(rate))
             rows.append((*names, *map(str, (totals.streams, *counts)), _text(difference, "+")))
-    columns = ("from → to", "measure", "streams", "lower", "equal", "higher", "difference (95 %)")
+    columns = ("from → to", "measure", "streams", "lower", "equal", "higher", "difference (95%)")
     return ReportTable.of(name, columns, rows)
 
 

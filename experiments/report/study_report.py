@@ -147,7 +147,7 @@ def study_findings(
     """Describe the results of the compared assignors, and the failures of all assignors."""
     found = {name: summaries[name] for name in compared if name in summaries}
     found = {name: one for name, one in found.items() if one.sums["answered"]}
-    # A share of 0 % in a sample needs an explanation.
+    # A share of 0% in a sample needs an explanation.
     shares = [share for one in found.values() for share in (one.missed_maximum, one.missed)]
     zeros = [share for share in shares if share.interval is not None and not share.count]
     template = environment(TEMPLATES, autoescape=False).get_template("study_findings.j2")
@@ -190,7 +190,7 @@ def _dot_plot(halves: assignor_results.Halves, field: str, name: str, title: str
     return Plot(
         name=name,
         title=title,
-        caption="x: share of groups in %, with its 95 % confidence interval if the groups are a "
+        caption="x: share of groups in %, with its 95% confidence interval if the groups are a "
         "sample. y: assignor.",
         draw=partial(dot_plot, table, _SUBSCRIPTIONS, label=f"{title}, by assignor"),
         csv=table.to_csv(index=False),
@@ -199,7 +199,7 @@ def _dot_plot(halves: assignor_results.Halves, field: str, name: str, title: str
 
 _PAIR_COLUMNS = (
     *("from → to", "groups", "minimum imbalance: won", "tied", "lost"),
-    *("groups with owned partitions", "unnecessary moves: mean difference (95 %)"),
+    *("groups with owned partitions", "unnecessary moves: mean difference (95%)"),
     *("fewer", "same", "more", "families: better", "worse"),
 )
 

@@ -1,7 +1,7 @@
 """Weights per window from recorded traffic.
 
 Times are UTC and all windows have one length, so that daylight saving time does not affect them. A
-window is known if samples cover 95 % of it. Other weights are assumed from known ones, never 0.
+window is known if samples cover 95% of it. Other weights are assumed from known ones, never 0.
 """
 
 import csv

@@ -41,7 +41,7 @@ class PairedComparison:
     same: int
     more: int
     mean_difference: float | None
-    interval: tuple[float, float] | None  # 95 % bootstrap interval of the mean
+    interval: tuple[float, float] | None  # 95% bootstrap interval of the mean
 
 
 def compare_pairs(
@@ -150,7 +150,7 @@ RATES: Mapping[str, Rate] = {
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Value of a rate or of a difference of rates, with a 95 % interval."""
+    """Value of a rate or of a difference of rates, with a 95% interval."""
 
     value: float
     low: float

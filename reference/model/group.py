@@ -3,7 +3,7 @@
 Groups and assignments are immutable, and many functions need the same derived values:
 owners, subscribers, loads. Each object keeps them in its ``results``, which are not part of
 its value. Without this cache, the evaluation of a case of a study takes twice as long and
-``kassay compare`` with 100 members and 5,000 partitions 18 % longer.
+``kassay compare`` with 100 members and 5,000 partitions 18% longer.
 """
 
 import uuid

@@ -1,4 +1,4 @@
-"""Default levels and their tolerance: 2 % of the maximum load if weights differ."""
+"""Default levels and their tolerance: 2% of the maximum load if weights differ."""
 
 import pytest
 

@@ -213,7 +213,7 @@ class _EventStream:
         yield StreamEvent.REPLACEMENT
 
     def _topic_growth(self) -> Iterator[StreamEvent]:
-        """Add up to 50 % partitions to a topic. The total stays within twice its start."""
+        """Add up to 50% partitions to a topic. The total stays within twice its start."""
         name = self.rng.choice(sorted(set(chain.from_iterable(self.services))))
         added = self.rng.randint(1, max(1, self.topics[name] // 2))
         if self._has_room(added):

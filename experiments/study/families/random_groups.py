@@ -142,7 +142,7 @@ def _resubscribe_all(group: Group, rng: Random) -> Group:
 
 
 def _grow(group: Group, rng: Random) -> Group:
-    """Add at most 50 % more partitions, but at least one, to a random subscribed topic."""
+    """Add at most 50% more partitions, but at least one, to a random subscribed topic."""
     subscribers, topics = group.subscribers(), list(group.topics)
     index = rng.choice([i for i, topic in enumerate(topics) if subscribers.get(topic.name)])
     partitions = topics[index].partitions

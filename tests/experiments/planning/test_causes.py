@@ -232,7 +232,7 @@ def test_a_cause_without_an_effective_action_has_a_general_remedy(kind, text):
         ),
         (
             named("range", {"t": 7, "u": 7}, equal(4, ("t", "u"))),
-            "Nothing: the planned loads are lower by at most 2 %.",
+            "Nothing: the planned loads are lower by at most 2%.",
         ),
     ],
 )

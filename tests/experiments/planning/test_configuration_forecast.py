@@ -258,7 +258,7 @@ def test_neither_the_seed_nor_random_ids_decide(assignor, counts, expected, seed
     }
     group = replace(rejoin(group, Assignment(owned), generation=5), status=group.status)
     found = recommend(forecast_changes(group, Configuration.of(group), seed=seed)).configuration
-    # A gain of 2 % in the sum of squares is none.
+    # A gain of 2% in the sum of squares is none.
     action = f"restart of {ids[expected]}" if isinstance(expected, int) else expected
     assert found == f"{assignor}, {action}"
 

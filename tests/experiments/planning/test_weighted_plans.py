@@ -29,7 +29,7 @@ def result():
 
 def test_the_default_plan_has_few_moves_and_reaches_the_tolerance(result):
     assert result.movement <= 25
-    # The 2 % refer to the best maximum load found, which is at least its lower bound.
+    # The 2% refer to the best maximum load found, which is at least its lower bound.
     best = result.optimum.imbalance
     assert result.planned.makespan <= best.value * 102 // 100
     minimum = makespan_bound(build_problem(GROUP))

@@ -114,5 +114,5 @@ def test_a_group_does_what_is_predicted(lane):
         within = 0.35 if lane == SLOWER_DOWNGRADE else 0.2
         if not (seconds.contains(mean) or abs(seconds.mean - mean) <= within * mean):
             missed.append((number, mean, seconds))
-    # One outcome is no mean: of the single ones, a tenth is outside of a 90 % interval.
+    # One outcome is no mean: of the single ones, a tenth is outside of a 90% interval.
     assert len(missed) <= (2 if len(outcomes) == 1 else 0), missed
