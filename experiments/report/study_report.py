@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,12 +12,38 @@ from kassay.experiments.counterexamples.gallery import worst_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, NUMBER, ORANGE, environment
 from kassay.experiments.report import TEMPLATES, assignor_results
-from kassay.experiments.report.event_stream_section import trajectory_sections
 from kassay.experiments.study import tables
 from kassay.experiments.study.cases import IMPORTED
-from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
+from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
+from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.result_statistics import PairedComparison, compare_pairs
+from kassay.experiments.study.result_statistics import (
+    ABOVE_HINDSIGHT,
+    RATES,
+    Estimate,
+    PairedComparison,
+    StreamTotals,
+    compare_pairs,
+)
+from kassay.reference.model.errors import InternalError
+
+_SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream
+_ALL_SIZES = (2, 1000)
+_KINDS = ("equal", "mixed")
+_BALANCE = (
+    "fullest member above the minimum",
+    "sum of squares above the minimum",
+    "excess of the fullest member",
+)
+_MOVES = (
+    *("moves", "unnecessary moves", "unnecessary moves per owned partition"),
+    *("with unnecessary moves", "moves above the fewest at each rebalance"),
+)
+PRIMARY_ENDPOINT = "unnecessary moves"
+_PAIRED = (PRIMARY_ENDPOINT, "moves", "fullest member above the minimum")
+_BY_STRATUM = (_BALANCE[0], "moves", "unnecessary moves", "moves above hindsight")
+_BY_POSITION = ("owned", "unnecessary moves", "unnecessary moves per owned partition")
+_FEWEST = "fewest moves at each rebalance"
 
 
 @dataclass(frozen=True)
@@ -229,7 +255,7 @@ def _pair_cells(pair: PairedComparison) -> tuple[str, ...]:
 
 _Row = Mapping[str, int]  # sums of one family and assignor
 # How moves are judged, by the prefix of the columns of the table `fronts`.
-_MOVES = {
+_MOVES_WITH_RACKS = {
     "same_racks": "no more off-rack reads",
     "any_racks": "any off-rack reads",
     "no_racks": "without racks",
@@ -317,10 +343,232 @@ _MOVE_COLUMNS = {
     "moves per rebalance": _mean("moves", "groups"),
     **{
         f"groups with unnecessary moves: {title}": _share(f"{name}_groups", f"{name}_known")
-        for name, title in _MOVES.items()
+        for name, title in _MOVES_WITH_RACKS.items()
     },
     **{
         f"unnecessary moves per rebalance: {title}": _mean(name, f"{name}_known")
-        for name, title in _MOVES.items()
+        for name, title in _MOVES_WITH_RACKS.items()
     },
 }
+
+
+def trajectory_sections(results: StudySummary) -> tuple[Mapping[str, object], ...]:
+    """Create the tables of the event streams of a study, one section per family."""
+    both = results.trajectories, results.events
+    return tuple(
+        _section(family, *(table[table["family"] == family] for table in both))
+        for family in sorted(set(results.trajectories["family"]))
+    )
+
+
+def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[str, object]:
+    streams, totals = FAMILIES[family], StreamTotals(rows)
+    if not isinstance(streams, EventStreamFamily):
+        raise InternalError(f"the family {family} has no event streams")
+    names = tuple(
+        name
+        for name in tables.assignors_of(rows["assignor"])
+        if name not in (tables.OPTIMUM, tables.HINDSIGHT)
+    )
+    compared = tables.compared_assignors(names)
+    mixed = rows[rows["mixed"]]
+    primary_rates = () if mixed.empty else (PRIMARY_ENDPOINT,)
+    shown = {
+        "balance": _rate_table("balance", totals, names, _BALANCE),
+        "moves": _rate_table("moves", totals, (*names, tables.OPTIMUM), _MOVES),
+        "hindsight": _hindsight_table(streams, rows, (tables.OPTIMUM, *compared)),
+        "primary": _pair_table("primary-endpoint", StreamTotals(mixed), compared, primary_rates),
+        "pairs": _pair_table("pairs", totals, compared, _PAIRED),
+        "strata": _strata_table(rows, (*compared, tables.OPTIMUM)),
+        "events": _sums_table("events", events, "event", (*compared, tables.OPTIMUM), _BY_STRATUM),
+        "positions": _sums_table("positions", events, "period", compared, _BY_POSITION),
+        "sensitivity": sensitivity_table(rows, events, compared),
+    }
+    return {
+        "family": family,
+        "findings": tuple(_findings(totals, compared)),
+        "streams": totals.streams,
+        "hindsight_size": streams.hindsight_size,
+        "hindsight_seeds": streams.hindsight_seeds,
+        "primary_endpoint": PRIMARY_ENDPOINT,
+        "rebalances": totals.total(tables.OPTIMUM, "rebalances"),
+        "judged": sum(totals.total(name, "rebalances") for name in names),
+        "unknown": sum(
+            totals.total(name, "rebalances")
+            - totals.total(name, "failed")
+            - totals.total(name, "known")
+            for name in names
+        ),
+        **{key: replace(table, name=f"{family}-{table.name}") for key, table in shown.items()},
+    }
+
+
+def _findings(totals: StreamTotals, compared: Sequence[str]) -> Iterator[str]:
+    for name in filter(tables.is_own, compared):
+        if failed := totals.total(name, "failed"):
+            yield f"{name} fails on {failed} of {totals.total(name, 'rebalances')} rebalances."
+    for name in compared:
+        rates = (PRIMARY_ENDPOINT, _BALANCE[0])
+        moves, above = (_text(totals.estimate(name, RATES[rate])) for rate in rates)
+        yield (
+            f"{name} makes {moves} unnecessary moves per rebalance. The maximum load is above its "
+            f"minimum after {above} % of the rebalances."
+        )
+
+
+def _rate_table(
+    name: str, totals: StreamTotals, assignors: Sequence[str], rates: Sequence[str]
+) -> assignor_results.ReportTable:
+    columns = ("assignor", "rebalances", "fails", *(_with_unit(rate) for rate in rates))
+    rows, data = [], []
+    for assignor in assignors:
+        counts = [totals.total(assignor, column) for column in ("rebalances", "failed")]
+        found = [totals.estimate(assignor, RATES[rate]) for rate in rates]
+        rows.append((_label(assignor), *map(str, counts), *map(_text, found)))
+        data.append(
+            {"assignor": assignor, "rebalances": counts[0], "failed": counts[1]}
+            | {
+                f"{rate} {part}".removesuffix(" value"): getattr(estimate, part, None)
+                for rate, estimate in zip(rates, found, strict=True)
+                for part in ("value", "low", "high")
+            }
+        )
+    return assignor_results.ReportTable.of(name, columns, rows, data=data)
+
+
+def _hindsight_table(
+    streams: EventStreamFamily, rows: pd.DataFrame, names: Sequence[str]
+) -> assignor_results.ReportTable:
+    """Create a table of the moves above the hindsight optimum, by subscriptions and members.
+
+    A stream has mixed subscriptions if they are mixed at one of its rebalances.
+    """
+    proven = set(rows.loc[rows["assignor"] == tables.HINDSIGHT, "seed"])
+    found = rows.groupby("seed")[["mixed", "start_members"]].max()
+    found = found[[streams.has_hindsight(seed) for seed in found.index]]
+    table = []
+    for kind, (low, high) in itertools.product(_KINDS, (*_SIZES, _ALL_SIZES)):
+        is_in = (found["mixed"] == (kind == "mixed")) & found["start_members"].between(low, high)
+        seeds = [seed for seed in found.index[is_in] if seed in proven]
+        if seeds:
+            totals = StreamTotals(rows[rows["seed"].isin(seeds)])
+            size = "all" if (low, high) == _ALL_SIZES else f"{low}–{high} members"
+            above = [_text(totals.estimate(name, RATES[ABOVE_HINDSIGHT])) for name in names]
+            moves = str(totals.total(tables.OPTIMUM, "hindsight_moves"))
+            table.append((f"{kind}, {size}", f"{len(seeds)} of {is_in.sum()}", moves, *above))
+    columns = ("streams", "proven", "moves with hindsight", *map(_label, names))
+    return assignor_results.ReportTable.of("hindsight", columns, table)
+
+
+def _pair_table(
+    name: str, totals: StreamTotals, compared: Sequence[str], rates: Sequence[str]
+) -> assignor_results.ReportTable:
+    """Create a table that compares all pairs of assignors by each rate."""
+    rows = []
+    for rate in rates:
+        for before, after in itertools.combinations(compared, 2):
+            *counts, difference = totals.compare(before, after, RATES[rate])
+            names = (f"{before} → {after}", _with_unit(rate))
+            rows.append((*names, *map(str, (totals.streams, *counts)), _text(difference, "+")))
+    columns = ("from → to", "measure", "streams", "lower", "equal", "higher", "difference (95%)")
+    return assignor_results.ReportTable.of(name, columns, rows)
+
+
+def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> assignor_results.ReportTable:
+    """Create a table of the rates by number of members at the start, and by subscriptions."""
+    members = streams["start_members"]
+    strata = {f"{low}–{high} members": members.between(low, high) for low, high in _SIZES}
+    strata |= {f"{name} subscriptions": streams["mixed"] == (name == "mixed") for name in _KINDS}
+    columns = ("stratum", "assignor", "streams", "rebalances", *map(_with_unit, _BY_STRATUM))
+    rows = []
+    for label, is_in in strata.items():
+        if is_in.any():
+            totals = StreamTotals(streams[is_in])
+            counts = (str(totals.streams), str(totals.total(tables.OPTIMUM, "rebalances")))
+            for name in assignors:
+                found = [totals.estimate(name, RATES[rate]) for rate in _BY_STRATUM]
+                rows.append((label, _label(name), *counts, *map(_text, found)))
+    return assignor_results.ReportTable.of("strata", columns, rows)
+
+
+def _sums_table(
+    name: str, rows: pd.DataFrame, key: str, assignors: Sequence[str], rates: Sequence[str]
+) -> assignor_results.ReportTable:
+    """Create a table of the rates per kind of event, or per period of ten rebalances."""
+    sums = rows.groupby([key, "assignor"]).sum(numeric_only=True)
+    found = _rates(sums, rates)
+    title = {"period": "rebalances of the stream"}.get(key, key)
+    table = []
+    for value in sorted(rows[key].unique()):
+        label = value if key == "event" else f"{10 * int(value) + 1}–{10 * int(value) + 10}"
+        count = str(sums.loc[value, tables.OPTIMUM]["rebalances"])
+        for assignor in assignors:
+            cells = map(assignor_results.number_text, found.loc[(value, assignor)])
+            table.append((str(label), _label(assignor), count, *cells))
+    columns = (title, "assignor", "rebalances", *map(_with_unit, rates))
+    return assignor_results.ReportTable.of(name, columns, table)
+
+
+def _rates(sums: pd.DataFrame, rates: Sequence[str]) -> pd.DataFrame:
+    """Return one column per rate, for each row of sums."""
+    return pd.DataFrame({rate: RATES[rate].of(sums) for rate in rates})
+
+
+def _label(assignor: str) -> str:
+    return _FEWEST if assignor == tables.OPTIMUM else assignor
+
+
+def _with_unit(rate: str) -> str:
+    return f"{rate}, %" if RATES[rate].factor == 100 else rate
+
+
+def _text(estimate: Estimate | None, sign: str = "") -> str:
+    if estimate is None:
+        return "–"
+    return assignor_results.interval_text(estimate.value, estimate.low, estimate.high, sign)
+
+
+_MEASURES = (_BALANCE[2], *_BALANCE[:2], "unnecessary moves")
+_LARGE = 32  # members at the start of a stream
+_LATE = 4  # period of ten rebalances after which a stream is old
+
+
+def sensitivity_table(
+    streams: pd.DataFrame, events: pd.DataFrame, compared: Sequence[str]
+) -> assignor_results.ReportTable:
+    """Create the table of results under other assumptions, one row per assumption.
+
+    ``streams`` are the sums per stream, ``events`` those per kind of event and per period of ten
+    rebalances.
+    """
+    kind, period = events["event"].astype(str), events["period"]
+    is_restart, is_scaling = kind.str.startswith("restart"), kind.str.startswith("scale")
+    mixed, large = streams["mixed"].astype(bool), streams["start_members"] >= _LARGE
+    parts = {
+        "as in the study": streams,
+        "all subscriptions equal": streams[~mixed],
+        "all subscriptions mixed": streams[mixed],
+        f"fewer than {_LARGE} members at the start": streams[~large],
+        f"{_LARGE} members or more at the start": streams[large],
+        "no rolling restarts": events[~is_restart],
+        "no scaling": events[~is_scaling],
+        "only the first ten rebalances": events[period == 0],
+        f"only later than the first {10 * _LATE} rebalances": events[period >= _LATE],
+    }
+    sums = {name: part.groupby("assignor").sum(numeric_only=True) for name, part in parts.items()}
+    values = {
+        name: _rates(part, _MEASURES) for name, part in sums.items() if tables.OPTIMUM in part.index
+    }
+    counts = {name: int(sums[name]["rebalances"][tables.OPTIMUM]) for name in values}
+    equal = "every stream with the same weight"
+    per_stream = streams.groupby(["assignor", "seed"]).sum(numeric_only=True)
+    # A mean of rates: long streams count like short ones.
+    values[equal] = _rates(per_stream, _MEASURES).groupby("assignor").mean()
+    counts[equal] = counts["as in the study"]
+    columns = ("assumption", "assignor", "rebalances", *map(_with_unit, _MEASURES))
+    rows = tuple(
+        (name, assignor, str(counts[name]), *map(assignor_results.number_text, found.loc[assignor]))
+        for name, found in values.items()
+        for assignor in compared
+    )
+    return assignor_results.ReportTable.of("sensitivity", columns, rows)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
-from kassay.experiments.sources import table_checks, table_headers
+from kassay.experiments.sources import open_tables, table_headers
 from kassay.experiments.sources.account import UNKNOWN_LINE, Account, LineUse, Problem, ReadCapture
 from kassay.experiments.sources.document_rows import DocumentRows, FoundText, merge_rows
 from kassay.experiments.sources.exporter_metrics import hides_metric
@@ -119,12 +119,12 @@ class _Reader:
                 self.waiting.append(_Waiting(self.lines[at], self.current, self.group))
             at += max(used, 1)
         self._read_waiting()
-        self.problems.extend(table_checks.rows_after_damage(self.problems, self.tables))
-        self.problems.extend(table_checks.contradictions(self.tables))
+        self.problems.extend(open_tables.rows_after_damage(self.problems, self.tables))
+        self.problems.extend(open_tables.contradictions(self.tables))
         if not (self.notices or self.problems):
-            self.problems.extend(table_checks.headers_without_rows(self.tables))
-        self.problems.extend(table_checks.consumers_of_two_groups(self.tables))
-        for problem, is_shown in table_checks.wrong_lags(self.tables):
+            self.problems.extend(open_tables.headers_without_rows(self.tables))
+        self.problems.extend(open_tables.consumers_of_two_groups(self.tables))
+        for problem, is_shown in open_tables.wrong_lags(self.tables):
             if is_shown:
                 note = f"{self.name}:{problem.line}: {problem.message}"
                 self.notes.append((problem.group, note))
@@ -133,7 +133,7 @@ class _Reader:
         cut = (
             None
             if self.current is None
-            else table_checks.cut_row(self.lines, self.tables, self.current)
+            else open_tables.cut_row(self.lines, self.tables, self.current)
         )
         if cut is not None:
             self.problems.append(cut)
@@ -348,7 +348,7 @@ class _Reader:
         if follows and found.is_weak:
             return 0  # rather the end of a row that a terminal wrapped
         if found.rule == METRIC and found.error is None and at == len(self.lines) - 1:
-            return self.refuse(at, table_checks.MAY_BE_CUT)
+            return self.refuse(at, open_tables.MAY_BE_CUT)
         return self._take(at, found)
 
     def noise(self, at: int) -> int:

@@ -30,8 +30,7 @@ from kassay.solver.objective import (
     TopicSpread,
 )
 from kassay.solver.problem import build_problem
-from kassay.solver.search.load_local_search import LoadBalancer
-from kassay.solver.search.load_searches import fill_members
+from kassay.solver.search.load_searches import LoadBalancer, fill_members
 from tests.notation import even_group
 from tests.notation import group as small_group
 from tests.tiers import short_and_long
