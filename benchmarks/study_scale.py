@@ -21,8 +21,7 @@ from benchmarks.memory import peak_memory, sampled_peak
 from benchmarks.timing import Timing, print_json, print_table, run_alone
 from kassay.experiments.comparison.compare import LIMITS
 from kassay.experiments.report.study_report import render
-from kassay.experiments.spark.output_files import CASES_FOLDER, new_run
-from kassay.experiments.spark.session import spark_session
+from kassay.experiments.spark.session import CASES_FOLDER, new_run, spark_session
 from kassay.experiments.spark.study_pipeline import evaluate_cases, study_digest, write_study
 from kassay.experiments.study.cases import Batch, ImportedCases, Stratum, batches_of, cases_of
 from kassay.experiments.study.configuration import StudyConfig, StudySettings, manifest

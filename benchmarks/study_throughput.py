@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.memory import cpu_seconds
 from benchmarks.timing import KASSAY, Timing, best_seconds
-from kassay.experiments.spark.output_files import PARQUET_OPTIONS
-from kassay.experiments.spark.session import spark_session
+from kassay.experiments.spark.session import PARQUET_OPTIONS, spark_session
 from kassay.experiments.spark.study_pipeline import evaluate_cases
 from kassay.experiments.study.cases import Batch, Case, Cases, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case

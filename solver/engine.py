@@ -163,16 +163,6 @@ class LevelTask:
         return isinstance(self.level, objective.Movement) and not self.pool.limits_squares()
 
     @property
-    def is_preference_in_windows(self) -> bool:
-        """Whether the level is a preference, of which CP-SAT proves nothing in several windows."""
-        return self.pool.problem.profiles is not None and objective.is_preference(self.level)
-
-    @property
-    def is_about_hosts(self) -> bool:
-        """Whether the level is about loads of hosts."""
-        return isinstance(self.level, objective.HostImbalance)
-
-    @property
     def spreads_loads(self) -> bool:
         """Whether the level is a sum of squares after the moves."""
         is_squares = self.is_after_moves and isinstance(self.level, objective.Imbalance)
@@ -457,7 +447,10 @@ SEARCHES: tuple[Search, ...] = (
     Search(
         "repair of overloads",
         lambda task: (
-            any((task.lowers_loads, task.spreads_loads, task.lowers_moves, task.is_about_hosts))
+            (
+                any((task.lowers_loads, task.spreads_loads, task.lowers_moves))
+                or isinstance(task.level, objective.HostImbalance)
+            )
             and overload_searches.may_repair_overloads(task.pool, task.level)
         ),
         lambda task: overload_searches.repair_overloads(
@@ -520,7 +513,11 @@ SEARCHES: tuple[Search, ...] = (
     ),
     Search(
         "CP-SAT",
-        lambda task: task.budget_of_cpsat.has_work and not task.is_preference_in_windows,
+        lambda task: (
+            task.budget_of_cpsat.has_work
+            # CP-SAT proves nothing of a preference in several windows.
+            and (task.pool.problem.profiles is None or not objective.is_preference(task.level))
+        ),
         search_by_cpsat,
         Origin.CP_SAT,
         "CP-SAT supports all levels and constraints",

@@ -19,7 +19,7 @@ from kassay.solver.counting_bounds import level_bound, makespan_bound_within
 from kassay.solver.evaluation import check_constraints, group_constraints, level_value, violated
 from kassay.solver.incumbent_pool import keep_owned, within_pins
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.network.convex_hull import ConvexHull, FlowPoint
+from kassay.solver.network.optimal_flow import ConvexHull, FlowPoint
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.objective import Imbalance, Movement, default_levels
 from kassay.solver.problem import Arithmetic, Placement, Problem, build_problem

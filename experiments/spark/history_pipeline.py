@@ -30,7 +30,7 @@ from kassay.experiments.history.rebalances import (
     rebalance_rows,
 )
 from kassay.experiments.spark.jobs import map_batches, map_rows, queries_of
-from kassay.experiments.spark.output_files import PARQUET_OPTIONS, new_run, uri_of, write_manifest
+from kassay.experiments.spark.session import PARQUET_OPTIONS, new_run, uri_of, write_manifest
 from kassay.experiments.study.tables import COMPARISONS, schema_of
 from kassay.reference.documents.input_files import open_text, without_gzip
 from kassay.reference.documents.output_files import location, replacing_file

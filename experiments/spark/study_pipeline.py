@@ -27,9 +27,9 @@ from kassay.experiments.counterexamples.find_counterexample import (
     CounterexampleOptions,
     find_counterexample,
 )
-from kassay.experiments.spark import jobs, output_files, session
+from kassay.experiments.spark import jobs, session
 from kassay.experiments.spark.jobs import CaseCounts, map_rows, with_progress
-from kassay.experiments.spark.output_files import PARQUET_OPTIONS
+from kassay.experiments.spark.session import PARQUET_OPTIONS
 from kassay.experiments.study import evaluate_case, tables
 from kassay.experiments.study import tables as table_schemas
 from kassay.experiments.study.cases import (
@@ -108,7 +108,7 @@ def complete_runs(
 
 
 def _batch_folder(digest: str, number: int) -> str:
-    return f"{output_files.CASES_FOLDER}/{digest}/batch={number}"
+    return f"{session.CASES_FOLDER}/{digest}/batch={number}"
 
 
 def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
@@ -116,10 +116,10 @@ def study_tables(spark: SparkSession, output: str) -> dict[str, DataFrame]:
 
     A damaged file is an error when its rows are read.
     """
-    with output_files.local_copy(spark, output) as (directory, _):
+    with session.local_copy(spark, output) as (directory, _):
         folders = read_manifest(directory)["folders"]
     paths = [folder for folder in folders if folder.startswith("cases/")]
-    cases = read_cases(spark, output_files.uri_of(output), paths)
+    cases = read_cases(spark, session.uri_of(output), paths)
     key = F.col(f"groups.{table_schemas.KEY}").alias(table_schemas.KEY)
     optima = cases.where("optima IS NOT NULL").select(key, "optima.*")
     tables = {name: cases.select(key, F.inline(name)) for name in table_schemas.LISTS}
@@ -226,13 +226,13 @@ def write_study(
     An interrupted study continues with the missing batches, see `complete_runs`. The function
     ``manifest`` builds the manifest from the number of rows per table.
     """
-    total, digest, run = len(cases), study_digest(cases, settings), output_files.new_run()
+    total, digest, run = len(cases), study_digest(cases, settings), session.new_run()
     if not total:
         raise InputError("there is no group to study: the files contain no group document")
     spark.conf.set(_COMPILATION, str(total >= _COMPILED_CASES).lower())
     batches = list(batches_of(total, largest=settings.batch_cases))
-    changed = output_files.changed_folders(spark, output)
-    root = f"{output_files.uri_of(output)}/{output_files.CASES_FOLDER}/{digest}"
+    changed = session.changed_folders(spark, output)
+    root = f"{session.uri_of(output)}/{session.CASES_FOLDER}/{digest}"
 
     def write(batch: Batch) -> None:
         frame = evaluate_cases(
@@ -244,9 +244,9 @@ def write_study(
             study=digest,
             evaluator=evaluator,
         )
-        folder = f"{output_files.uri_of(output)}/{_batch_folder(digest, batch.number)}/run={run}"
+        folder = f"{session.uri_of(output)}/{_batch_folder(digest, batch.number)}/run={run}"
         # Shuffle the rows, because one file contains the rows of many tasks.
-        frame.repartition(1).write.options(**output_files.PARQUET_OPTIONS).parquet(folder)
+        frame.repartition(1).write.options(**session.PARQUET_OPTIONS).parquet(folder)
 
     runs = complete_runs(spark, root, batches, digest, without=changed)
     if missing := [batch for batch in batches if batch.number not in runs]:
@@ -255,14 +255,14 @@ def write_study(
     if incomplete := [str(batch.number) for batch in batches if batch.number not in runs]:
         raise RunError(f"batches {', '.join(incomplete)} are incomplete; run the same study again")
     folders = [f"{_batch_folder(digest, n)}/run={name}" for n, name in sorted(runs.items())]
-    summary = f"{output_files.SUMMARY_FOLDER}/run={run}"
+    summary = f"{session.SUMMARY_FOLDER}/run={run}"
     rows = write_summary(
-        read_cases(spark, output_files.uri_of(output), folders),
-        f"{output_files.uri_of(output)}/{summary}",
+        read_cases(spark, session.uri_of(output), folders),
+        f"{session.uri_of(output)}/{summary}",
         chosen=settings.compared,
     )
     document = {**manifest(rows), "cases": total, "digest": digest, "summary": summary}
-    output_files.write_manifest(spark, output, run, document, folders=[*folders, summary])
+    session.write_manifest(spark, output, run, document, folders=[*folders, summary])
 
 
 def _run_batches(

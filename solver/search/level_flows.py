@@ -24,13 +24,13 @@ from kassay.solver.counting_bounds import level_bound, load_window
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.incumbent_pool import KnownLevels, LexicographicResult, ProvenBound, Request
 from kassay.solver.network import optimal_flow
-from kassay.solver.network.convex_hull import ConvexHull, fewest_moves_point
 from kassay.solver.network.level_network import (
     LevelNetwork,
     WeightedLevels,
     level_network,
     placement_prices,
 )
+from kassay.solver.network.optimal_flow import ConvexHull, fewest_moves_point
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, Placement, Problem
 from kassay.solver.solution import UsedMethod

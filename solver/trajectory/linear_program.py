@@ -526,7 +526,12 @@ def _cheapest_flow(
 
 
 class RoundedProgram:
-    """Linear program with counts that are fixed to integers, one rebalance after the other."""
+    """Linear program with fractional counts, fixed to integers one rebalance after the other.
+
+    A flow rounds the counts of a rebalance to one of their two neighbours and keeps the limits of
+    the loads. The dual simplex method then continues from the last basis. If the value rises, other
+    flows are tried.
+    """
 
     def __init__(self, program: LinearProgram, seed: int) -> None:
         self.program, self.rng = program, Random(seed)  # noqa: S311

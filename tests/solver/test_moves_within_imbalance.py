@@ -4,7 +4,7 @@ from hypothesis import given
 
 from kassay.experiments.comparison.compare import solve_optimum
 from kassay.solver.frontier import frontier
-from kassay.solver.network.convex_hull import ConvexHull
+from kassay.solver.network.optimal_flow import ConvexHull
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem
 from tests.strategies import groups

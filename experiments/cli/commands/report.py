@@ -61,8 +61,7 @@ def _opened(
     if directory is not None:
         yield directory, None
         return
-    from kassay.experiments.spark.output_files import local_copy
-    from kassay.experiments.spark.session import spark_session
+    from kassay.experiments.spark.session import local_copy, spark_session
 
     with (
         spark_session(master=spark.master, settings=spark.settings()) as session,

@@ -12,8 +12,7 @@ from kassay.experiments.cli.output import print_table
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.report.assignor_results import by_scope, measure_section, run_time_table
-from kassay.experiments.spark.output_files import read_summary
-from kassay.experiments.spark.session import spark_session
+from kassay.experiments.spark.session import read_summary, spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
 from kassay.experiments.study.cases import ImportedCases, JoinedCases, divided_seeds
 from kassay.experiments.study.configuration import StudyConfig, manifest, read_config

@@ -4,7 +4,7 @@ from itertools import groupby
 import pytest
 
 from kassay.experiments.implementations.runner import run_until_stable
-from kassay.experiments.study.evaluate_event_stream import (
+from kassay.experiments.study.evaluate_case import (
     OPTIMUM,
     compare_trajectories,
     hindsight_trajectory,
