@@ -426,7 +426,7 @@ class LoadBalancer:
 
     problem: Problem
     placement: Placement
-    rng: np.random.Generator
+    rng: "np.random.Generator"  # a string, because numpy.random takes long to load
     base: Sequence[int]
     permits: Callable[[Placement], bool] = lambda _: True
     loads: Weights = field(init=False)
