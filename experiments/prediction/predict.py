@@ -14,7 +14,6 @@ from kassay.experiments.prediction.scenario import Configuration, Event, Rolling
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, cached
-from kassay.reference.model.topic_partitions import TopicPartition
 
 _LOW, _HIGH = 5, 95
 """Percentiles of the interval."""
@@ -193,18 +192,6 @@ class Prediction:
     def cost_of(self, times: Sequence[float]) -> PredictedCost:
         """Return the cost of all events together, if each happens a number of times."""
         return PredictedCost.of(self.courses, times)
-
-    @cached_property
-    def unowned_seconds(self) -> dict[TopicPartition, Distribution]:
-        """Return the seconds without an owner of each partition, over all events."""
-        first = self.courses[0].unowned_ms
-        return {
-            TopicPartition(topic, number): Distribution.of(
-                [one.unowned_ms[topic][number] / 1000 for one in self.courses]
-            )
-            for topic, values in first.items()
-            for number in range(len(values))
-        }
 
 
 def predict(

@@ -3,7 +3,7 @@
 import base64
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -40,7 +40,6 @@ class Sample:
 
     costs: tuple[simulations.SegmentCost, ...]
     assignments: tuple[Assignment, ...]
-    unowned_ms: Mapping[str, Sequence[int]]
     notes: tuple[str, ...]
     rebalances: tuple[Group, ...] = ()
 
@@ -385,10 +384,7 @@ class Course:
     def run(self, busy: float) -> Sample:
         """Run the simulation. ``busy`` is 0 for idle and 1 for busy consumers."""
         simulation = self._simulation(busy)
-        ownership = simulation.environment.ownership
         simulation.clock.run(self.starts[0] - 1)
-        ownership.close(simulation.clock.now)
-        before = ownership.unowned_ms_by_partition()
         costs, assignments = [], []
         for end in (*self.starts[1:], self.end):
             costs.append(simulation.run_segment(end - 1))
@@ -401,13 +397,6 @@ class Course:
         return Sample(
             tuple(costs),
             tuple(assignments),
-            {
-                topic: [
-                    ms - (before[topic][n] if n < len(before.get(topic, ())) else 0)
-                    for n, ms in enumerate(values)
-                ]
-                for topic, values in ownership.unowned_ms_by_partition().items()
-            },
             tuple(one.text for one in result.notes if "stops with" in one.text),
             tuple(one.group for one in result.rebalances),
         )
