@@ -167,7 +167,7 @@ class HashMap(Generic[K, V]):
         return self._size
 
     def snapshot(self) -> tuple[int, tuple[K, ...]]:
-        """Return the state that determines later iteration orders: table size and keys."""
+        """Return the table size and the keys in order. They determine later iteration orders."""
         return len(self._bins), tuple(self)
 
     def _index(self, key: K) -> int:
@@ -237,12 +237,12 @@ def hash_map(
 
 
 def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[str]:
-    """Return the iteration order of strings that ``put`` inserts in the given order."""
+    """Put strings into a Java ``HashMap`` in the given order. Return its iteration order."""
     return list(hash_map(names, string_hash, capacity=capacity))
 
 
 def computed_order(names: Iterable[str]) -> list[str]:
-    """Return the iteration order of strings for which ``computeIfAbsent`` is called."""
+    """Call ``computeIfAbsent`` of a Java ``HashMap`` for strings. Return its iteration order."""
     table: HashMap[str, None] = HashMap(string_hash)
     for name in names:
         table.compute_if_absent(name, lambda _: None)
@@ -250,7 +250,7 @@ def computed_order(names: Iterable[str]) -> list[str]:
 
 
 def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
-    """Return the first key of a Java ``HashMap`` that once had ``largest_size`` keys, or None."""
+    """Return the first key of a Java ``HashMap`` that once had ``largest_size`` keys, if any."""
     capacity = _DEFAULT_CAPACITY
     while largest_size > capacity * 3 // 4:
         capacity *= 2
@@ -261,7 +261,7 @@ T = TypeVar("T")
 
 
 def poll_order(elements: Iterable[T], key: Callable[[T], Any]) -> list[T]:
-    """Return elements in the order of ``poll``, after ``add`` in the given order."""
+    """Add elements to a Java ``PriorityQueue``, and return them in the order of ``poll``."""
     heap: list[tuple[Any, T]] = []
     for element in elements:
         heap.append((key(element), element))

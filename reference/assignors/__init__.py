@@ -49,12 +49,10 @@ class RebalanceProtocol(StrEnum):
 
 
 class Goal(IntEnum):
-    """Goal of an assignor: balance and few moves, balance only, or balance per topic.
+    """Goal of an assignor. Reports list the assignors by goal.
 
-    The last goal has three parts in this order: equal numbers of partitions per topic and member,
-    a balance that no single transfer improves, and few moves.
-
-    Reports list the assignors by goal.
+    The last goal has three parts, in this order: the members get equal numbers of partitions of
+    each topic, no transfer of one partition improves the balance, and few partitions move.
     """
 
     BALANCE_AND_FEW_MOVES = 1
@@ -64,7 +62,7 @@ class Goal(IntEnum):
 
 
 class Release(IntEnum):
-    """Kafka releases with an assignor: newest, older, ZooKeeper consumer, or none yet."""
+    """Kafka releases that contain an assignor. No release contains a preview yet."""
 
     NEWEST = 1
     OLDER = 2
@@ -105,7 +103,7 @@ _PORTS = (
 )
 ASSIGNORS: Mapping[str, Port] = MappingProxyType({port.name: port for port in _PORTS})
 """The ports by name. ``uniform-4.0`` is the uniform assignor of 4.0 brokers, which moves
-partitions of balanced groups (KAFKA-18688). ``uniform2`` is of no release yet."""
+partitions of balanced groups (KAFKA-18688). No release contains ``uniform2`` yet."""
 
 RELEASED_ASSIGNORS = tuple(port.name for port in _PORTS if port.release is not Release.PREVIEW)
 """Names of the assignors of all releases."""
@@ -118,7 +116,7 @@ DEFAULT_ASSIGNORS = tuple(
 
 
 def kafka_name(name: str) -> str:
-    """Return Kafka's name of a port, as in the configuration of broker and client."""
+    """Return the name that Kafka's brokers and clients use for the assignor of a port."""
     return name.removeprefix("server-")
 
 
@@ -142,7 +140,7 @@ def assign(group: Group, name: str) -> Assignment:
 
 
 def run_assignor(group: Group, name: str) -> AssignorResult:
-    """Run a port of a Kafka assignor on a group. Return the assignment or the failure."""
+    """Run the port with a known name. Return the assignment, or the failure of Kafka's class."""
     port = _find(name)
     try:
         return AssignorResult(assignment=port.assign(group))
@@ -165,7 +163,7 @@ def _find(name: str) -> Port:
 
 @dataclass(frozen=True, slots=True)
 class KindPort:
-    """A port, the kind of its documents, and the function that returns its answer."""
+    """A port for another kind of groups, as a function from a document to an answer."""
 
     kind: Kind
     assign: Callable[[KindDocument], Mapping[str, object]]

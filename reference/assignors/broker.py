@@ -44,7 +44,7 @@ Target = HashMap[TopicId, IntegerSet]
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """Input of a broker assignor: a group, limited to topics with metadata."""
+    """Input of a broker assignor: the members of a group, and its topics with metadata."""
 
     topics: Mapping[TopicId, Topic]
     members: Mapping[str, Member]  # in the order of the coordinator's hash map
@@ -57,13 +57,13 @@ class GroupSpec:
         return self.topics[topic].partitions
 
     def free_partitions(self, topic: TopicId) -> Sequence[int]:
-        """Return the partitions of a topic with metadata that no member owns."""
+        """Return the numbers of a topic's partitions that no member owns."""
         counts = self.owner_counts[self.topics[topic].name]
         free: list[int] = np.flatnonzero(counts == 0).tolist()
         return range(len(counts)) if len(free) == len(counts) else free
 
     def named(self, target: Mapping[str, Owned | Target]) -> Assignment:
-        """Convert topic ids to topic names. A member without an entry gets no partitions."""
+        """Return an assignment with topic names. A member without a target gets no partitions."""
         return Assignment(
             {
                 member: self._partitions(target[member]) if member in target else NO_PARTITIONS
@@ -127,12 +127,12 @@ def _owner_counts(group: Group) -> Mapping[str, Column]:
 
 
 def hash_order(topics: Iterable[TopicId], *, capacity: int | None = None) -> tuple[TopicId, ...]:
-    """Return the order of topics in a hash map into which they are put in the given order."""
+    """Put topic ids into a Java hash map, and return them in its iteration order."""
     return tuple(hash_map(topics, uuid_hash, capacity=capacity))
 
 
 def deep_copy_assignment(owned: Owned) -> Target:
-    """Return a copy of a member's partitions, which can have another order."""
+    """Copy a member's owned partitions. Java's hash map can iterate over the copy differently."""
     copy: Target = uuid_map(capacity=len(owned))
     for topic, numbers in owned.items():
         copy.put(topic, _hash_set(numbers))
@@ -140,12 +140,12 @@ def deep_copy_assignment(owned: Owned) -> Target:
 
 
 def mutable_copy(partitions: Owned | Target) -> Target:
-    """Return partitions that an assignor may change: a copy of owned partitions."""
+    """Return a copy of owned partitions, which an assignor may change, or the target itself."""
     return partitions if isinstance(partitions, HashMap) else deep_copy_assignment(partitions)
 
 
 def remove_partition(target: Target, topic: TopicId, number: int) -> None:
-    """Remove a partition from a member's target assignment, and the topic if it becomes empty."""
+    """Remove a partition from a member's target, and its topic if no partition is left."""
     numbers = target.get(topic)
     if numbers is not None:
         numbers.remove(number)
@@ -161,8 +161,8 @@ def _hash_set(numbers: Sequence[int]) -> IntegerSet:
 class UniformHomogeneousAssignmentBuilder:
     """State of one run of the uniform algorithm for equal subscriptions.
 
-    With ``prefer_current_owner`` (4.1 and later, KAFKA-18688), a member without an extra
-    partition leaves it to a later member that may own one already.
+    Some members get one *extra* partition. With ``prefer_current_owner`` (Kafka 4.1 and later,
+    KAFKA-18688), a member that owns fewer partitions leaves the extra one to a later member.
     """
 
     group_spec: GroupSpec
@@ -257,7 +257,7 @@ class UniformHomogeneousAssignmentBuilder:
                     unassigned.appendleft((topic, numbers[missing:]))
                 missing -= len(numbers)
         if unassigned:
-            raise UpstreamError("PartitionAssignorException", "partitions remain without a member")
+            raise UpstreamError("PartitionAssignorException", "no member has room for a partition")
 
 
 MAX_ITERATION_COUNT = 16
@@ -326,7 +326,7 @@ class UniformHeterogeneousAssignmentBuilder:
                     self._assign_partition(topic, number, balancer.next_least_loaded_member())
 
     def _balance(self) -> None:
-        """Balance each topic in turn until a round moves no partition, at most 16 rounds."""
+        """Balance one topic after the other, in at most 16 rounds, until a round moves nothing."""
         topics = [t for t in self._sort_topic_ids() if len(self.topic_subscribers[t]) >= 2]
         last_rebalanced = -1
         for _ in range(MAX_ITERATION_COUNT):
@@ -381,10 +381,10 @@ class UniformHeterogeneousAssignmentBuilder:
 
 
 class MemberAssignmentBalancer:
-    """Selector of the members that receive and give partitions while a topic is balanced.
+    """Select the members that receive and give partitions while a topic is balanced.
 
-    The members of a low range receive in turn, those of a high range give in turn. After a
-    full turn, members on the next level join the range. ``sizes`` may change.
+    The members with the lowest load receive one partition each, those with the highest load give
+    one each. Then the members with the next load join them. ``sizes`` may change.
     """
 
     def __init__(self, sizes: Sequence[int], members: Sequence[int]) -> None:

@@ -66,7 +66,7 @@ def _by_kind(entries: Entries) -> tuple[list[Entry], list[Entry]]:
 
 
 def assign_in_a_circle(workers: Iterable[str], connectors: Mapping[str, int]) -> Loads:
-    """Assign connectors with the given numbers of tasks to the sorted workers."""
+    """Assign connectors, then all their tasks, to the sorted workers in circular order."""
     assigned: Loads = {worker: {} for worker in sorted(workers, key=utf16_key)}
     # One circle for both kinds: the first task follows the last connector.
     for entry, own in zip(_configured(connectors), cycle(assigned.values()), strict=False):
@@ -83,10 +83,10 @@ class ClusterAssignment:
 
 
 class IncrementalCooperativeAssignor:
-    """The assignor of one leader, with its memory of the last rebalance.
+    """Incremental cooperative assignor of one leader, with its state after the last rebalance.
 
     ``max_delay`` is ``scheduled.rebalance.max.delay.ms``. ``delay`` is the time in milliseconds
-    until the workers rebalance again; 0 if they wait for nothing.
+    until the workers rebalance again, or 0 if no further rebalance is scheduled.
     """
 
     # Deviation: upstream forgets the last assignment if its generation is not the last one. A
@@ -106,10 +106,10 @@ class IncrementalCooperativeAssignor:
     def perform_task_assignment(
         self, configured: Entries, members: Mapping[str, Entries], *, now: int
     ) -> ClusterAssignment:
-        """Return the changes of one rebalance at the time ``now``, in milliseconds.
+        """Return the connectors and tasks that each worker starts and stops in a rebalance.
 
-        ``configured`` is sorted. ``members`` contains the entries that each worker runs, in the
-        order of the worker's list. Raise UpstreamError if there is no worker.
+        ``now`` is in milliseconds. ``configured`` is sorted. ``members`` has the entries that
+        each worker runs, in the worker's order. Raise UpstreamError if there is no worker.
         """
         members = {worker: members[worker] for worker in string_order(members)}
         active = _union(members.values())
@@ -140,7 +140,7 @@ class IncrementalCooperativeAssignor:
         return ClusterAssignment(assigned, to_revoke)
 
     def _handle_lost_assignments(self, lost: Entries, workers: Loads, now: int) -> Entries:
-        """Return the lost entries that are assigned like new ones, or wait for their worker."""
+        """Return the lost entries to assign like new ones. Assign or delay the other ones."""
         nothing: Entries = {}
         if not lost and not self._revoked_in_previous:
             self._reset_delay()
@@ -172,7 +172,7 @@ class IncrementalCooperativeAssignor:
     def _revoke_for_balance(
         self, configured: Entries, following: Loads, to_revoke: Loads, now: int
     ) -> None:
-        """Revoke entries of workers with too many, except during a delay."""
+        """Revoke entries of workers that have more than their share, except during a delay."""
         if self.delay > 0:
             self._revoked_in_previous = False
             return
@@ -225,7 +225,7 @@ def _perform_load_balancing_revocations(configured: Entries, workers: Loads) -> 
 
 
 def _assign(workers: Loads, kind: int, entries: Iterable[Entry]) -> None:
-    """Assign entries in layers: one to each worker with the fewest entries, and so on."""
+    """Assign one entry to each worker with the fewest entries; repeat until none is left."""
     sizes = {worker: len(_by_kind(own)[kind]) for worker, own in workers.items()}
     order = sorted(workers, key=lambda worker: (sizes[worker], utf16_key(worker)))
     waiting = iter(entries)

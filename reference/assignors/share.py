@@ -108,7 +108,7 @@ class _Builder:
         targets: Sequence[_Partition],
         hash_code: Callable[[_Partition], int],
     ) -> None:
-        """Keep owned partitions up to each quota, and assign the missing members of partitions."""
+        """Keep owned partitions up to each member's quota, then add members to partitions."""
         sharing = -(-len(subscribers) // len(targets)) if targets else 0
         quotas = [0] * len(self.owned)
         each = _quotas(sharing * len(targets), len(subscribers))
@@ -188,7 +188,7 @@ def _capacity(size: int) -> int:
 
 
 def _quotas(slots: int, members: int) -> list[int]:
-    """Divide slots over members with Java's rounding of doubles."""
+    """Return the number of slots per member. Quotients are rounded like doubles in Java."""
     share = slots / members
     ends = [-int(-(share * index) // 1) for index in range(members + 1)]
     return [end - start for start, end in pairwise(ends)]

@@ -21,7 +21,7 @@ from kassay.reference.protocol.record_codec import RUNNING
 
 @dataclass(slots=True)
 class ClientState:
-    """A process: its state of each stateful task, and the tasks that it is assigned."""
+    """A process: its lag of each stateful task, and the tasks that are assigned to it."""
 
     id: int  # the 128 bits of the process id
     capacity: int  # number of threads
@@ -65,7 +65,7 @@ class ConstrainedPrioritySet:
     def poll(
         self, task: TaskId, extra: Callable[[ClientState], bool] = lambda _: True
     ) -> ClientState | None:
-        """Remove and return the allowed process with the lowest load, or return None."""
+        """Remove and return the allowed process with the lowest load. None if none is allowed."""
         allowed = (c for c in self._clients.values() if self._constraint(c, task) and extra(c))
         client = min(allowed, key=lambda c: (self._weight(c), uuid_key(c.id)), default=None)
         if client is not None:
@@ -84,7 +84,7 @@ Tag = tuple[str, str]
 def assign_to_least_loaded(
     clients: Sequence[ClientState], stateful: Iterable[TaskId], standbys: int
 ) -> None:
-    """Assign each task to the least loaded processes without a copy."""
+    """Assign the standbys of each task to the least loaded processes without a copy of it."""
     by_load = _least_loaded()
     by_load.offer_all(clients)
     for task in stateful:
@@ -94,7 +94,7 @@ def assign_to_least_loaded(
 def assign_to_different_tags(
     clients: Sequence[ClientState], stateful: Sequence[TaskId], standbys: int, keys: Sequence[str]
 ) -> None:
-    """Assign each task to processes with other values of the tags ``keys``, as far as possible."""
+    """Assign standbys to processes that differ in the values of the tags ``keys``, if possible."""
     values: dict[str, dict[str, None]] = {}
     members: dict[Tag, list[ClientState]] = {}
     for client in clients:
@@ -136,7 +136,7 @@ def _exclude_used_tags(
     members: Mapping[Tag, list[ClientState]],
     excluded: dict[Tag, list[ClientState]],
 ) -> None:
-    """Exclude processes with tags of the last used one, unless all values of a tag are used."""
+    """Exclude the processes with a tag of the last used one, unless all values are used."""
     for key, value in used[-1].tags.items():
         if key not in keys:
             continue
@@ -148,7 +148,7 @@ def _exclude_used_tags(
 
 
 def is_allowed_movement(source: ClientState, destination: ClientState) -> bool:
-    """Return whether the destination has all tags of the source."""
+    """Return whether the destination has all tags of the source, with the same values."""
     return all(destination.tags.get(key) == value for key, value in source.tags.items())
 
 
@@ -177,7 +177,7 @@ _UNBOUNDED = 2**63 - 1
 
 @dataclass(slots=True)
 class Movements:
-    """Processes with their lags, and the warm-up replicas that are left."""
+    """Moves of tasks to processes with lower lags, with a limit on warm-up replicas."""
 
     clients: Sequence[ClientState]  # sorted by id
     acceptable_lag: int  # ``acceptable.recovery.lag``: with at most this lag, caught up
@@ -185,7 +185,7 @@ class Movements:
     _warmups: set[tuple[int, TaskId]] = field(default_factory=set)
 
     def assign_active_task_movements(self) -> int:
-        """Move active tasks to processes that are more caught up; return their number."""
+        """Move active tasks to processes that are more caught up. Return the number of moves."""
         by_load = self._caught_up_by_load()
         needed = self._needed(lambda client: sorted(client.active))
         for task, destination in needed:
@@ -206,7 +206,7 @@ class Movements:
         return len(needed)
 
     def assign_standby_task_movements(self) -> int:
-        """Add standby tasks on processes that are more caught up; return their number."""
+        """Add standbys on processes that are more caught up. Return the number of added ones."""
         by_load = self._caught_up_by_load()
         moved = 0
         for task, destination in self._needed(self._movable_standbys):
@@ -228,7 +228,7 @@ class Movements:
     def _needed(
         self, tasks: Callable[[ClientState], Iterable[TaskId]]
     ) -> list[tuple[TaskId, ClientState]]:
-        """Return tasks on processes that are not caught up, fewest caught-up processes first."""
+        """Return tasks on processes that are not caught up if another process has a lower lag."""
         found = [
             (sum(self._is_caught_up(one, task) for one in self.clients), task, client)
             for client in self.clients
@@ -284,7 +284,7 @@ PlaceTasks = Callable[[Sequence[ClientState], Sequence[TaskId], AssignmentConfig
 
 
 class Targets(NamedTuple):
-    """The first two steps: they place stateful tasks without regard to their state."""
+    """Functions that place active and standby tasks without regard to lags."""
 
     place_active: PlaceTasks
     place_standbys: PlaceTasks
@@ -295,7 +295,7 @@ def assign_application(
 ) -> dict[str, object]:
     """Return the answer for a checked document of a Streams application.
 
-    ``targets`` replaces upstream's first two steps, `UPSTREAM_TARGETS`.
+    ``targets`` replaces upstream's placement before the movements, `UPSTREAM_TARGETS`.
 
     Raise InputError if the document has a rack-aware strategy. Raise UpstreamError if the Java
     class throws an exception.
@@ -494,10 +494,7 @@ class _ProcessMembers:
                         self._owners.setdefault(TaskId(names.index(name), number), member["id"])
 
     def place(self, tasks: Iterable[TaskId], *, is_sticky: bool = True) -> dict[str, list[TaskId]]:
-        """Place tasks so that the numbers of tasks of the members differ by at most one.
-
-        An owner keeps its tasks if this leaves no other member short.
-        """
+        """Place tasks: the counts differ by at most one. Owners keep tasks if this permits it."""
         placed: dict[str, list[TaskId]] = {id: [] for id in self.counts}
         left = sorted(tasks)
         if not left:

@@ -97,7 +97,7 @@ class GroupModel:
 
 @dataclass(slots=True)
 class Shares:
-    """Number of partitions per topic and member: the base, and one more with an extra."""
+    """Partitions per topic and member: the base of the topic, and one more for an extra."""
 
     model: GroupModel
     base: list[int]
@@ -109,7 +109,7 @@ class Shares:
 
     @classmethod
     def of(cls, model: GroupModel, owners: Sequence[Column]) -> "Shares":
-        """Return the shares without any extra."""
+        """Create the shares of a group from the owners. No member has an extra yet."""
         shares = [
             divmod(topic.partitions, count)
             for topic, count in zip(model.topics, model.subscribers, strict=True)
@@ -132,24 +132,24 @@ class Shares:
         )
 
     def give_extra(self, member: int, topic: int) -> None:
-        """Give a member an extra of a topic."""
+        """Give a member an extra partition of a topic."""
         self.holders[topic].add(member)
         self.extra_counts[member] += 1
         self.sizes[member] += 1
 
     def take_extra(self, member: int, topic: int) -> None:
-        """Take the extra of a topic from a member."""
+        """Take a member's extra partition of a topic."""
         self.holders[topic].remove(member)
         self.extra_counts[member] -= 1
         self.sizes[member] -= 1
 
     def missing(self, topic: int) -> int:
-        """Return the number of extras of a topic without a member."""
+        """Return the number of a topic's extra partitions that no member has yet."""
         return self.extras[topic] - len(self.holders[topic])
 
 
 def keep(shares: Shares) -> None:
-    """Give extras to the members that own more than the base, while the topic has extras."""
+    """Give each topic's extra partitions to members that own more than its base."""
     candidates: list[list[int]] = [[] for _ in shares.base]
     for member, topics in enumerate(shares.above):
         for topic in sorted(topics):
@@ -162,7 +162,7 @@ def keep(shares: Shares) -> None:
 
 
 class HandOut:
-    """Step that gives the extras that no owner kept to the smallest subscribers."""
+    """Step that gives the remaining extra partitions to the subscribers with the lowest loads."""
 
     def __init__(self, shares: Shares) -> None:
         self._shares, self._model = shares, shares.model
@@ -174,7 +174,7 @@ class HandOut:
         ]
 
     def run(self) -> None:
-        """Hand out the extras of each topic, those with few subscribers first."""
+        """Give the extra partitions of each topic, topics with few subscribers first."""
         shares = self._shares
         topics = [topic for topic in range(len(shares.base)) if shares.missing(topic)]
         for topic in sorted(topics, key=lambda topic: (self._model.subscribers[topic], topic)):
@@ -201,13 +201,13 @@ class HandOut:
                 heappush(candidates, (self._smallest_size(cohort), cohort))
 
     def _smallest_size(self, cohort: int) -> int:
-        """Return the size of the smallest member, even if it has an extra of the topic."""
+        """Return the load of the cohort's smallest member, also if it has an extra of the topic."""
         first = self._model.members_of[cohort][0]
         base = self._shares.sizes[first] - self._shares.extra_counts[first]
         return base + int(self._counts[cohort].min())
 
     def _next_place(self, cohort: int, free: NDArray[np.bool_]) -> int:
-        """Return the place in the cohort of the next member that gets an extra."""
+        """Return the index in the cohort of the next member that gets an extra partition."""
         counts, start = self._counts[cohort], self._cursors[cohort]
         lowest = np.flatnonzero((counts == counts.min()) & free)
         if lowest.size:
@@ -233,7 +233,10 @@ class Extras:
 
 
 class ShareBalancer:
-    """Step that moves extras to members that are smaller by at least two, until none can move."""
+    """Step that moves extra partitions from giving members to receivers until none can move.
+
+    A receiver has at least two partitions fewer than the giver, and can take one of its extras.
+    """
 
     def __init__(self, shares: Shares) -> None:
         self._shares, self._model = shares, shares.model
@@ -248,7 +251,7 @@ class ShareBalancer:
         self._parked = dict[int, None]()
 
     def run(self) -> None:
-        """Let the largest member with a receiver give one extra to its first receiver; repeat."""
+        """Let the largest member with a receiver give its first receiver one extra; repeat."""
         shares = self._shares
         givers = [self._giver_key(one) for one, n in enumerate(shares.extra_counts) if n]
         heapify(givers)
@@ -284,7 +287,7 @@ class ShareBalancer:
         return not (self._extras[giver].all & topics) <= self._extras[receiver].all
 
     def _receiver(self, giver: int) -> int:
-        """Return the first member that can receive an extra, or `NO_MEMBER`."""
+        """Return the first receiver of a member, or `NO_MEMBER` if there is none."""
         limit = self._shares.sizes[giver] - 2
         extras = self._extras[giver].all
         best: tuple[int, bool, int] | None = None
@@ -315,7 +318,7 @@ class ShareBalancer:
             insort(self._receivers[self._model.cohort_of[member]], self._receiver_key(member))
 
     def _choice(self, giver: int, receiver: int) -> tuple[list[int], int]:
-        """Choose the extra that costs the fewest moves: a list, read from its end, and an index."""
+        """Choose the extra that costs the fewest moves. Return a list of topics and an index."""
         subscribed = self._model.topics_of[self._model.cohort_of[receiver]]
         above, present = self._shares.above[receiver], self._extras[receiver].all
         other = subscribed - above
@@ -334,7 +337,7 @@ class ShareBalancer:
 
 
 def place(shares: Shares, topic: int, owners: Sequence[int]) -> list[int]:
-    """Return the member of each partition of a topic, with the fewest moves for the shares."""
+    """Return the member of each partition of a topic: with the given shares, the fewest moves."""
     model, holders = shares.model, shares.holders[topic]
     # Without a base, only the members with an extra have a share.
     cohorts = [model.members_of[cohort] for cohort in model.cohorts_of[topic]]

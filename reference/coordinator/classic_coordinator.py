@@ -83,7 +83,7 @@ class ClassicCoordinator:
             self._prepare_rebalance()
 
     def adopt(self, record: GroupMetadata, *, has_user_data: bool = False) -> None:
-        """Take over a stable group; ``has_user_data`` as in `SyncRequest`."""
+        """Load a stable group from a record and log it; ``has_user_data`` as in `SyncRequest`."""
         self._restore(record)
         self.group.has_user_data = has_user_data
         self.log.append("group", record)
@@ -426,7 +426,7 @@ class ClassicCoordinator:
     # ---- Fail-over ------------------------------------------------------------------
 
     def unload(self) -> None:
-        """Stop coordinating. Pending requests fail with NOT_COORDINATOR."""
+        """Stop all timers, set the state to Dead, and answer pending requests with an error."""
         group = self.group
         for timer in (self._join_timer, self._delay_timer, self._sync_timer):
             timer.cancel()

@@ -63,7 +63,7 @@ class ClassicMember:
     sync_reply: SyncReply | None = None
 
     def offer(self, protocol: str | None) -> SupportedProtocol:
-        """Return a protocol that the member supports, with its subscription."""
+        """Return the member's entry for a protocol. Raise InternalError if it has none."""
         for supported in self.request.offers:
             if supported.name == protocol:
                 return supported

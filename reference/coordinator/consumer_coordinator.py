@@ -287,7 +287,7 @@ class ConsumerCoordinator:
                 self.group.bump_epoch()
 
     def downgrade_if_classic(self) -> bool:
-        """Convert the group if all its members use the classic protocol, and return whether."""
+        """Convert the group if all its members use the classic protocol. Return whether it did."""
         if self._downgrade is None or not self.group.uses_classic_protocol:
             return False
         self._downgrade(self.group)
@@ -322,7 +322,7 @@ def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
 
 
 def _epoch_is_valid(member: ConsumerMember, request: Heartbeat) -> bool:
-    """Return whether the epoch is the current one, or the one before a lost response."""
+    """Return whether a heartbeat has the current epoch, or the one before a lost response."""
     if request.epoch in (JOIN_EPOCH, member.epoch):
         return True
     return (
@@ -419,10 +419,11 @@ class ClassicMembers:
 
 
 def converted_members(group: ClassicGroup) -> list[ConsumerMember]:
-    """Convert the members of a classic group. Raise UpgradeRefusedError if data would be lost."""
+    """Convert the members of a classic group. UpgradeRefusedError if user data would be lost."""
     if group.members and group.has_user_data:
         raise UpgradeRefusedError(
-            f"the assignments of {group.protocol!r} contain data that the conversion would lose"
+            f"the assignments of {group.protocol!r} have user data, which a conversion would lose; "
+            "use an assignor without user data, for example 'range'"
         )
     members = []
     for member in group.members.values():

@@ -169,7 +169,7 @@ class ConsumerGroup:
         return partition in self._owners
 
     def find(self, member_id: str, instance_id: str | None) -> ConsumerMember | None:
-        """Find a member by instance id if one is given, otherwise by member id."""
+        """Find a member by instance id if one is given, else by member id. None if unknown."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, "")
         return self.members.get(member_id)
@@ -181,7 +181,7 @@ class ConsumerGroup:
         return bool(members) and all(one.joined is not None for one in members)
 
     def preferred_assignor(self) -> str:
-        """Return the most requested assignor, the first in a Java map, or the default."""
+        """Return the assignor that most members request, or the default if none requests one."""
         votes = Counter(one.assignor for one in self.members.values() if one.assignor is not None)
         most = max(votes.values(), default=0)
         names = [name for name, count in votes.items() if count == most]

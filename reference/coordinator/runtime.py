@@ -99,7 +99,7 @@ class Timers:
         timer.start(delay)
 
     def cancel(self, *names: str) -> None:
-        """Cancel and remove the timers with some names, if there are any."""
+        """Cancel and remove timers. Names without a timer have no effect."""
         for name in names:
             timer = self._timers.pop(name, None)
             if timer is not None:
@@ -111,7 +111,7 @@ class Timers:
 
 
 class Log:
-    """Compacted log: the newest value of each key, for a failover. ``writes`` counts all values."""
+    """Compacted log: the newest value of each key. ``writes`` counts appends and deletions."""
 
     def __init__(self) -> None:
         self._values: dict[Hashable, object] = {}

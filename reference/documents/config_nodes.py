@@ -100,7 +100,7 @@ def _place(loader: yaml.SafeLoader, node: yaml.Node, name: str, path: str) -> Co
             key = key_node.value
             if not isinstance(key, str):
                 line = key_node.start_mark.line + 1
-                raise InputError(f"{name}:{line}: a key must be a string")
+                raise InputError(f"{name}:{line}: a key must be a string, got a list or mapping")
             place = _place(loader, value_node, name, f"{path}.{key}" if path else key)
             if key in table:
                 place.fail("the key is repeated")

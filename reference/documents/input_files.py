@@ -59,7 +59,7 @@ def without_gzip(path: Path) -> Path:
 
 
 def read_data_file(package: str, name: str) -> list[list[str]]:
-    """Return the lines of a data file of kassay as cells, separated by tabs, without comments."""
+    """Read a data file of kassay: a list of tab-separated cells per line, without comments."""
     # On Spark workers, the packages are in an archive.
     lines = files(package).joinpath(name).read_text(encoding="utf-8").splitlines()
     return [line.split("\t") for line in lines if line and not line.startswith("# ")]
@@ -67,7 +67,7 @@ def read_data_file(package: str, name: str) -> list[list[str]]:
 
 @contextmanager
 def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file, or standard input for `STDIN`, as bytes; decompress what starts as gzip."""
+    """Open a file, or standard input for `STDIN`, as bytes. Decompress it if it is gzip."""
     raw = _standard_input(stdin) if path == STDIN else path.open("rb")
     # Standard input stays open.
     with nullcontext(raw) if path == STDIN else raw as data:
@@ -94,7 +94,7 @@ def read_text(path: Path) -> str:
 
 
 def decode_text(data: bytes, *, name: str) -> str:
-    """Decode UTF-8, or UTF-16 after its byte order mark. An error names the line."""
+    """Decode UTF-8, or UTF-16 after its byte order mark. InputError names line and byte."""
     encoding = _encoding(data)
     try:
         return data.decode(encoding)
@@ -129,7 +129,7 @@ def _encoding(start: bytes) -> str:
 
 
 def read_json_object(path: Path) -> Mapping[str, object]:
-    """Read a file with one JSON object."""
+    """Read a file with one JSON object. Raise InputError for other content."""
     return as_object(parse_json(read_text(path), where=str(path)), str(path))
 
 
@@ -234,7 +234,7 @@ def _first_line(data: io.BufferedReader) -> bytes:
 
 
 def _document_lines(text: str) -> list[str] | None:
-    """Return the lines of a text with group documents, also damaged ones, otherwise None."""
+    """Return the lines of a text if it has group documents, complete or damaged; else None."""
     value = _first_value(text)
     first = _FIRST_KEY.match(text)
     is_kassay = first is not None and first[1] in _DOCUMENT_KEYS
@@ -397,7 +397,7 @@ def format_value(value: object) -> str:
 
 
 def value_of(kind: type | tuple[type, ...], expected: str) -> Parser[Any]:
-    """Return the parser of a value of a type. A boolean is no integer."""
+    """Return a parser that accepts values of a type. It does not accept booleans as integers."""
 
     def parse(value: object, where: str) -> Any:
         if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
@@ -473,7 +473,7 @@ def parse_fields(
     *,
     separator: str = ".",
 ) -> dict[str, Any]:
-    """Parse an object with known keys. ``separator`` precedes the keys in positions."""
+    """Parse an object with known keys. Errors name a value as ``where``, ``separator``, key."""
     table = as_object(value, where)
     check_keys(table, (*required, *optional), where, required=tuple(required))
     parsers = {**required, **optional}

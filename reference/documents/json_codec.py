@@ -70,7 +70,7 @@ _CLIENT_KEYS = {"client_id": "id", "host": "host", "library": "library"}
 
 
 def parse_member(value: object, where: str) -> group_model.Member:
-    """Build a member from its JSON object."""
+    """Build a member from its JSON object. Raise InputError if a value is not valid."""
     fields = parse_fields(value, where, {"id": as_text, "topics": as_texts}, _MEMBER_FIELDS)
     client = {_CLIENT_KEYS[key]: fields.pop(key) for key in _CLIENT_KEYS if key in fields}
     # Members without these keys share one object.
@@ -140,7 +140,7 @@ def parse_partitions(value: object, where: str) -> Partitions:
 
 
 def pack_partitions(entries: Sequence[Any]) -> Partitions | None:
-    """Convert [topic, number] pairs to columns; None without pairs or if one is invalid."""
+    """Convert [topic, number] pairs to columns. None if there is no pair, or an invalid one."""
     if not has_only(list, entries) or set(map(len, entries)) != {2}:
         return None
     topics, numbers = zip(*entries, strict=True)
@@ -177,7 +177,7 @@ def _check_range(numbers: Sequence[int], where: str) -> None:
 
 
 def parse_topic(name: str, value: object, where: str) -> group_model.Topic:
-    """Build a topic from its JSON value: a partition count or an object."""
+    """Build a topic from a partition count or a JSON object. Raise InputError if not valid."""
     if isinstance(value, int):
         value = {"partitions": value}
     table = value_of(Mapping, "a partition count or an object")(value, where)
@@ -320,7 +320,7 @@ def load_group(path: str | Path) -> group_model.Group:
 
 
 def load_groups(path: str | Path) -> list[group_model.Group]:
-    """Read all group documents of a file. The first invalid one raises InputError with its line."""
+    """Read all group documents of a file. Raise InputError with the line of an invalid one."""
     groups = []
     with Path(path).open(encoding="utf-8") as stream:
         for _, group in read_groups(stream, name=str(path)):
@@ -333,7 +333,7 @@ def load_groups(path: str | Path) -> list[group_model.Group]:
 def read_groups(
     stream: Iterable[str], *, name: str
 ) -> Iterator[tuple[str | None, group_model.Group | InputError]]:
-    """Yield the id and the group, or an error that names the file, of each document."""
+    """Yield, for each document, its id and its group, or its id and an error with the line."""
     for located in read_json_documents(stream, name=name, convert=member_packer()):
         yield document_id(located.value), _group_or_error(located)
 

@@ -59,7 +59,7 @@ class TaskId(NamedTuple):
 
 
 def parse_task(text: str) -> TaskId:
-    """Parse the text of a task."""
+    """Parse the name of a task, such as ``0_1``. The name must be valid."""
     subtopology, _, partition = text.partition("_")
     return TaskId(int(subtopology), int(partition))
 
@@ -116,7 +116,7 @@ def read_kind_documents(
 def kind_document_or_error(
     document: object, where: str, *, kind: Kind | None = None
 ) -> tuple[str | None, KindDocument | InputError]:
-    """Return the id and the checked document, or the id and an error."""
+    """Check a document of another kind. Return its id, and the document or an InputError."""
     try:
         return document_id(document), parse_kind_document(document, kind=kind, where=where)
     except InputError as error:
@@ -126,7 +126,7 @@ def kind_document_or_error(
 def parse_kind_document(
     document: object, *, kind: Kind | None, where: str = "group"
 ) -> KindDocument:
-    """Check a document of another kind than consumer groups; errors start with ``where``."""
+    """Check a document of another kind than consumer groups. InputError starts with ``where``."""
     table = as_object(document, where)
     found = as_text(table.get("kind", str(Kind.CONSUMER)), f"{where}: kind")
     if kind is None and found in _CHECKS:
@@ -236,7 +236,7 @@ def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
     required = {"workers": as_texts, "connectors": table_of(_count)}
     for at, step in _entries(fields["steps"], f"{where}: steps", required, _STEP_FIELDS):
         if len(set(step["workers"])) < len(step["workers"]):
-            raise InputError(f"{at}.workers: a worker is repeated")
+            raise InputError(f"{at}.workers: a worker is repeated in {step['workers']}")
         for name in step.get("tasks_max", {}):
             if name not in step["connectors"]:
                 raise unexpected(name, f"{at}.tasks_max", "a connector of the step")
@@ -245,7 +245,7 @@ def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
 def _subtopology(
     value: object, where: str, per_partition: Mapping[str, Parser[Any]] = MappingProxyType({})
 ) -> int:
-    """Check a subtopology, with optional lists per partition; return its partition count."""
+    """Check the fields of a subtopology, and return its number of partitions."""
     fields = parse_fields(value, where, {"partitions": _count, "stateful": as_flag}, per_partition)
     count: int = fields["partitions"]
     for key in per_partition:
@@ -261,7 +261,7 @@ def _entries(
     required: Mapping[str, Parser[Any]],
     optional: Mapping[str, Parser[Any]],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the position and the fields of each entry of a list, with different ids."""
+    """Check entries, and yield position and fields of each. Raise InputError if an id repeats."""
     seen: set[str] = set()
     for index, value in enumerate(values):
         at = f"{where}[{index}]"
@@ -274,7 +274,7 @@ def _entries(
 
 
 def _text_that(is_valid: Callable[[str], object], expected: str) -> Parser[str]:
-    """Return the parser of a text that a function accepts."""
+    """Return a parser of texts. It raises InputError if ``is_valid`` returns a false value."""
 
     def parse(value: object, where: str) -> str:
         if not is_valid(text := as_text(value, where)):

@@ -28,7 +28,7 @@ _NAME_LENGTH = 100
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a UTF-8 text file, or raise OSError that names it; create missing directories."""
+    """Replace a UTF-8 text file. Create missing directories. OSError names the file."""
     with replacing_file(path) as stream:
         stream.write(text.encode())
 
@@ -64,7 +64,7 @@ def replacing_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Name a file in errors of its writes, which name no file or the temporary file."""
+    """Replace the file name in an OSError of the block by ``path``."""
     try:
         yield
     except OSError as error:
@@ -98,7 +98,7 @@ def _flush_directory(directory: Path) -> None:
 
 
 def location(output: str) -> Path | None:
-    """Return the local path of an output directory, or None for a remote URI."""
+    """Return the local path of an output directory, or None for a URI of a remote file system."""
     scheme, separator, path = output.partition(":")
     if not separator or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
         return Path(output)
@@ -112,7 +112,7 @@ def location(output: str) -> Path | None:
 
 
 def check_writable(output: str) -> None:
-    """Create a local output directory, and raise an error if it is not writable."""
+    """Create a local output directory. Raise OSError if it is not writable."""
     directory = location(output)
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)

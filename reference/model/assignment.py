@@ -151,7 +151,7 @@ def rejoin(
 
 
 def _claims(group: Group, rows: PartitionColumns, reason: str) -> Iterator[Claim]:
-    """Yield invalid claims; only the members' lists contain the names of unknown topics."""
+    """Yield the claims of some rows as invalid, with a reason."""
     if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
         known = {topic.name for topic in group.topics}
         for index in dict.fromkeys(rows.member.tolist()):
@@ -166,7 +166,7 @@ def _claims(group: Group, rows: PartitionColumns, reason: str) -> Iterator[Claim
 
 @cached
 def subscription_mask(group: Group) -> NDArray[np.bool_]:
-    """Return a boolean matrix: whether a member (row) subscribes to a topic (column)."""
+    """Return a boolean matrix. It is true if a member (row) subscribes to a topic (column)."""
     starts = topic_starts(group)
     table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
     known: dict[tuple[str, ...], Column] = {}  # topic indices per distinct subscription
@@ -280,7 +280,7 @@ class LivelockError(KassayError):
 def cached_per_group(
     function: Callable[[Group, Assignment], Value],
 ) -> Callable[[Group, Assignment], Value]:
-    """Decorate a pure function; the assignment keeps its result for the last group."""
+    """Decorate a pure function. The assignment caches the result for the last used group."""
 
     @wraps(function)
     def wrapper(group: Group, assignment: Assignment) -> Value:
@@ -390,7 +390,7 @@ def _repeated_copies(group: Group, starts: TopicStarts, rows: PartitionColumns) 
 
 
 def copy_limits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the minimum and maximum number of members of each partition of the group."""
+    """Return two arrays: the minimum and the maximum number of members per partition."""
     limits = np.ones((topic_starts(group).size, 2), dtype=np.int64)
     for topic, start in zip(group.topics, topic_starts(group).starts.tolist(), strict=False):
         if topic.copies:
@@ -418,7 +418,7 @@ def _wrong_count(
 
 
 class MovementCount(NamedTuple):
-    """Numbers of partitions that keep their current owner, get another member, or had none."""
+    """Numbers of partitions that keep their owner, move to another member, or had no owner."""
 
     kept: int
     moved: int

@@ -17,13 +17,13 @@ _MAX_ITEMS = 8
 
 
 def first_items(items: Sequence[object]) -> str:
-    """Join the first items of a list, and append the number of all items if it has more."""
+    """Join the first items of a list. If items are omitted, append the number of all items."""
     shown = ", ".join(str(item) for item in items[:_MAX_ITEMS])
     return f"{shown}, ... {len(items)} in all" if len(items) > _MAX_ITEMS else shown
 
 
 def short_text(value: "DataclassInstance") -> str:
-    """Return the text of a dataclass: fields that differ from their defaults, lists cut."""
+    """Return the text of a dataclass: its fields without default values, and shortened lists."""
     shown = [
         (one.name, getattr(value, one.name))
         for one in fields(value)
@@ -46,7 +46,7 @@ def _short(value: object) -> str:
 
 
 MAX_ROWS = 40
-"""Maximum number of rows of a table; a last row has the number of the others."""
+"""Maximum number of rows in a table. One more row then has the number of omitted rows."""
 _MAX_NAMES = 12
 _BAR = Markup(
     '<span style="display:inline-block;height:.7em;width:{width}px;max-width:none;'
@@ -78,7 +78,7 @@ def bar(value: int, maximum: int) -> Markup:
 
 
 def names(values: Iterable[object]) -> str:
-    """Join the first values to a text, and append the number of further values."""
+    """Join the first values to a text. If values are omitted, append their number."""
     rest = iter(values)
     shown = [str(value) for value in islice(rest, _MAX_NAMES)]
     remaining = sum(1 for _ in rest)
@@ -101,13 +101,13 @@ _ORDINAL = re.compile(r"(.*?)(\d+)", re.DOTALL)
 
 
 def ordinal(name: str) -> tuple[str, int] | None:
-    """Split a name into its prefix and its ordinal, or return None if it has no ordinal."""
+    """Split a name into its prefix and the number at its end. Return None without a number."""
     match = _ORDINAL.fullmatch(name)
     return None if match is None else (match[1], int(match[2]))
 
 
 def by_ordinal(names: Iterable[str]) -> list[str] | None:
-    """Sort names by prefix and ordinal, or return None if a name has no ordinal of its own."""
+    """Sort names by prefix, then by the number at the end. None if one is missing or repeated."""
     found = {name: ordinal(name) for name in names}
     keys = list(found.values())
     if None in keys or len(set(keys)) < len(keys):
@@ -116,7 +116,7 @@ def by_ordinal(names: Iterable[str]) -> list[str] | None:
 
 
 def next_names(names: Iterable[str], count: int) -> list[str]:
-    """Return names of added members: the next ordinals, or new-1, new-2, ..."""
+    """Return names for added members: the next numbers of the usual prefix, or new-1, new-2."""
     taken = set(names)
     found = [ordinal(name) for name in names]
     prefixes = Counter(one[0] for one in found if one is not None)

@@ -31,7 +31,7 @@ MAX_SPEED = 10_000
 NO_GENERATION = -1
 LATEST_PROTOCOL_VERSION = 3
 ASSUMED = "assumed: "
-"""Start of a note that states a condition: the source does not show it."""
+"""Start of a note with an assumption that the source of the group does not confirm."""
 USER_DATA_WITHOUT_GENERATION = "v0"
 Word = TypeVar("Word", bound=StrEnum)
 REBALANCING = "Rebalancing"
@@ -336,7 +336,7 @@ def _check_length(where: str, name: str, values: tuple[object, ...], partitions:
 
 
 def _word(words: type[Word], value: str, name: str) -> Word:
-    """Convert a value to a word of an enumeration. Raise InputError for other values."""
+    """Convert a text to a member of an enumeration. Raise InputError for an unknown text."""
     try:
         return words(value)
     except ValueError:
@@ -541,7 +541,7 @@ class Group:
     @property
     @cached
     def window_factors(self) -> tuple[int, ...]:
-        """Return the factor per window from a load to a load relative to the capacities."""
+        """Return a factor per window, which converts a load to one relative to the capacities."""
         capacities = self.windows.capacities or (1,) * self.window_count
         multiple = lcm(*capacities)
         factors = [multiple // capacity for capacity in capacities]
@@ -549,7 +549,7 @@ class Group:
 
     @property
     def label(self) -> str:
-        """Return the group with its id, as messages name it."""
+        """Return the name of the group in messages: "group" with its id, or "the group"."""
         return "the group" if self.id is None else f"group {self.id!r}"
 
     @cached
@@ -564,7 +564,7 @@ class Group:
 
     @cached
     def subscribers(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the indices of subscribed members per topic, none if it has 0 partitions."""
+        """Return the indices of the subscribers per topic. A topic with 0 partitions has none."""
         members_by_subscription: dict[tuple[str, ...], list[int]] = {}
         for index, member in enumerate(self.members):
             members_by_subscription.setdefault(member.subscription, []).append(index)
@@ -599,7 +599,7 @@ class Group:
     @property
     @cached
     def common_weight(self) -> int | None:
-        """Return the weight of partitions with subscribers, 1 without any; None if they differ."""
+        """Return the weight that all partitions with subscribers have, or None if it differs."""
         if self.window_count > 1:
             return None
         if all(topic.weights is None for topic in self.topics):
@@ -625,14 +625,14 @@ class Group:
     @property
     @cached
     def has_copies(self) -> bool:
-        """Return whether partitions have several members or state, or members hold partitions."""
+        """Return whether the group has copies, stateful topics or held partitions (`holds`)."""
         return any(topic.copies is not None or topic.is_stateful for topic in self.topics) or any(
             len(member.holds) for member in self.members
         )
 
     @property
     def uniform_weight(self) -> int | None:
-        """Return the weight of all partitions, or None if weights or speeds differ."""
+        """Return the weight that all partitions have, or None if weights or speeds differ."""
         return self.common_weight if self.has_equal_speeds else None
 
     def __repr__(self) -> str:
@@ -653,5 +653,5 @@ class Group:
 
 @cached
 def topic_starts(group: Group) -> TopicStarts:
-    """Return the position of the first partition of each topic in a list of all partitions."""
+    """Return the consecutive numbering of a group's partitions."""
     return TopicStarts({topic.name: topic.partitions for topic in group.topics})

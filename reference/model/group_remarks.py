@@ -1,4 +1,4 @@
-"""Remarks on a group: parts without effect, assumed subscriptions and racks, rebalances.
+"""Remarks on groups: parts without effect, assumed values, rebalances in progress.
 
 Results for a group with assumed subscriptions hold under a condition. The subscription of a member
 contains the topics of its partitions, and the topics of the group contain the subscription. The two
@@ -91,7 +91,7 @@ class AssumedSubscriptions(StrEnum):
 
 
 def condition(group: Group, *, with_racks: bool = False) -> str | None:
-    """Return the condition under which results for a group hold, or None without a condition.
+    """Return the assumptions on which results for a group depend, or None if it has none.
 
     ``with_racks`` states that the results depend on the racks of members.
     """
@@ -137,7 +137,7 @@ def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
 
 
 def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | None:
-    """Return the limit to which all assumed subscriptions are equal, if any."""
+    """Return the assumption that gives all assumed subscriptions, or None."""
     for reading in (AssumedSubscriptions.EQUAL, AssumedSubscriptions.ASSIGNED):
         if _all_equal(group, assumed, reading):
             return reading
@@ -145,7 +145,7 @@ def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | N
 
 
 def _all_equal(group: Group, members: Iterable[Member], reading: AssumedSubscriptions) -> bool:
-    """Return whether the subscriptions of members are equal to a limit."""
+    """Return whether members have the subscriptions that an assumption gives."""
     return all(set(one.subscription) == set(_topics(group, one, reading)) for one in members)
 
 
@@ -156,7 +156,7 @@ def _topics(group: Group, member: Member, reading: AssumedSubscriptions) -> tupl
 
 
 def _topics_of_group(group: Group, member: Member) -> Iterator[str]:
-    """Yield all topics; in a joined group, those of the group of the member."""
+    """Yield all topics of the group. In a joined group, yield those of the member's own group."""
     prefix, is_joined, _ = member.id.partition(SEPARATOR)
     for topic in group.topics:
         own, separator, _ = topic.name.partition(SEPARATOR)
@@ -165,7 +165,7 @@ def _topics_of_group(group: Group, member: Member) -> Iterator[str]:
 
 
 def _clause(group: Group, assumed: list[Member], reading: AssumedSubscriptions) -> str:
-    """Return the assumption that some members have the subscriptions of a limit."""
+    """Return an assumption about the subscriptions of some members as a clause."""
     subject, owner = "every member subscribes", "its"
     if not _all_equal(group, group.members, reading):
         subject = f"member {assumed[0].id!r} subscribes"
@@ -200,14 +200,14 @@ _SHOWN_NOTES = 3
 
 
 def shown_notes(group: Group) -> list[str]:
-    """Return at most three notes that change a number of a result and are no conditions."""
+    """Return at most three notes that affect results and are not assumptions."""
     notes = [note for note in group.notes if not note.startswith((*_WITHOUT_EFFECT, ASSUMED))]
     more = len(notes) - _SHOWN_NOTES
     return notes[:_SHOWN_NOTES] + ([f"{more} more notes (kassay import)"] if more > 0 else [])
 
 
 def is_rebalancing(group: Group) -> bool:
-    """Return whether the owners of partitions change: by the state or by a target assignment."""
+    """Return whether the state or a target assignment shows that a rebalance is in progress."""
     return group.status.is_rebalancing or has_target(group)
 
 
@@ -230,7 +230,7 @@ def target_assignment(group: Group) -> TargetAssignment | None:
 
 
 def rebalance_caveat(group: Group) -> str | None:
-    """Describe the rebalance of a group as a sentence, or return None if the group is stable."""
+    """Return sentences on the rebalance of a group, or None if no rebalance is in progress."""
     if not is_rebalancing(group):
         return None
     target = target_assignment(group)
@@ -254,7 +254,7 @@ in total, if all members have one subscription."""
 
 
 def assignor_caveat(group: Group) -> str | None:
-    """State that the assignor of a group cannot have made its assignment, or return None."""
+    """Return a sentence if the named assignor cannot have made the assignment, else None."""
     name = group.status.registered_assignor
     is_partial = any(note.startswith(ASSUMED + "the partitions") for note in group.notes)
     if name not in _BALANCED or is_rebalancing(group) or is_partial or len(group.members) < 2:
@@ -291,7 +291,7 @@ _REASONS = {
 
 
 def streams_caveat(group: Group) -> str | None:
-    """State that a group is a Kafka Streams application, or return None for other groups."""
+    """Return a sentence if a group is a Kafka Streams application, else None."""
     libraries = {member.client.library for member in group.members}
     if group.status.assignor != "stream" and "kafka-streams" not in libraries:
         return None

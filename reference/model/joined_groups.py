@@ -55,7 +55,7 @@ def join_groups(groups: Sequence[Group]) -> Group:
 
 
 def split_group(group: Group) -> list[Group]:
-    """Return the groups of a group that is joined: members use only topics with their prefix."""
+    """Split a joined group into its groups. Return a list with any other group unchanged."""
     ids = list(dict.fromkeys(_prefix(member.id) for member in group.members))
     if len(ids) < 2 or "" in ids or any(_prefix(topic.name) not in ids for topic in group.topics):
         return [group]

@@ -18,7 +18,7 @@ from kassay.reference.model.group import Group, Topic, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 
 _MIN_ROUNDED = 100
-"""Load from which the shown load is an integer."""
+"""Minimum load that `LoadUnits.shown` rounds to an integer."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ MEASURES: dict[Measure, Callable[[Sequence[int]], int]] = {
 
 
 def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits) -> int:
-    """Return the imbalance of members or hosts from their loads, by one of the `MEASURES`.
+    """Return the imbalance of the loads of members or hosts, by one of the `MEASURES`.
 
     With different speeds, the sum of squares adds the products of load and relative load, and
     the deviation compares each load with the share of its speed: both have their minimum at
@@ -269,7 +269,7 @@ RELATIVE_MEASURES = frozenset(Measure) - {Measure.DEVIATION, Measure.LEXIMAX}
 
 
 def shown(name: str, value: int, group: Group | None) -> int | float:
-    """Convert the value of a level to the unit of the loads of a group, if a group is given."""
+    """Convert the value of a level to the unit of loads. Without a group, do not change it."""
     measure = name.removeprefix("host_")
     if group is None or measure not in RELATIVE_MEASURES:
         return value
@@ -325,7 +325,7 @@ def has_racks(group: Group) -> bool:
 
 
 def replica_racks(group: Group) -> dict[TopicPartition, frozenset[str]]:
-    """Return the racks of the replicas of each partition, if known."""
+    """Return the known racks of the replicas, for each partition that has one."""
     return {
         TopicPartition(topic.name, number): frozenset(known)
         for topic in group.topics

@@ -13,7 +13,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, T
 
 
 class StickyUserData(NamedTuple):
-    """Last assignment (None for the cooperative assignor, which sends it) and its generation."""
+    """Last assignment and its generation; the cooperative assignor sends only the generation."""
 
     partitions: Partitions | None
     generation: int
@@ -105,7 +105,7 @@ class JoinResponse(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """SyncGroup request. Only the leader's contains assignments, and states if they have data."""
+    """SyncGroup request. Only the leader sends assignments, and whether they have user data."""
 
     member_id: str
     generation: int
@@ -129,7 +129,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class MemberMetadata(NamedTuple):
-    """A member of a classic group: its last request, in records with one protocol."""
+    """A member of a classic group: its last JoinGroup request and its assignment."""
 
     request: JoinRequest
     assignment: Partitions

@@ -93,7 +93,7 @@ def _fields(rows: Iterable[Any]) -> tuple[Field, ...]:
 
 
 def _type(kind: Any) -> str | tuple[Field, ...]:
-    """Return a primitive type, or the fields of a structure: rows, or a name."""
+    """Return the name of a primitive type, or the fields of a structure from rows or its name."""
     rows = _TABLES["structures"].get(kind) if isinstance(kind, str) else kind
     return kind if rows is None else _fields(rows)
 
@@ -242,7 +242,7 @@ def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 def decode_consumer(member: Fields, *, protocol: str | None) -> None:
-    """Decode a member's subscription, assignment and sticky user data in place."""
+    """Replace the bytes in a member by its decoded subscription, assignment and user data."""
     where = f"member {member['member_id']!r}"
     for name, schema in (("subscription", SUBSCRIPTION), ("assignment", ASSIGNMENT)):
         raw = member[name]
@@ -411,7 +411,7 @@ class ThreadAssignment:
 
 
 def decode_thread_subscription(data: bytes) -> ThreadSubscription:
-    """Decode the user data of a subscription. CorruptRecordError names the field."""
+    """Decode a Streams thread's subscription. CorruptRecordError names a field that is invalid."""
     fields = _decode("subscription of a Streams thread", data)
     offsets: dict[str, int] = {}
     for one in fields["offsets"]:
@@ -425,7 +425,10 @@ def decode_thread_subscription(data: bytes) -> ThreadSubscription:
 
 
 def decode_thread_assignment(data: bytes) -> ThreadAssignment:
-    """Decode the user data of an assignment. CorruptRecordError names the field."""
+    """Decode the user data of a Streams thread's assignment.
+
+    Raise CorruptRecordError if the data are invalid or contain named topologies.
+    """
     fields = _decode("assignment of a Streams thread", data)
     if any(task["topology"] for task in (*fields["active"], *fields["standby"])):
         raise CorruptRecordError(

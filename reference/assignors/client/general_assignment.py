@@ -1,4 +1,4 @@
-"""Sticky algorithm for mixed subscriptions, with its reassignment phase of single moves.
+"""Sticky algorithm for mixed subscriptions; its last phase moves partitions one by one.
 
 Upstream: GeneralAssignmentBuilder and PartitionMovements of AbstractStickyAssignor, kafka-clients
 4.4.0. Methods keep upstream's names and order; consumers are ranks in the order of their ids.
@@ -22,7 +22,7 @@ Pair = tuple[int, int]
 
 
 class PartitionMovements:
-    """Recorded moves, with an index by partition and an index by topic and consumers."""
+    """Recorded moves: per partition, and per topic and pair of consumers."""
 
     def __init__(self, topic_of: list[int], hash_code: Callable[[int], int]) -> None:
         self._topic_of = topic_of
@@ -31,7 +31,7 @@ class PartitionMovements:
         self._by_partition: dict[int, Pair] = {}
 
     def move_partition(self, partition: int, old_consumer: int, new_consumer: int) -> None:
-        """Record a move. Repeated moves of a partition are combined."""
+        """Record a move. Merge it with an earlier move; delete both if the partition returns."""
         if partition not in self._by_partition:
             self._add_record(partition, (old_consumer, new_consumer))
             return
@@ -42,10 +42,9 @@ class PartitionMovements:
     def get_the_actual_partition_to_be_moved(
         self, partition: int, old_consumer: int, new_consumer: int
     ) -> int:
-        """Return the partition to move: one with an opposite earlier move, else ``partition``.
+        """Return a partition of the topic that moved in the opposite direction, or ``partition``.
 
-        The partition with the earlier move has the same topic. Such moves can undo each other
-        endlessly.
+        That partition moves back to its earlier consumer. Such moves can repeat without end.
         """
         pairs = self._by_topic.get(self._topic_of[partition])
         if pairs is None:
@@ -57,7 +56,7 @@ class PartitionMovements:
         return partition if reverse is None else next(iter(reverse))
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return all recorded moves as a comparable value, including the order of its sets."""
+        """Return all recorded moves as a comparable value, with the iteration order of sets."""
         return (
             dict(self._by_partition),
             {
@@ -87,7 +86,7 @@ class PartitionMovements:
 
 
 class RepeatedStateError(Exception):
-    """Error: a state repeats after ``cycle_length`` passes, which move ``moved``."""
+    """Error: the state repeats after ``cycle_length`` passes, which move partitions ``moved``."""
 
     def __init__(self, cycle_length: int, moved: list[int]) -> None:
         super().__init__(cycle_length, moved)
@@ -122,7 +121,7 @@ class Reassignment:
         self._is_balanced: bool | None = None
 
     def perform_reassignments(self, reassignable_partitions: Sequence[int]) -> bool:
-        """Move partitions in repeated passes until none moves. Return whether any moved.
+        """Move partitions in passes until a pass moves none. Return whether any pass moved one.
 
         Raise RepeatedStateError if the state after a pass repeats.
         """
@@ -162,7 +161,7 @@ class Reassignment:
         return least if load > self.load[least] + 1 else None
 
     def is_balanced(self, partition: int) -> bool:
-        """Return whether no move helps; the search for one starts with ``partition``."""
+        """Return whether no move improves the balance. Test moves of ``partition`` first."""
         if self._is_balanced is None:
             # Most searches end at the partition that is tested next.
             self._is_balanced = self._loads_differ_by_at_most_one() or not (
@@ -171,7 +170,7 @@ class Reassignment:
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Move a partition, or undo the opposite move of another partition of its topic."""
+        """Move a partition, or move a partition of its topic back that moved the opposite way."""
         consumer = self.current_partition_consumer[partition]
         moved = self.partition_movements.get_the_actual_partition_to_be_moved(
             partition, consumer, new_consumer
@@ -227,10 +226,10 @@ class Reassignment:
 
 
 class ReassignmentWithDuplicates(Reassignment):
-    """Reassignment phase if partitions can have two owners: loads do not determine its moves."""
+    """Reassignment if a partition can have two owners. It searches the moves of all consumers."""
 
     def is_balanced(self, partition: int) -> bool:  # noqa: ARG002
-        """Return whether no partition can move, by the search of Kafka's ``isBalanced``."""
+        """Return whether no partition can move, with the same search as Kafka's ``isBalanced``."""
         if self._loads_differ_by_at_most_one():
             return True
         # Tie-break: the last owner in the order of the map.
@@ -328,7 +327,7 @@ class GeneralAssignmentBuilder:
     def build(
         self, claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
     ) -> dict[int, list[int]]:
-        """Compute the partitions of each consumer from the claims of each consumer."""
+        """Compute the partitions of each consumer from all claims and their generations."""
         prev_assignment = _prev_assignment(claims, generations)
         assigned = self._assign_owned_partitions()
         unassigned = self.table.unassigned(assigned)
@@ -354,7 +353,7 @@ class GeneralAssignmentBuilder:
     def _balance(
         self, prev_assignment: Mapping[int, int], unassigned: list[int], has_phantoms: bool
     ) -> None:
-        """Assign the unassigned partitions, and move partitions unless the balance is worse.
+        """Assign the unassigned partitions, then move partitions if this improves the balance.
 
         ``current_assignment`` loses the fixed consumers meanwhile, and is complete at the end,
         also if the reassignment raises an error.
@@ -405,7 +404,7 @@ class GeneralAssignmentBuilder:
         return state.perform_reassignments(sorted_all)
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions to consumers in racks of their replicas. Return the unassigned ones."""
+        """Assign partitions to consumers in racks of their replicas. Return the remaining ones."""
         if not self.rack_info.consumer_racks:
             return unassigned
         remaining: list[int] = []
@@ -456,7 +455,7 @@ def _score(assignment: Mapping[int, Sequence[int]]) -> int:
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the latest owner of each partition before the highest generation."""
+    """Return the last owner of each partition in the generations before the highest one."""
     max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
     for consumer, partitions in claims.items():

@@ -1,4 +1,4 @@
-"""Input of the client's assignors: subscriptions, racks, and all partitions with their members.
+"""Input of the client's assignors: subscriptions, racks, and a table of all partitions.
 
 Upstream: org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor and
 AbstractStickyAssignor.RackInfo, kafka-clients 4.4.0.
@@ -42,7 +42,7 @@ class MemberSubscription:
 
     @property
     def owned_partitions(self) -> Partitions:
-        """Return the owned partitions that the subscription contains."""
+        """Return the claimed partitions, or none if the subscription's version lacks them."""
         return self.claimed if self.sends_owned else NO_PARTITIONS
 
 
@@ -79,7 +79,7 @@ def _subscription(member: group_model.Member, topics: tuple[str, ...]) -> Member
 
 @group_model.cached
 def partitions_per_topic(group: group_model.Group) -> Mapping[str, group_model.Topic]:
-    """Return the subscribed topics that have partitions, in the order of Kafka's map."""
+    """Return the subscribed topics with partitions by name, in the order of Kafka's map."""
     topics = group.topic_table()
     distinct = dict.fromkeys(member.topics for member in subscriptions(group).values())
     subscribed = dict.fromkeys(name for names in distinct for name in names)
@@ -124,8 +124,8 @@ def use_rack_aware_assignment(
 class PartitionTable:
     """All partitions of the subscribed topics, numbered from 0.
 
-    A claimed partition beyond its topic's count (a *phantom*) gets a number after all
-    others: upstream checks only that the topic exists.
+    A *phantom* is a claimed partition that its topic does not have. It gets a number after all
+    others, because upstream checks only that the topic exists.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class PartitionTable:
         return range(self.first[topic], self.first[topic + 1])
 
     def intern(self, claimed: Partitions) -> list[int]:
-        """Convert claimed partitions to integers, in order. Skip unknown topics."""
+        """Convert claimed partitions to integers, in order. Skip partitions of unknown topics."""
         if not len(claimed):
             return []
         topic = self._positions_of(claimed.topics)[claimed.codes]
@@ -249,7 +249,7 @@ class RackInfo:
         ]
 
     def racks_mismatch(self, consumer: int, partition: int) -> bool:
-        """Return whether the consumer has a rack without a replica of the partition."""
+        """Return whether a consumer's rack is known and contains no replica of the partition."""
         rack = self.consumer_racks.get(consumer)
         if rack is None:
             return False
@@ -263,7 +263,7 @@ class RackInfo:
         return sorted(partitions, key=self._num_consumers_by_partition.__getitem__)
 
     def next_rack_consumer(self, partition: int, consumers: list[int], first_index: int) -> int:
-        """Return the index of the next consumer in the rack of a replica, or -1 for none."""
+        """Return the index of the next consumer in the rack of a replica, or -1 if none is."""
         racks = self.partition_racks[partition]
         if not racks:
             return -1

@@ -101,7 +101,7 @@ class ConstrainedAssignmentBuilder:
             self.maybe_revoked_partitions[partition] = consumer
 
     def _assign_rack_aware_round_robin(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions to consumers in racks of their replicas. Return the unassigned ones."""
+        """Assign partitions to consumers in racks of their replicas. Return the remaining ones."""
         remaining: list[int] = []
         next_unfilled = 0
         for partition in unassigned:
@@ -185,7 +185,7 @@ class ConstrainedAssignmentBuilder:
             return
         if self.current_num_over_min_quota != self.expected_num_over_min_quota:
             above, expected = self.current_num_over_min_quota, self.expected_num_over_min_quota
-            detail = f"{above} consumers have more than {self.min_quota} partitions, not {expected}"
+            detail = f"{above} consumers have over {self.min_quota} partitions, expected {expected}"
             raise UpstreamError("IllegalStateException", detail)
         for consumer in self.unfilled_under_min_quota:
             count = len(self.assignment[consumer])
@@ -312,7 +312,7 @@ def resolve_claims(
 
 
 def assign(group: Group) -> Assignment:
-    """Keep owned partitions where possible, and balance the loads by single moves."""
+    """Assign like Kafka's ``StickyAssignor``: keep owned partitions, and balance the loads."""
     return assign_partitions(group, _sticky_data).named()
 
 
@@ -339,7 +339,7 @@ def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
 
 
 def assign_cooperative(group: Group) -> Assignment:
-    """Assign like ``sticky``, but withhold partitions until their owner has revoked them."""
+    """Assign like ``sticky``, but omit the partitions that another member must revoke first."""
     result = assign_partitions(group, _cooperative_data)
     transferring = result.transferring
     if transferring is None:
