@@ -49,7 +49,7 @@ def certify(
     levels: Iterable[Level | str] | str | None = None,
     constraints: Iterable[Constraint] = (),
 ) -> Certificate:
-    """Return a certificate of a solution or an assignment, for checking without a solver.
+    """Create a certificate of a solution or an assignment, which is checked without a solver.
 
     For equal weights, prices prove an optimal assignment, and a chain improves any other.
     Otherwise the bounds are those of the solution, with partition prices as evidence where
@@ -106,7 +106,7 @@ def certify(
 
 
 def _with_windows(problem: Problem, certificate: Certificate) -> Certificate:
-    """Add the windows that prove the bounds on peaks."""
+    """Add to each bound on a peak the windows that prove it."""
     if problem.profiles is None:
         return certificate
     claims = tuple(

@@ -1,7 +1,7 @@
-"""Groups in which colocated partitions are one partition.
+"""Merge the colocated partitions of a group: each set of them becomes one partition.
 
-Such a group is smaller and needs no `Colocated` constraint, which few searches support. Each
-assignment of it is an assignment of the original group with equal loads.
+The merged group is smaller and needs no `Colocated` constraint, which few searches support. Each
+assignment of the merged group is an assignment of the original group with equal loads.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from kassay.solver.problem import Ints, Placement, Problem, build_problem
 class MergedProblem:
     """Problem with one partition per set of colocated partitions.
 
-    ``rules`` are the constraints of the merged group. It ``lacks_rules`` that it cannot express.
+    ``rules`` are constraints of the merged group. ``lacks_rules``: it cannot express all of them.
     """
 
     problem: Problem
@@ -39,7 +39,7 @@ class MergedProblem:
         return placement[self.merged_into]
 
     def levels(self, levels: Sequence[objective.Level]) -> tuple[objective.Level, ...]:
-        """Return the levels of the merged group, up to the first that it cannot express."""
+        """Convert levels to the merged group, up to the first one that it cannot express."""
         found: list[objective.Level] = []
         for level in levels:
             match level:
@@ -52,7 +52,7 @@ class MergedProblem:
         return tuple(found)
 
     def _movement(self, level: objective.Movement) -> objective.Movement:
-        """Return the level about moves: with equal owners, moves cost as much as in the original.
+        """Convert a level about moves. With equal owners, a set costs as much as its partitions.
 
         If all sets have equal sizes, each move still costs 1, and `bounds` are multiplied.
         """
@@ -149,7 +149,7 @@ def _common_consumers(problem: Problem, topics: Sequence[int]) -> list[int]:
 def _merged_group(
     problem: Problem, topics: Sequence[Sequence[list[int]]], consumers: Sequence[Sequence[int]]
 ) -> Group:
-    """Return the group with a topic per list of sets; the owner of a set owns most of it."""
+    """Build the merged group: a partition per set, with the owner of most partitions of the set."""
     subscriptions: list[list[str]] = [[] for _ in range(problem.member_count)]
     owned: list[list[tuple[str, int]]] = [[] for _ in range(problem.member_count)]
     for topic, (sets, members) in enumerate(zip(topics, consumers, strict=True)):
@@ -192,7 +192,7 @@ def _merged_topic(problem: Problem, name: str, sets: Sequence[list[int]]) -> Top
 def _merged_rules(
     rule: constraints.Constraint, merged: MergedProblem
 ) -> list[constraints.Constraint] | None:
-    """Return a constraint as constraints of the merged group, or None if it cannot express it."""
+    """Convert a constraint to constraints of the merged group, or None if that is impossible."""
     names, original, size = [*merged.problem.partition_index], merged.original, merged.set_size
 
     def merged_names(topic: str, number: int | None) -> list[TopicPartition]:

@@ -25,7 +25,7 @@ _ROUNDS = 30
 _MAX_SHARES = 20_000
 _PRECISION = 1e-6
 _MAX_COMPARISONS = 1_000_000
-"""Number of comparisons of two sets, which take about 0.1 s."""
+"""Maximum number of comparisons of two sets. They take about 0.1 s."""
 
 
 def level_bound(
@@ -80,8 +80,8 @@ def level_bound(
 def imbalance_bound(problem: Problem, measure: Measure) -> int:
     """Return a lower bound on the imbalance of a group, for one measure of imbalance.
 
-    All measures are monotone in majorisation, so `most_even_loads` has a minimal value if all
-    speeds are equal.
+    If all speeds are equal, the bound is the value of `most_even_loads`, because all measures are
+    monotone in majorisation.
     """
     units = problem.member_units
     if not units.has_equal_speeds or problem.profiles is not None:
@@ -114,7 +114,7 @@ def makespan_bound(problem: Problem, units: LoadUnits | None = None) -> int:
 
 
 class PeakBound(NamedTuple):
-    """Lower bound on the peak over windows, and the windows whose loads, added up, prove it."""
+    """Lower bound on the peak over windows. The sums of the loads over ``windows`` prove it."""
 
     value: int
     windows: tuple[int, ...]
@@ -138,7 +138,7 @@ def peak_bound(problem: Problem, units: LoadUnits) -> PeakBound:
 
 
 def merged_bound(problem: Problem, units: LoadUnits, windows: Sequence[int]) -> int:
-    """Return the bound on the peak from the sums of the loads over some windows."""
+    """Return a lower bound on the peak, from the sums of the loads over some windows."""
     return -(-makespan_bound(problem.merged_windows(windows), units) // len(windows))
 
 
@@ -184,7 +184,7 @@ def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int]
 def max_loads_within(
     problem: Problem, limits: Iterable[tuple[objective.Level, int]]
 ) -> list[int] | None:
-    """Return the maximum load per member within limits on imbalance, or None without them."""
+    """Return the maximum load per member within limits on imbalance. None without such limits."""
     columns = [
         max_unit_loads(problem, level, limit)
         for level, limit in limits
@@ -317,7 +317,7 @@ def _excess_cost(
 
 
 _MAX_PRICED_WINDOWS = 5
-"""Number of windows for which moves of different costs, or of large partitions, are bounded."""
+"""Maximum number of windows for bounds on moves of different costs or of large partitions."""
 
 
 def _excess_cost_of_windows(
@@ -369,7 +369,8 @@ _MAX_LARGE = 60
 def large_partition_moves_bound(problem: Problem, max_loads: Sequence[int]) -> int:
     """Return a lower bound on the number of moves to placements within maximum loads.
 
-    The bound is 0 if there are no large partitions, too many, or one that no member can receive.
+    Large partitions are above half of the maximum load of any member. The bound is 0 if there are
+    none or too many, or if no member can receive one of them.
     """
     half = min(max(max_loads, default=0), problem.total) // 2
     large = np.flatnonzero(problem.weight > half).tolist()
@@ -409,7 +410,7 @@ def _leaving(problem: Problem, member: int, heavy: int, limit: int) -> int:
 
 
 def _min_assignment_cost(costs: Sequence[Sequence[float]]) -> float:
-    """Return the minimum cost of different columns for all rows, infinite if there is none."""
+    """Return the minimum cost of a different column for each row; infinite if impossible."""
     table = np.array(costs)
     cheapest = table.argmin(axis=1)
     if len(set(cheapest.tolist())) == len(table):
@@ -511,7 +512,7 @@ def _divisible_loads(
 
 
 def _loads_with_sums(sums: Mapping[int, int]) -> list[int]:
-    """Return the most even loads whose k greatest have at least given sums, by k from 0 to all."""
+    """Return the most even loads for which the k greatest sum to at least ``sums[k]``."""
     hull: list[tuple[int, int]] = []
     for count, total in sorted(sums.items()):
         # The sums of the greatest loads are a concave function of their number.
@@ -604,7 +605,7 @@ def _greatest_minimum(problem: Problem, units: LoadUnits) -> int:
 
 
 def greatest_true(holds: Callable[[int], bool], most: int) -> int:
-    """Find the greatest integer for which a monotone condition is true, by bisection."""
+    """Find the greatest integer up to ``most`` that meets a monotone condition, or 0."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2

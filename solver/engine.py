@@ -129,12 +129,12 @@ class LevelTask:
 
     @property
     def imbalance_level(self) -> objective.Imbalance:
-        """The level, which is one of imbalance."""
+        """The level, if it is an `Imbalance`."""
         return cast("objective.Imbalance", self.level)
 
     @property
     def movement_level(self) -> objective.Movement:
-        """The level, which is movement."""
+        """The level, if it is a `Movement`."""
         return cast("objective.Movement", self.level)
 
     @cached_property
@@ -144,7 +144,7 @@ class LevelTask:
 
     @property
     def has_proven_moves(self) -> bool:
-        """Whether the fewest moves are proven before the minimum of this level, an earlier one."""
+        """Whether the fewest moves are already proven, although this level comes before them."""
         return self.move_proofs.proven is not None and not self.is_after_moves
 
     @property
@@ -154,7 +154,7 @@ class LevelTask:
 
     @property
     def lowers_loads_freely(self) -> bool:
-        """Whether also no constraint limits the moves, so that searches without limit help."""
+        """Whether `lowers_loads` is true and no constraint limits the number of moves."""
         return self.lowers_loads and not load_searches.limits_moves(self.pool)
 
     @property
@@ -193,7 +193,7 @@ def _solve_by_one_flow(request: Request) -> LexicographicResult | None:
 
 
 def _has_arc_costs(request: Request) -> bool:
-    """Return whether all levels are convex costs of arcs, and another method is slower."""
+    """Return whether flows with convex arc costs are the first method for all levels."""
     group, levels = request.problem.group, request.levels
     needs_arcs = any(
         isinstance(level, objective.TopicSpread | objective.FlowLevel) for level in levels

@@ -23,7 +23,7 @@ MAX_PLACEMENTS = 2**17
 def enumerate_levels(
     problem: Problem, levels: Sequence[objective.Level], rules: Sequence[constraints.Constraint]
 ) -> LexicographicResult | None:
-    """Compare all placements of a small group, with one claim per level; None if not small.
+    """Compare all placements of a small group. Return a claim per level; None for large groups.
 
     The minimum of a level is taken over the placements within the tolerances of the earlier
     levels. A tolerance may make the best placement worse than the minimum.
@@ -71,7 +71,7 @@ def enumerate_levels(
 def minimal_conflict(
     problem: Problem, rules: Sequence[constraints.Constraint]
 ) -> tuple[constraints.Constraint, ...]:
-    """Remove conflicting constraints one by one while the remaining ones conflict."""
+    """Return a conflict that needs each of its constraints, from constraints that conflict."""
     conflict = tuple(rules)
     for constraint in rules:
         others = tuple(other for other in conflict if other is not constraint)

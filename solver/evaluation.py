@@ -117,7 +117,7 @@ def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits | None
 
 
 def movement_costs(problem: Problem, level: objective.Movement) -> Weights:
-    """Return the cost of moving each partition; those of partitions without an owner are unused."""
+    """Return the cost of moving each partition. It has no effect for one without an owner."""
     if level.cost is objective.MovementCost.COUNT:
         return np.ones(problem.partition_count, dtype=np.int64)
     if level.cost is objective.MovementCost.WEIGHT:
@@ -268,7 +268,7 @@ def _is_within(
 
 
 def topic_partitions(problem: Problem, topic: str, number: int | None = None) -> Column:
-    """Return the partitions of a topic, or the one with a number; none without subscribers."""
+    """Return the indices of a topic's partitions, or of one. None exist without subscribers."""
     index = next(i for i, t in enumerate(problem.group.topics) if t.name == topic)
     partitions = np.flatnonzero(problem.topic == index).astype(np.int32)
     return partitions if number is None or not len(partitions) else partitions[number : number + 1]
@@ -333,7 +333,7 @@ def separated_partitions(problem: Problem, constraint: constraints.Separated) ->
 
 
 def permitted_members(problem: Problem, rules: Sequence[constraints.Constraint]) -> list[list[int]]:
-    """Return, per partition, its consumers within pins and exclusions."""
+    """Return, per partition, the consumers that pins and exclusions permit."""
     consumers = [members.tolist() for members in problem.consumer_sets]
     permitted: list[list[int]] = [consumers[index] for index in problem.consumer_set.tolist()]
     for rule in rules:
@@ -351,7 +351,7 @@ def permitted_members(problem: Problem, rules: Sequence[constraints.Constraint])
 
 
 def members_named(problem: Problem, name: str | None) -> Sequence[int]:
-    """Return the member with a name if it consumes a topic, or all members for None."""
+    """Return all members for None, else the named member, or no member if it consumes no topic."""
     if name is None:
         return range(problem.member_count)
     return [problem.member_index[name]] if name in problem.member_index else []
@@ -481,7 +481,7 @@ def _is_integer(value: object) -> bool:
 
 
 def mean_load(total: int, limits: int | NDArray[np.int64]) -> int:
-    """Return the smallest load limit with room for a total, from a number or the capacities."""
+    """Return the least load limit with room for a total, by number or capacities of members."""
     if isinstance(limits, int):
         return -(-total // limits)
     return bisect_left(
@@ -492,7 +492,7 @@ def mean_load(total: int, limits: int | NDArray[np.int64]) -> int:
 def check_arc_costs(
     group: Group, levels: Sequence[objective.Level], rules: Iterable[constraints.Constraint]
 ) -> None:
-    """Raise UsageError if a group or level requires arc costs, and another part has none."""
+    """Raise UsageError if a group or level requires flows that a level or constraint prevents."""
     names = [level.name for level in levels if isinstance(level, objective.FlowLevel)]
     if not (group.has_copies or names):
         return

@@ -40,7 +40,7 @@ _MAX_SHARE = 0.5  # maximum share of the work left for one number of moves
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """Moves, imbalance and assignment; each bound applies within the other value."""
+    """Point of a frontier. The bound on each value is valid within the other value."""
 
     movement: LevelValue
     imbalance: LevelValue
@@ -63,9 +63,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Non-dominated points (moves, imbalance), by ascending number of moves.
-
-    Imbalance descends.
+    """Non-dominated points, by ascending number of moves and descending imbalance.
 
     Parameters
     ----------
@@ -154,7 +152,7 @@ def frontier(
 
 @dataclass
 class _FrontierSearch:
-    """Best points and bounds by number of moves above the fewest; neither increases with it."""
+    """Search for a frontier. ``points`` and ``bounds`` are by number of moves above the fewest."""
 
     problem: Problem
     level: Imbalance
@@ -255,7 +253,7 @@ class _FrontierSearch:
                     break
 
     def _single_moves(self) -> Iterator[Iterator[Placement]]:
-        """Yield the searches by single moves, each with a share of the work that is then left."""
+        """Yield searches that make one move after the other, each with a share of the work left."""
         from kassay.solver.search.load_searches import MovesBeam, lower_squares, move_work  # noqa: PLC0415
 
         within, start = within_pins(self.problem, self._rules), keep_owned(self.problem)
@@ -271,7 +269,7 @@ class _FrontierSearch:
         return (*group_constraints(self.problem.group), *self.constraints)
 
     def _search(self, counts: Sequence[int]) -> None:
-        """Solve the group within each number of moves without proof, geometric numbers first."""
+        """Solve the group for each number of moves that is not proven, geometric numbers first."""
         last = len(self.points) - 1
         first = {0, *geometric_moves(last), last}
         order = sorted(counts, key=lambda count: (count not in first, count))
@@ -316,7 +314,7 @@ class _FrontierSearch:
         return point.movement.value
 
     def _add(self, point: FrontierPoint) -> None:
-        """Use a point for its number of moves, and for more moves without a lower imbalance."""
+        """Store a point for its number of moves, and for greater numbers with higher imbalance."""
         value, count = point.imbalance.value, max(point.movement.value - self.fewest.value, 0)
         if count >= len(self.points) and value < self.points[-1].imbalance.value:
             further = count + 1 - len(self.points)
@@ -400,7 +398,7 @@ class _FrontierSearch:
 def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], budget: SearchBudget
 ) -> ConvexHull | None:
-    """Find the convex hull of the frontier by network flows, if all weights are equal."""
+    """Find the convex hull of the frontier by network flows. Return None if they do not apply."""
     if rules or measure is not Measure.SUM_OF_SQUARES or not budget.has_work:
         return None
     squares, weight = problem.total**2, problem.group.uniform_weight

@@ -177,7 +177,7 @@ class SubsetFilling:
 
 
 def refill(packing: Packing, filling: SubsetFilling, max_failures: int) -> Packing:
-    """Fill a few random members again, while the overload does not increase."""
+    """Fill a few random members again, repeatedly. Undo it if the overload increases."""
     rng, capacity = filling.rng, filling.capacity
     packing = list(packing)
     loads = list(map(sum, packing))
@@ -419,9 +419,9 @@ class MakespanSearch:
     def _lowest_makespan(
         self, makespan_within: Callable[[int], int | None], budget: SearchBudget
     ) -> int:
-        """Return the lowest makespan that is not excluded by a function of a capacity.
+        """Return the lowest makespan that ``makespan_within`` does not exclude.
 
-        The function returns a makespan within the capacity, or None if it finds none. Most
+        That function returns a makespan within a capacity, or None if it finds none. Most
         solutions are close to the bound: steps are short at first, and double.
         """
         excluded, found, step = self.bound - 1, self.makespan, 1

@@ -19,7 +19,7 @@ from kassay.solver.problem import Placement, Problem, exact_column
 from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
 MAX_PLAIN_CHOICES = 2_000
-"""Numbers of partitions per class and member up to which squares are products of loads.
+"""Maximum number of (class or partition, member) pairs for squares that are products of loads.
 
 Searches of larger groups rarely prove the minimum, and end early if they reach the known bound.
 """
@@ -101,7 +101,7 @@ class KnownLevels:
     def priced_claims(
         self, claims: Sequence[LevelClaim]
     ) -> tuple[tuple[LevelClaim, ...], tuple[int, ...]]:
-        """Return the claims, and the node prices if claims refer to all levels that they prove."""
+        """Return claims and node prices. Without a claim on each priced level, drop the prices."""
         priced = [one.origin is Origin.NODE_PRICES for one in self.bounds.values()].count(True)
         if all(claim.origin is Origin.NODE_PRICES for claim in claims[:priced]):
             return tuple(claims), self.node_prices
@@ -238,7 +238,7 @@ def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
 
 
 def within_racks(problem: Problem) -> Problem:
-    """Return the problem with consumers in the racks of the replicas of a partition, if any."""
+    """Return the problem with only those consumers of a partition in a rack of it, if any."""
     racks, consumers = RackTable(problem), [each.tolist() for each in problem.consumer_sets]
     near = (
         [member for member in consumers[index] if not racks.is_cross_rack(at, member)]

@@ -184,7 +184,7 @@ class SearchBudget:
         )
 
     def counted(self, units: float, most: int | None = None) -> Callable[[], bool]:
-        """Return a function that counts the work of one of ``most`` steps, if it may run."""
+        """Return a function that returns whether a further step may run, and counts its work."""
 
         def may_continue() -> bool:
             if not self.has_work:

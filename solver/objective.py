@@ -191,9 +191,10 @@ class Movement:
             )
         )
         object.__setattr__(self, "other", _integer(self.other, "the cost of a move"))
-        bad = next((item for item in costs if item[1] < 0), None)
-        if bad is not None or self.other < 0:
-            raise UsageError(f"the cost of a move must be at least 0, got {bad or self.other!r}")
+        negative = ((f"a move of {tp}", cost) for tp, cost in costs if cost < 0)
+        move, least = next(negative, ("a move", self.other))
+        if least < 0:
+            raise UsageError(f"the cost of {move} must be at least 0, got {least}")
         object.__setattr__(self, "cost", costs)
 
 
@@ -331,8 +332,8 @@ LEVELS: Mapping[str, Level] = MappingProxyType({level.name: level for level in _
 
 
 def only_by_flows(level: FlowLevel) -> UsageError:
-    """Build the error of a method that does not know a level of `FLOW_LEVELS`."""
-    return UsageError(f"only flows minimise the level {level.name!r}, without constraints")
+    """Build the error of a search that gets a level of `FLOW_LEVELS`, which only flows minimise."""
+    return UsageError(f"the level {level.name!r} requires a network flow, but a limit prevented it")
 
 
 def default_levels(
@@ -373,7 +374,7 @@ def ordered_levels(
     tolerance: Tolerance | None = None,
     further: Sequence[Level] = (),
 ) -> tuple[Level, ...]:
-    """Return the further levels in their order, with imbalance and movement.
+    """Return further levels in their order. Add imbalance and movement if they are missing.
 
     If the further levels contain no imbalance of members, it comes first. If they contain no
     movement, it comes directly after this imbalance.
@@ -395,7 +396,7 @@ def default_tolerance(group: Group, measure: Measure | str | None = None) -> Tol
 
 
 def requested_levels(group: Group, levels: Iterable[Level | str] | str | None) -> tuple[Level, ...]:
-    """Return the levels, with a level for each name; by default `default_levels`."""
+    """Convert names to levels; None means `default_levels`. UsageError for an unknown name."""
     if levels is None:
         return default_levels(group)
     named = {"imbalance": Imbalance(default_measure(group)), **LEVELS}

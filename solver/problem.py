@@ -1,6 +1,6 @@
 """Optimisation problem: a group as arrays with one entry per copy of a partition.
 
-All modules ask this one for the integers that a method represents exactly. They compute the
+`Arithmetic` lists the integers that each method represents exactly. All modules compute the
 greatest magnitude of their numbers, sums and products in Python integers, from the coefficients,
 before they build an array or a model.
 """
@@ -37,7 +37,7 @@ from kassay.reference.model.topic_partitions import (
 Weights = NDArray[Any]  # int64, or Python integers where int64 could overflow
 
 UNREACHABLE = 2**62
-"""Number in int64 above all magnitudes in range; the sum with such a magnitude is in int64."""
+"""Integer above all magnitudes in range. The sum of both fits into 64 bits."""
 
 
 class Arithmetic(Enum):
@@ -79,7 +79,7 @@ def exact_integers(values: Sequence[int]) -> Weights:
 
 
 def integer_text(value: int) -> str:
-    """Return an integer as text, or its size if it has more digits than Python converts."""
+    """Return an integer as text, or as a power of 2 if it has too many digits for Python."""
     return f"{value:,}" if value.bit_length() < _TEXT_BITS else f"about 2**{value.bit_length()}"
 
 
@@ -117,7 +117,7 @@ class Scale:
         return self.rest == 0
 
     def quotient(self, value: int, *, rounds_up: bool = False) -> int:
-        """Return a value in units."""
+        """Divide a value by the unit. Round down, or up with ``rounds_up``."""
         return -(-value // self.unit) if rounds_up else value // self.unit
 
 
@@ -191,7 +191,7 @@ class Problem:
 
     @cached_property
     def may_consume(self) -> NDArray[np.bool_]:
-        """Return the table of sets of consumers and members: whether a set contains a member."""
+        """Return a table: whether a set of consumers (row) contains a member (column)."""
         table = np.zeros((len(self.consumer_sets), self.member_count), dtype=np.bool_)
         for index, consumers in enumerate(self.consumer_sets):
             table[index, consumers] = True
@@ -256,7 +256,7 @@ class Problem:
 
     @cached_property
     def owned_weight_sums(self) -> tuple[tuple[int, ...], ...]:
-        """Return, per member, the sums of its 0, 1, 2, … heaviest owned partitions."""
+        """Return, per member, the total weights of its 0, 1, 2, … heaviest owned partitions."""
         owned = positions_by_value(self.owner, self.member_count)
         weights = (sorted(self.weight[partitions].tolist(), reverse=True) for partitions in owned)
         return tuple(tuple(accumulate(each, initial=0)) for each in weights)
@@ -314,7 +314,7 @@ class Problem:
         return Assignment(lists)
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
-        """Convert an assignment to a placement, or return None if a partition is unassigned."""
+        """Convert an assignment to a placement. None if a partition has no permitted member."""
         if self.copies is not None:
             return self._placement_of_copies(assignment)
         is_placed = np.repeat(self.consumer_set_of_topic >= 0, topic_starts(self.group).counts)
@@ -324,7 +324,7 @@ class Problem:
         return placement if valid.all() else None
 
     def _placement_of_copies(self, assignment: Assignment) -> Placement | None:
-        """Convert an assignment to a placement; unused copies have no member."""
+        """Convert a valid assignment, or return None. Copies without a member have `NO_OWNER`."""
         if any(violations(self.group, assignment)):
             return None
         placement = np.full(self.partition_count, NO_OWNER, dtype=np.int32)
@@ -351,7 +351,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Copies:
-    """Number of members and holders of each copy's partition, with equal partitions in classes.
+    """Numbers of members, and the holders, of the partitions with copies, by class of partitions.
 
     A class contains the partitions of one topic with equal numbers of copies and equal holders.
     """
@@ -370,7 +370,7 @@ class Copies:
 
 
 def _copies(problem: Problem) -> Problem:
-    """Return a problem of one entry per partition with one entry per copy of a partition."""
+    """Convert a problem with one entry per partition to a problem with one entry per copy."""
     group, width = problem.group, problem.member_count
     is_placed = np.repeat(problem.consumer_set_of_topic >= 0, topic_starts(group).counts)
     sizes = np.array([len(each) for each in problem.consumer_sets], dtype=np.int64)
@@ -413,7 +413,7 @@ def _copies(problem: Problem) -> Problem:
 
 @cached
 def build_problem(group: Group) -> Problem:
-    """Convert a group to the arrays of an optimisation problem, once per group."""
+    """Convert a group to the arrays of an optimisation problem. The group caches the result."""
     members = group.participant_indices
     member_of = _member_numbers(group, members)
     subscribers = group.subscribers()

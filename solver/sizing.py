@@ -96,7 +96,7 @@ class Resizing:
 
     @property
     def is_even(self) -> bool:
-        """Return whether loads are numbers of partitions, of which added members take any."""
+        """Return whether weights are equal, and added members may receive every partition."""
         group, topics = self.group, set(self.added.subscription)
         return (
             group.uniform_weight is not None

@@ -42,7 +42,7 @@ class Status(StrEnum):
 
 
 class UsedMethod(StrEnum):
-    """Method that was used, in the order of preference: the last one that contributed.
+    """Method that found a solution. If several contributed, it is the last one in this order.
 
     ``counting`` means bounds by counting that initial placements meet, without a search.
     """

@@ -100,7 +100,7 @@ def _check_request(
     if not levels:
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     if any(map(objective.is_preference, levels[:-1])):
-        raise UsageError("a preference limits no other level; only the last level may be one")
+        raise UsageError("a preference limits no later level; only the last level can be one")
     evaluation.check_constraints(group, rules)
     evaluation.check_levels(group, levels)
     evaluation.check_arc_costs(group, levels, rules)
@@ -205,10 +205,7 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
 
 
 def _tolerated(task: LevelTask, bound: int) -> int:
-    """Return the limit of loads over several windows: most placements within it are found at once.
-
-    With one window, the lowest known value plus its tolerance is the limit.
-    """
+    """Return the load at which searches stop early, if there are several windows, else 0."""
     has_windows = task.pool.problem.profiles is not None
     is_load = has_windows and not isinstance(task.level, objective.Movement)
     return task.level.tolerance.limit(bound) if is_load else 0
@@ -239,7 +236,7 @@ def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBoun
 
 
 def _known_bound(task: LevelTask) -> ProvenBound:
-    """Return the greatest bound before the searches; node prices can be checked best."""
+    """Return the greatest bound before the searches. Of equal bounds, prefer node prices."""
     greatest = ProvenBound(0, Origin.COUNTING)
     for row in engine.rows_for(task.pool.problem, engine.BOUNDS):
         if not row.applies(task):

@@ -74,8 +74,8 @@ def weakest_proof(proofs: Iterable[Proof]) -> Proof:
 class LevelClaim:
     """Claimed value and bound of one level, and the method that proved the bound.
 
-    The bound holds for assignments within the limits of earlier levels: the tolerance limit of
-    the value of the best known assignment.
+    The bound is valid for assignments within the limits of the earlier levels. The limit of a
+    level is its best known value plus its tolerance.
     """
 
     level: Level
@@ -83,7 +83,7 @@ class LevelClaim:
     bound: int
     origin: Origin
     best: Assignment | None = None
-    """Best known assignment on this level, if the tolerance lets the certified one be worse."""
+    """Best known assignment on this level, if the certified one is worse, within the tolerance."""
     prices: PartitionPrices | None = None
     """Evidence of the origin ``partition_prices``, which refutes values below the bound."""
     windows: tuple[int, ...] = ()
@@ -146,7 +146,7 @@ class Certificate:
 
     @property
     def is_optimal(self) -> bool:
-        """Return whether the certificate claims that every level but preferences is optimal."""
+        """Return whether the certificate claims that all levels except preferences are optimal."""
         return self.conflict is None and self.proof is not Proof.NONE
 
     @property
@@ -172,7 +172,7 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
 def level_limits(
     group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
 ) -> list[tuple[Level, int]]:
-    """Return, per claim, the tolerance limit of the best known value, which later levels keep."""
+    """Return the level of each claim with its limit: the best known value plus the tolerance."""
     return [
         (claim.level, claim.level.tolerance.limit(value_of(group, best, claim.level)))
         for claim in claims
@@ -181,7 +181,7 @@ def level_limits(
 
 
 def stable_claims(problem: Problem, claims: Sequence[LevelClaim]) -> Sequence[LevelClaim]:
-    """Return the claims whose bounds are valid in a search that starts from their assignment.
+    """Return the first claims: their bounds stay valid if a search improves their assignment.
 
     If the search lowers the value of a level, fewer assignments are within its limit: the bound on
     the next level stays valid. The next level's value can then rise, so later bounds are not valid.
@@ -213,7 +213,7 @@ def improves(
 
 @dataclass(frozen=True, slots=True)
 class RebalanceEvidence:
-    """Evidence of one rebalance."""
+    """Evidence about one rebalance of a trajectory."""
 
     member_sets: tuple[tuple[str, ...], ...]
     """Sets of members by descending load. The members of the first sets receive all partitions that
@@ -267,7 +267,7 @@ class TrajectoryCertificate:
 
 
 def _is_least(one: RebalanceEvidence, tolerance: Tolerance) -> bool:
-    """Return whether a certificate proves that no lower makespan has a lower limit."""
+    """Return whether a certificate proves that the minimum makespan gives the same load limit."""
     if one.least is None or not one.least.claims:
         return False
     claim = one.least.claims[0]

@@ -166,7 +166,7 @@ def parse_certificate(document: object, where: str = "certificate") -> Certifica
     del fields["version"]
     for index, claim in enumerate(fields["claims"][:-1]):
         if objective.is_preference(claim.level):
-            raise InputError(f"{where}.claims[{index}].preference: only the last level may be one")
+            raise InputError(f"{where}.claims[{index}].preference: allowed only on the last level")
     return Certificate(**fields)
 
 
@@ -212,7 +212,7 @@ _EVIDENCE: dict[str, Parser[Any]] = {
 
 
 def parse_partition(value: object, where: str) -> TopicPartition:
-    """Parse a JSON array of a topic name and a partition number."""
+    """Parse an array [topic, partition number]. Raise InputError if it is not valid."""
     pair = as_array(value, where)
     if len(pair) != 2:
         raise InputError(f"{where}: expected [topic, partition number], got {value!r}")
@@ -255,9 +255,8 @@ def _tolerance(table: Mapping[str, object], where: str) -> objective.Tolerance:
     parts = items_of(as_integer)(table.get("tolerance", [0, 0, 1]), f"{where}.tolerance")
     if len(parts) != 3 or parts[2] < 1:
         raise InputError(
-            f"{where}.tolerance: expected three integers, absolute tolerance, numerator and "
-            "denominator (at least 1) of the relative tolerance, got "
-            f"{table['tolerance']!r}"
+            f"{where}.tolerance: expected three integers [absolute, numerator, denominator], with "
+            f"a denominator of at least 1, got {table['tolerance']!r}"
         )
     up_to = as_integer(table["up_to"], f"{where}.up_to") if "up_to" in table else None
     return objective.Tolerance(parts[0], Fraction(parts[1], parts[2]), up_to)

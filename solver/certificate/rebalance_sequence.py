@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 
 
 def trajectory_imbalance(levels: Sequence[Level]) -> Imbalance:
-    """Return the imbalance level of a trajectory. Raise UsageError if the levels do not fit."""
+    """Return the imbalance level of a trajectory. Raise UsageError for other levels."""
     match levels:
         case [Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX) as level, Movement()]:
             is_supported = not level.tolerance
@@ -51,7 +51,7 @@ def trajectory_imbalance(levels: Sequence[Level]) -> Imbalance:
     if not is_supported or levels[1] != Movement(MovementCost.COUNT):
         raise UsageError(
             "a trajectory requires the levels imbalance, then movement: sum_of_squares or leximax "
-            "without a tolerance, or makespan"
+            f"without a tolerance, or makespan; got {', '.join(level.name for level in levels)}"
         )
     return level
 
@@ -172,7 +172,7 @@ def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
     for name, member in problem.member_index.items():
         capacity = group.member_table()[name].capacity
         if isinstance(capacity, tuple):
-            raise InputError(f"group {group.id!r}: a trajectory requires one weight per partition")
+            raise InputError(f"{group.label}: a trajectory requires one weight per partition")
         if capacity is not None and loads[member] > capacity:
             raise InputError(f"{group.label}: the evidence violates the capacity of {name!r}")
         most[member] = most[member] if capacity is None else min(most[member], capacity)
@@ -207,7 +207,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Stream:
-    """Rebalances of a group, with its partitions in classes of equal histories."""
+    """Sequence of rebalances of a group. Partitions with equal histories form a class."""
 
     members: Mapping[str, int]
     rebalances: tuple[PermittedAssignments, ...]
@@ -227,7 +227,7 @@ class Stream:
         return start
 
     def partitions(self, row: int, rebalance: int) -> Ints:
-        """Return the partitions of a class in the problem of a rebalance that assigns them."""
+        """Return the indices of a class's partitions in the problem of a rebalance."""
         first = self.rebalances[rebalance].first_partitions
         return np.concatenate(
             [first[block.topic] + np.arange(block.first, block.end) for block in self.blocks[row]]
@@ -270,7 +270,7 @@ def build_stream(
 ) -> Stream:
     """Build the stream of a sequence of groups, with evidence of the permitted loads per group.
 
-    Raise InputError if the evidence does not prove the loads, UsageError if the levels do not fit.
+    Raise InputError if the evidence does not prove the loads, UsageError for unsupported levels.
     """
     level = trajectory_imbalance(levels)
     check_groups(groups, level)
@@ -299,7 +299,7 @@ def is_weighted(groups: Sequence[Group]) -> bool:
 
 
 def check_groups(groups: Sequence[Group], level: Imbalance) -> None:
-    """Check that a trajectory with the level of imbalance is defined for the groups."""
+    """Raise UsageError if no trajectory with the level of imbalance exists for the groups."""
     if not groups:
         raise UsageError("groups is empty; pass at least one group")
     for number, group in enumerate(groups):
@@ -350,7 +350,7 @@ _NOT_PERMITTED = UNREACHABLE // 2
 
 
 def greatest_price(stream: Stream) -> int:
-    """Return the maximum of the scale and of the prices; sums of paths then fit into 64 bits."""
+    """Return the greatest scale and price for which sums over all rebalances fit into 64 bits."""
     return Arithmetic.INT64.value // (4 * len(stream.rebalances))
 
 
@@ -358,7 +358,7 @@ def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
     """Return a lower bound on the moves over all rebalances.
 
     ``prices`` are those of one unit of load per rebalance and member, in units of ``1 / scale``
-    moves. Any prices give a valid bound. Raise InputError if one or the scale is out of range.
+    moves. Any prices give a valid bound. Raise InputError if a price or the scale is too large.
     """
     heaviest = max(int(stream.weight.max(initial=0)), 1)
     most = greatest_price(stream)
@@ -400,7 +400,7 @@ def _path_costs(stream: Stream, prices: Ints, scale: int) -> tuple[Ints, Ints]:
 
 
 def _highest_value(one: LoadRange, price: Ints) -> int:
-    """Return the highest total price of loads within the limits and with the total."""
+    """Return the maximum total price of loads that keep the limits and the total of a range."""
     prices = price[one.members].tolist()
     pairs = zip(prices, one.low.tolist(), one.high.tolist(), strict=True)
     value, rest = 0, one.total - int(one.low.sum())

@@ -41,8 +41,8 @@ class CostRow:
 class Relaxation:
     """Relaxed problem: place blocks of partitions on members within limits.
 
-    Assignments that meet all constraints are among its solutions. Rows of limits are None if the
-    level is not linear, and maximum sums of squares if it is another one.
+    Assignments that meet all constraints are among its solutions. The cost row of a level is None
+    if the level is not linear, its maximum sum of squares if it is not a sum of squares.
     """
 
     blocks: tuple[tuple[int, ...], ...]  # partitions per block
@@ -266,7 +266,7 @@ def prices_refute(
     limits: Sequence[Limit],
     prices: PartitionPrices,
 ) -> bool:
-    """Return whether partition prices prove that no assignment of a small group is possible."""
+    """Return whether prices prove that no assignment meets all limits; False for large groups."""
     if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CELLS:
         return False
     return relaxation_refuted(problem, build_relaxation(problem, rules, limits), prices)
@@ -338,7 +338,7 @@ def _member_maxima(
 def cases_refute(
     problem: Problem, rules: Sequence[constraints.Constraint], limits: Sequence[Limit]
 ) -> bool:
-    """Return whether all assignments of a small group violate constraints or limits."""
+    """Return whether all assignments violate constraints or limits; False if there are many."""
     if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CASES:
         return False
     relaxation = build_relaxation(problem, rules, limits)

@@ -146,7 +146,7 @@ _MAX_WINDOW_SQUARES = 500
 def _window_squares(
     model: AssignmentModel, level: objective.Imbalance | objective.HostImbalance, worst: int
 ) -> tuple[Term, ...] | None:
-    """Return the sum of squared loads over the windows of the model."""
+    """Return a term for the sum of squared loads over windows, or None if it is too large."""
     units, squared = evaluation.load_units(model.problem, level), model.scale.unit**2
     if not units.names:
         return (Term(0),)
@@ -218,7 +218,7 @@ def _distances(
 def _plain_squares(
     model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits, worst: int
 ) -> Term | None:
-    """Return the sum of squares of loads; None if speeds differ or the numbers are too large.
+    """Return a term for the sum of squared loads. None for different speeds or large numbers.
 
     CP-SAT has cuts for squares of variables from 0, which prove more than `_squares`.
     """
@@ -238,7 +238,7 @@ def _plain_squares(
 def _squares(
     model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits, worst: int
 ) -> Term:
-    """Return the sum of load times relative load as a term with small coefficients.
+    """Return a term with small coefficients for the sum of load times relative load.
 
     With the factor ``f`` of a unit and its centre ``c``, ``f * load**2`` is
     ``f * (load - c)**2 + 2 * f * c * load - f * c**2``.
@@ -333,7 +333,7 @@ def add_constraint(
     constraint: constraints.Constraint,
     literal: cp_model.IntVar | None = None,
 ) -> None:
-    """Add a constraint to the CP-SAT model, enforced only if ``literal`` is true or None."""
+    """Add a constraint to the model. With a literal, it applies only if the literal is true."""
     for expression, least, most in _ranges(model, constraint):
         if not isinstance(expression, int):
             rule = model.cp.add_linear_constraint(expression, least, most)
@@ -394,5 +394,5 @@ def _partition_ranges(
 
 
 def _has(model: AssignmentModel, partition: int, member: int) -> Expression:
-    """Return 1 if a member has a partition, the only one of its class, as an expression."""
+    """Return an expression that is 1 if a member has a partition, the only one in its class."""
     return model.count[int(model.classes.class_of[partition])].get(member, 0)

@@ -76,7 +76,7 @@ def _is_leximax(level: Level) -> bool:
 
 
 def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> AssignmentModel | None:
-    """Build the model of all limits, which can also express ``level``; None if it is too large."""
+    """Build a model with all limits and the loads of ``level``. Return None if it is too large."""
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
     levels = [level, *(done.claim.level for done in pool.reached)]
@@ -116,7 +116,7 @@ def _search_leximax(
     level: Level,
     budget: SearchBudget,
 ) -> int:
-    """Minimise the greatest load, then the sum of the two greatest loads, and so on."""
+    """Minimise the greatest load, then the sum of the two greatest, and so on. Return a bound."""
     problem, units = pool.problem, load_units(pool.problem, level)
     members, unit = len(terms), problem.weight_unit
     base = problem.total * max(units.factors) + 1
@@ -270,7 +270,7 @@ class MovedPartitionsModel:
     def _worst_value(
         self, level: Level, limits: Sequence[LevelLimit], hint: Placement | None
     ) -> int:
-        """Return an upper bound on the minimum: the value of the hint, or of all on one member."""
+        """Return an upper bound on a level: from the hint, or from all partitions at one member."""
         problem = self.problem
         if hint is not None and self._is_within(limits, hint):
             return level_value(problem, level, hint)
@@ -286,7 +286,7 @@ class _LeavingModel(AssignmentModel):
     """Number of partitions that leave their owner, per symmetry class with an owner."""
 
     def new_counts(self, index: int, consumers: Sequence[int]) -> dict[int, Expression]:
-        """Create the variables of one symmetry class: leaving partitions, and receivers."""
+        """Create the variables of a symmetry class: numbers of leaving and received partitions."""
         partitions = self.classes.partitions[index]
         size, owner = len(partitions), int(self.problem.owner[partitions[0]])
         if self.possible is not None:
@@ -331,7 +331,7 @@ _FIRST_WINDOWS, _MORE_WINDOWS = 2, 3
 def first_windows(
     problem: Problem, hint: Placement | None, levels: Sequence[Level]
 ) -> tuple[int, ...]:
-    """Return the windows of the first model: those of greatest total load, and of the hint's peak.
+    """Return the windows of the first model: with the greatest total loads or peaks of the hint.
 
     It contains all windows if the group is small or a level is a sum of squares.
     """
@@ -346,7 +346,7 @@ def first_windows(
 
 
 _SHRINKING_WORK = 1.5
-"""Work to shrink a conflict, whatever the limit: infeasibility is proven by then."""
+"""Work to shrink a conflict. It has no other limit, because infeasibility is already proven."""
 
 
 def find_any_placement(

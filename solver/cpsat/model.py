@@ -80,7 +80,7 @@ def square_range(units: LoadUnits, total: int, worst: int) -> SquareRange:
 
 @dataclass(frozen=True, slots=True)
 class RelativeFactors:
-    """Factors from loads to relative loads in a unit, rounded down if they are too large.
+    """Factors from loads to relative loads, divided by a unit and rounded down if too large.
 
     Many different speeds have a large common multiple.
     """
@@ -99,7 +99,7 @@ class RelativeFactors:
 
 
 def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Scale:
-    """Return the scale of a model of levels, each with the greatest value to represent."""
+    """Return the scale of the weights in a model of levels with given greatest values."""
     measured = [
         (level, evaluation.load_units(problem, level), worst)
         for level, worst in levels
@@ -129,7 +129,7 @@ def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Sc
 
 
 def cost_scale(costs: Weights) -> Scale:
-    """Return the scale of the costs of moves of a model."""
+    """Return the scale with which CP-SAT can represent the total cost of all moves."""
     values = costs.tolist()
     return scale_to_fit(values, lambda unit: Arithmetic.CP_SAT.represents(2 * sum(values) // unit))
 
@@ -292,7 +292,7 @@ _WORK_PER_COUNT, _WORK_PER_TERM = 2e-5, 8e-6
 WORK_PER_DETERMINISTIC_TIME = 2.0
 """Work per unit of CP-SAT's deterministic time: its seconds in the models of this solver."""
 _WORK_PER_SEARCH = 0.01
-"""Work to start CP-SAT, so that searches of any number end."""
+"""Work to start CP-SAT. It ends a loop of searches that spend no other work."""
 _LARGE_COEFFICIENT = 2**24
 """Coefficient from which the presolve is restricted, far below the coefficients of known errors."""
 
@@ -301,8 +301,8 @@ _LARGE_COEFFICIENT = 2**24
 class AssignmentModel:
     """CP-SAT model of all valid assignments of a problem.
 
-    Weights and loads are in the unit of ``scale``, and rounded down unless ``rounds_up``. Of
-    several windows, the model contains all, or only ``windows``.
+    Weights and loads are in the unit of ``scale``, and rounded down unless ``rounds_up``. The
+    model contains all windows, or only ``windows``.
     """
 
     problem: Problem
@@ -339,18 +339,18 @@ class AssignmentModel:
 
     @cached_property
     def weight(self) -> list[int]:
-        """Weight per partition, in units."""
+        """Weight per partition, in the unit of ``scale``."""
         weights = self.problem.weight.tolist()
         return [self.scale.quotient(weight, rounds_up=self.rounds_up) for weight in weights]
 
     @cached_property
     def total(self) -> int:
-        """Total load, in units."""
+        """Total load, in the unit of ``scale``."""
         return sum(self.weight)
 
     @cached_property
     def highest(self) -> int:
-        """Maximum load in a window, in units."""
+        """Maximum load in a window, in the unit of ``scale``."""
         if self.problem.profiles is None:
             return self.total
         # Each load of a partition may be rounded up.
@@ -358,7 +358,7 @@ class AssignmentModel:
 
     @cached_property
     def load(self) -> Sequence[Expression]:
-        """Return one load variable per member, in units."""
+        """Create a load variable per member, in the unit of ``scale``."""
         loads = []
         for member, expression in enumerate(self.load_sums()):
             load = self.cp.new_int_var(0, self.total, f"load{member}")
@@ -369,7 +369,7 @@ class AssignmentModel:
         return loads
 
     def unit_loads(self, units: LoadUnits) -> list[Expression]:
-        """Return one load variable per member or host, in units."""
+        """Return a load variable per member or host, in the unit of ``scale``."""
         if len(units.names) == len(self.load):
             return [self.load[units.unit_of.index(unit)] for unit in range(len(units.names))]
         if units.names not in self._unit_loads:
@@ -383,7 +383,7 @@ class AssignmentModel:
         return self._unit_loads[units.names]
 
     def window_loads(self, units: LoadUnits) -> list[list[Expression]]:
-        """Return, per window of the model, the load of each member or host, in units."""
+        """Return the load of each member or host per window, in the unit of ``scale``."""
         if self.problem.profiles is None:
             return [self.unit_loads(units)]
         for window in self.windows:
@@ -404,15 +404,15 @@ class AssignmentModel:
 
     @cached_property
     def partitions(self) -> list[Expression]:
-        """Return the number of partitions of every member, as expressions."""
+        """Return an expression per member for its number of partitions."""
         return self._sums(lambda _: 1)
 
     def load_sums(self) -> list[Expression]:
-        """Return the load of each member as a sum over its partition counts."""
+        """Return an expression per member for its load, a sum over its partition counts."""
         return self._sums(lambda partition: self.weight[partition])
 
     def _sums(self, weight: Callable[[int], int]) -> list[Expression]:
-        """Return, per member, the sum of its partition counts times the weight per class."""
+        """Return an expression per member: the sum of its partition counts times their weights."""
         terms: list[list[tuple[Expression, int]]] = [[] for _ in range(self.problem.member_count)]
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             factor = weight(partitions[0])
@@ -422,7 +422,7 @@ class AssignmentModel:
         return [weighted_sum(parts) for parts in terms]
 
     def moves(self, costs: Ints) -> Expression:
-        """Return the total cost of the moves; partitions of one class must have equal cost."""
+        """Return an expression for the total cost of moves. Costs in a class must be equal."""
         terms: list[tuple[Expression, int]] = []
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             owner, cost = int(self.problem.owner[partitions[0]]), int(costs[partitions[0]])
@@ -455,7 +455,7 @@ class AssignmentModel:
         return self.classes.to_placement(self.problem, values)
 
     def add_limit(self, expression: Expression, most: int) -> None:
-        """Limit an expression, which is in the range of CP-SAT, to a maximum of any size."""
+        """Limit an expression to a maximum. Ignore a maximum above the range of CP-SAT."""
         if most < 0:
             self.cp.add_bool_or([])
         elif Arithmetic.CP_SAT.represents(most):
@@ -465,7 +465,7 @@ class AssignmentModel:
 def is_small_enough(
     problem: Problem, classes: SymmetryClasses, levels: Iterable[Level], budget: SearchBudget
 ) -> bool:
-    """Return whether a model with some levels is small enough; count the work to build it."""
+    """Return whether a model with some levels is small. If so, count the work to build it."""
     sizes = [len(consumers) for consumers in problem.consumer_sets]
     counts: int = sum(
         sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions

@@ -108,7 +108,7 @@ class LevelNetwork:
 
     The parts are: partitions that move or have no owner, owned partitions, members, hosts (None if
     they have no costs), topics at a member (for topic spreads), stateful partitions at a member,
-    and unused copies. With ``has_speeds``, loads are relative to the speeds of the members.
+    copies without a member. With ``has_speeds``, loads are relative to the speeds of the members.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class LevelNetwork:
         return part
 
     def unit_cost(self, level: objective.Level, place: Ints, unit: Ints) -> Weights:
-        """Return the costs of units of flow, from places of arcs in the level's part.
+        """Return the costs of units of flow. ``place`` is the index of an arc in the level's part.
 
         Units of an arc are numbered from 1. The costs of an arc do not fall with the number.
         """
@@ -374,11 +374,11 @@ class LevelNetwork:
         ):
             difference = prices[tail] - prices[head]
             if used < high and difference > more[arc]:
-                yield f"{self._arc_name(arc)}: {difference} is above the cost {more[arc]} of a unit"
+                yield f"{self._arc_name(arc)}: price difference {difference} > cost {more[arc]}"
             if used > 0 and difference < last[arc]:
                 yield (
-                    f"{self._arc_name(arc)}: {difference} is below the cost {last[arc]} of the "
-                    "last unit"
+                    f"{self._arc_name(arc)}: price difference {difference} < cost {last[arc]} of "
+                    "the last unit"
                 )
 
     def _arc_name(self, arc: int) -> str:
@@ -396,7 +396,7 @@ class LevelNetwork:
 def level_network(
     problem: Problem, levels: Sequence[objective.Level], network: SubscriptionNetwork | None = None
 ) -> LevelNetwork:
-    """Build the network of some levels."""
+    """Build the network with the given levels as costs of arcs."""
     has_hosts = any(isinstance(level, objective.HostImbalance) for level in levels)
     return LevelNetwork(
         build_network(problem) if network is None else network,
@@ -414,7 +414,7 @@ measures of imbalance."""
 def priced_levels(
     group: Group, levels: Sequence[objective.Level]
 ) -> Sequence[objective.Level] | None:
-    """Return the levels whose node prices prove assignments optimal on levels, if there are any."""
+    """Return levels with node prices that prove ``levels`` optimal, or None if prices cannot."""
     if has_arc_costs(group, levels):
         return levels
     is_proven = is_optimal_by_squares_and_moves(group, levels)
@@ -424,7 +424,7 @@ def priced_levels(
 def placement_flow(
     problem: Problem, levels: Sequence[objective.Level], placement: Placement
 ) -> tuple[LevelNetwork, Ints, str | None]:
-    """Return the network and the flow of a placement, and an error if the flow hides a cost.
+    """Return the network and the flow of a placement, and an error if the flow has lower costs.
 
     The flow of a placement has the fewest moves, and the most equal members per partition, of all
     placements with its counts.

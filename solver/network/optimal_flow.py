@@ -113,7 +113,7 @@ def _pieces(
 
 @dataclass(slots=True)
 class ConvexFlow:
-    """Flows within limits per arc: minimum convex costs, and all optima."""
+    """Flows within limits per arc: find the cheapest flow, or keep only the optimal flows."""
 
     arcs: LevelNetwork
     low: Ints = field(init=False)
@@ -123,7 +123,7 @@ class ConvexFlow:
         self.low, self.high = np.zeros_like(self.arcs.high), self.arcs.high.copy()
 
     def cheapest(self, costs: WeightedLevels, *near: Ints) -> Ints | None:
-        """Return the cheapest flow, expected around ``near`` (perhaps invalid) flows, or None."""
+        """Return the cheapest flow, or None. The search starts near flows that may be invalid."""
         low, high = self.low, self.high
         windows = np.zeros(len(low), dtype=np.bool_)
         for level, _ in costs:
@@ -325,7 +325,7 @@ def is_feasible(network: SubscriptionNetwork) -> bool:
 
 
 def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> Ints:
-    """Spread received partitions evenly over topics and members; loads and moves stay."""
+    """Spread received partitions evenly over topics and members. Keep the loads and the moves."""
     kept = np.minimum(counts, network.owned)
     placed = counts - kept
     if int(placed.max(initial=0)) <= 1:
@@ -343,7 +343,7 @@ def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> In
 def _even_counts(
     network: SubscriptionNetwork, supply: Ints, demand: Ints, open_: NDArray[np.bool_] | bool = True
 ) -> Ints | None:
-    """Round even fractional counts with given totals by a flow; None if the totals permit none."""
+    """Return even integer counts with given totals, by a flow. None if there are no such counts."""
     arcs = np.flatnonzero((supply[network.tail] > 0) & (demand[network.head] > 0) & open_)
     tail, head = network.tail[arcs], network.head[arcs]
     least = np.floor(_fitted(tail, head, supply, demand) + 1e-9).astype(np.int64)
@@ -437,7 +437,7 @@ def _flow_point(network: SubscriptionNetwork, counts: Ints) -> FlowPoint:
 
 
 def fewest_moves_point(network: SubscriptionNetwork, balanced: Ints) -> FlowPoint:
-    """Find the flow with the fewest moves, then the minimum sum of squares, from even counts."""
+    """Find the flow with the fewest moves and, among those, the minimum sum of squares."""
     arcs = level_network(network.problem, SQUARES_AND_MOVES, network)
     kept = np.zeros_like(arcs.high)
     kept[arcs.members] = np.minimum(network.loads(network.owned), network.max_counts)
@@ -492,7 +492,7 @@ class ConvexHull:
         limited: Callable[[FlowPoint | _Circuit], int],
         minimised: Callable[[FlowPoint | _Circuit], int],
     ) -> BoundedPoint | None:
-        """Find the edge of the hull that crosses a limit above its first end, and a point on it."""
+        """Find a point within a limit on the edge of the hull that crosses it; None if none is."""
         inside, outside = ends
         if limited(inside) > limit:
             return None

@@ -150,7 +150,7 @@ class SubscriptionNetwork:
         return placement
 
     def _deal_copies(self, counts: Ints) -> Placement:
-        """Deal the copies of a topic in turn; no member gets more than the number of partitions."""
+        """Assign the copies of each topic so that no member gets two copies of a partition."""
         problem = self.problem
         placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
         for topic in range(self.topics):
@@ -198,7 +198,7 @@ def _separate(
     names: list[str],
     consumers: list[Column],
 ) -> None:
-    """Limit the consumers of topics, and split pinned and forbidden partitions off their topics."""
+    """Limit the consumers of topics. Give pinned and forbidden partitions topics of their own."""
     of_topics = permitted_members(problem, [one for one in restrictions if one.partition is None])
     first = first_partitions(problem).values()
     consumers[:] = [np.array(of_topics[at], dtype=np.int32) for at in first]

@@ -40,7 +40,7 @@ _MAX_RESULTS = 40  # drawn at random
 
 
 class _Exchange(NamedTuple):
-    """Exchange of a member: unplaced partitions received, own ones given, others' ones taken."""
+    """Exchange of a member: partitions that it receives, gives away, and takes from others."""
 
     received: tuple[int, ...]
     given: tuple[int, ...]
@@ -140,7 +140,7 @@ class ExchangeBeam:
         return [p for p in self.own[member] if p not in left]
 
     def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
-        """Yield the states after an exchange of the next member with one; skip the others."""
+        """Yield the states after an exchange of the next member. Skip members without exchange."""
         for member in state.open[:_MAX_POSTPONED]:
             found = False
             for child in self._children(state, member):
@@ -167,7 +167,7 @@ class ExchangeBeam:
     def _exchanges(
         self, state: _BeamState, member: int, own: list[int], rest: Sequence[int], free: int
     ) -> Iterator[_Exchange]:
-        """Yield exchanges; the member may leave twice its share of the free capacity."""
+        """Yield exchanges after which at most twice the share of free capacity remains."""
         usable = [p for p in state.loose if self._may(p, member)]
         required = [p for p in state.loose if not any(self._may(p, other) for other in rest)]
         if not set(required) <= set(usable):
@@ -297,7 +297,7 @@ def _small_subsets(weights: Ints, max_size: int) -> _Subsets:
 def _matches(
     ascending: Ints, low: Ints, high: Ints, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Pair values of ``ascending`` with ranges that contain them, as indices; draw some of many."""
+    """Return (value, range) index pairs where the range contains the value; a sample of many."""
     start = np.searchsorted(ascending, low, side="left")
     ends = np.cumsum(np.searchsorted(ascending, high, side="right") - start)
     total = int(ends[-1])
@@ -313,10 +313,10 @@ In two groups without free capacity, they need 26 moves instead of 71 by CP-SAT,
 45."""
 _EXCHANGES, _CPSAT = 0, 1
 _TIGHT_TURNS, _ROOMY_TURNS = (8, 1), (1, 40)
-"""Numbers of turns of exchanges and CP-SAT, in proportion."""
+"""Ratio of exchange searches to CP-SAT searches, with little and with much free capacity."""
 _BEAM_WIDTH, _MAX_BEAM_MEMBERS = 4, 60  # width of the beam search, and maximum number of members
 _LINKED = 0.9
-"""Probability that the next members of exchanges exchange a partition with a chosen one."""
+"""Probability to choose two members of one move, of which one is already chosen."""
 _MEMBERS = 5  # maximum number of members of a search of CP-SAT
 _MAX_DRAWS = 40
 """Maximum number of random moves that choose the members; there may be fewer members."""
@@ -356,7 +356,10 @@ class NeighbourhoodSearch:
     def improve(
         self, placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement:
-        """Improve a placement until its cost reaches a bound; better methods get more turns."""
+        """Lower the cost of a placement to a bound, by exchanges and by CP-SAT.
+
+        The search with more improvements per call runs more often.
+        """
         best, cost = placement, self.cost(placement)
         slack = self.max_load * self.problem.member_count - self.problem.total
         is_tight = slack < _TIGHT * self.problem.total / len(placement) * self.problem.member_count
@@ -436,7 +439,7 @@ class NeighbourhoodSearch:
         return list(chosen)
 
     def _linked(self, placement: Placement, moved: Ints, chosen: Iterable[int]) -> Ints:
-        """Return the moved partitions with exactly one of owner and receiver in a set."""
+        """Return the partitions that moved into or out of a set of members."""
         near = np.array(list(chosen))
         return moved[np.isin(self.problem.owner[moved], near) ^ np.isin(placement[moved], near)]
 
@@ -445,7 +448,7 @@ class NeighbourhoodSearch:
         chosen[int(self.problem.owner[partition])] = chosen[int(placement[partition])] = None
 
     def _reassigned(self, placement: Placement) -> Placement | None:
-        """Reassign partitions of some members by CP-SAT; None if they are too many or too few."""
+        """Reassign the partitions of some members by CP-SAT. None if it cannot, or finds none."""
         members = self._choose_members(placement)
         if np.count_nonzero(np.isin(placement, members)) > _MAX_PARTITIONS or len(members) < 2:
             return None
@@ -503,7 +506,7 @@ class _OverloadRemoval:
         self.loads = np.array(self.problem.loads(self.placement), dtype=np.int64)
 
     def run(self, may_continue: Callable[[], bool]) -> bool:
-        """Move partitions away from overloaded members; return whether none is left."""
+        """Move partitions away from overloaded members. Return whether no overload is left."""
         failed = np.zeros(self.problem.member_count, dtype=np.bool_)
         while (waiting := (self.loads > self.max_load) & ~failed).any():
             if not may_continue():

@@ -131,7 +131,7 @@ class _LevelFlows:
         ]
 
     def _solve(self, index: int) -> bool:
-        """Minimise one level; return whether the flows are now those within its limit."""
+        """Minimise one level. Return whether the kept flows are all those within its limit."""
         level = self.levels[index]
         if index == 0 and isinstance(level, objective.TopicSpread) and self._may_spread_evenly:
             limit = self._spread_evenly()
@@ -205,7 +205,7 @@ class _LevelFlows:
         return self._value(self.levels[0])
 
     def _take_cheapest(self, costs: WeightedLevels) -> None:
-        """Set the cheapest of the kept flows."""
+        """Set the flow to the cheapest one of the kept flows."""
         flow = self.limits.cheapest(costs, self.flow)
         if flow is None:
             raise InternalError("no flow is within the limits of a known placement")
@@ -213,7 +213,7 @@ class _LevelFlows:
 
     @property
     def _minimised(self) -> Sequence[objective.Level]:
-        """Levels that the flow minimises before their turn."""
+        """Levels that the flow of an earlier level already minimises."""
         return [*takewhile(objective.are_arc_costs, self.evened)]
 
     def _with_few_moves(self, level: objective.Level) -> WeightedLevels:

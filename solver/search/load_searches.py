@@ -48,7 +48,7 @@ def _is_large_enough(problem: Problem) -> bool:
 
 
 def fill_members(pool: IncumbentPool, level: Imbalance) -> int:
-    """Bound the makespan: the total load must fit, within capacities and pins."""
+    """Bound the makespan by the total load, which must fit within capacities and pins."""
     problem, unit = pool.problem, pool.problem.weight_unit
     if level.measure is not Measure.MAKESPAN or not pool.constraints:
         return 0
@@ -132,7 +132,7 @@ def may_balance(pool: IncumbentPool) -> bool:
 
 
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
-    """Improve the best placement on the first level by local search, briefly before packing."""
+    """Improve the best placement on the first level by local search. Packing may follow it."""
     problem, is_makespan = pool.problem, level.measure is Measure.MAKESPAN
     if pool.constraints:
         problem = within_pins(problem, pool.constraints)
@@ -253,14 +253,14 @@ def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) ->
 
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:
-    """Return the load per member within capacities and limits on imbalance; None without limits."""
+    """Return the maximum load per member within capacities and limits. None without limits."""
     loads = counting_bounds.max_loads_within(pool.problem, limits)
     room = Room(pool.problem, pool.constraints).loads
     return None if loads is None else list(map(min, loads, room))
 
 
 _STEP, _STEP_PER_CHOICE = 5e-5, 1e-8
-"""Estimated work of one move, in general and per partition and member."""
+"""Estimated work of one move: a constant part, and a part per partition and member."""
 
 Floats = NDArray[np.float64]
 
@@ -346,12 +346,12 @@ def spread_moved(problem: Problem, start: Placement, may_continue: Callable[[], 
 
 
 _STATE, _STATE_PER_PARTITION = 1.5e-4, 1e-7
-"""Measured work per placement and move, in general and per partition."""
+"""Measured work per placement and move: a constant part, and a part per partition."""
 
 
 @dataclass(frozen=True)
 class MovesBeam:
-    """Beam search within the subscriptions of a problem."""
+    """Beam search for low loads, by one move after the other."""
 
     problem: Problem
     width: int  # number of placements that are kept per number of moves
@@ -436,7 +436,7 @@ class LoadBalancer:
         self.loads = np.array([*loads], dtype=self.problem.weight.dtype)
 
     def lower_makespan(self, target: int, may_continue: Callable[[], bool]) -> None:
-        """Lower the makespan until the target, the limit, or too many failures in a row."""
+        """Lower the makespan until it is the target, no work is left, or many attempts fail."""
         failures = 0
         while self.loads.max() > target and failures < _MAX_FAILURES and may_continue():
             if self._lower_load(int(self.loads.argmax())):

@@ -332,7 +332,7 @@ class ColumnGeneration:
         self.prices = np.zeros(problem.partition_count, dtype=np.int64)
 
     def raise_bound(self, enough: int, may_continue: Callable[[], bool]) -> bool:
-        """Raise the bound above ``enough``; return whether it stopped rising before."""
+        """Raise the bound above ``enough``. Return whether it stopped rising before that."""
         self.add(
             ExchangePattern(member, (), ())
             for member in np.flatnonzero(self.exchange.free_capacity >= 0).tolist()

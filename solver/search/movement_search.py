@@ -140,7 +140,7 @@ class FewestMovesProof:
 
     @property
     def cpsat_first(self) -> bool:
-        """Return whether CP-SAT, often better with hosts, speeds or many sets, runs first."""
+        """Return whether CP-SAT runs before prices: with hosts, speeds or several consumer sets."""
         problem = self.pool.problem
         is_mixed = len(problem.consumer_sets) > 1 or not problem.group.has_equal_speeds
         return is_mixed or self.has_hosts
@@ -285,7 +285,7 @@ class FewestMovesProofs:
         self.has_found = self.has_found or search.has_searched
 
     def search_few_choices(self, level: Movement, bound: int, budget: SearchBudget) -> ProvenBound:
-        """Search with CP-SAT first: later searches of small groups rarely end earlier."""
+        """Search for the fewest moves of a small group with CP-SAT, and return a bound."""
         search = self.within(level, self.pool.limits(), bound)
         self.searches.append(search)
         search.run(budget.part(search.first_share))

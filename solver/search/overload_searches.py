@@ -97,7 +97,7 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 
 def _measured(pool: IncumbentPool) -> list[Imbalance | HostImbalance]:
-    """Return the levels about loads; of groups with several windows, without preferences."""
+    """Return the levels about loads. With several windows, omit preferences."""
     levels = _loads_of(pool.levels)
     has_one = pool.problem.profiles is None
     return levels if has_one else [level for level in levels if not is_preference(level)]
@@ -123,7 +123,7 @@ def may_repair_overloads(pool: IncumbentPool, level: Level) -> bool:
 
 
 def repair_again(pool: IncumbentPool, level: Movement, bound: int, budget: SearchBudget) -> None:
-    """Add placements with fewer moves in several windows than the best one to the pool."""
+    """Add placements with fewer moves than the incumbent to the pool, for several windows."""
     search = _OverloadSearch(pool, _loads_up_to(pool, level), level, budget)
     start, within, most = search.merged(pool.incumbent(level)), budget.until(_LAST_WORK), 10**6
     search.is_repaired(

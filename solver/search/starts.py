@@ -86,7 +86,7 @@ class Start:
 
     @cached_property
     def budget_for_any(self) -> SearchBudget:
-        """Budget to find any placement, whatever the limits."""
+        """Budget to find any placement. Some work is always left, also after a limit."""
         return self.request.budget.for_first_result(_MIN_WORK)
 
     @property
@@ -184,7 +184,7 @@ def _rounded_tolerance(level: Level, scale: Scale) -> Tolerance:
 
 
 def conflict_of_numbers(start: Start) -> incumbent_pool.LexicographicResult | None:
-    """Return constraints that conflict whatever the weights, if flows of numbers prove it."""
+    """Return constraints that conflict for any weights, if flows of counts prove it; else None."""
     problem = start.request.problem
     rules = [rule for rule in start.request.rules if not isinstance(rule, Capacity)]
     may_start = partial(start.budget_for_any.may_start, flow_work(problem))

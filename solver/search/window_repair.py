@@ -38,7 +38,7 @@ _MAX_PARTITIONS, _MAX_UPDATES = 250, 200_000
 _MORE_WINDOWS = 4  # windows with an overload that the search adds at once
 _NONE = -1  # partition in exchange for a transferred one
 _LEAST_REDUCTION = 1e-9
-"""Least reduction of a sum of squares, as a share of the squared weights, that is no rounding."""
+"""Least reduction of a sum of squares, per squared weights, that is not a rounding error."""
 
 
 @dataclass

@@ -489,7 +489,7 @@ def _optimal_counts(
 
 
 def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:
-    """Yield windows of a number of variables that overlap by half of their rebalances."""
+    """Yield windows with about ``size`` variables, which overlap by half of their rebalances."""
     first, end = 0, len(stream.rebalances)
     while first < end:
         last = _window_end(stream, first, size)

@@ -177,7 +177,7 @@ def optimal_trajectory(
 def default_trajectory_levels(
     groups: Sequence[Group], *, tolerance: Tolerance = EXACT
 ) -> tuple[Level, ...]:
-    """Return the default levels: makespan with a tolerance or different weights or speeds."""
+    """Return the default levels: makespan if weights or speeds differ or with a tolerance."""
     measure = Measure.MAKESPAN if is_weighted(groups) or tolerance else Measure.SUM_OF_SQUARES
     return (Imbalance(measure, tolerance), Movement())
 

@@ -90,7 +90,7 @@ def test_a_low_price_of_a_member_without_partitions_is_an_error_at_the_topic():
         ),
         node_prices=(26, 26, -2, 0),
     )
-    expected = "topic 't' at member 'b': 28 is above the cost 1 of a unit"
+    expected = "topic 't' at member 'b': price difference 28 > cost 1"
     assert expected in complaints(forged, LOPSIDED)
     assert not any(text.startswith("member 'b'") for text in complaints(forged, LOPSIDED))
 

@@ -224,9 +224,9 @@ def test_optimal_counts_with_unnecessary_moves_are_not_certified():
     [
         ((20, 20, 0), []),
         ((99, 99, 0), []),
-        ((19, 19, 0), ["member 'a': 19 is below the cost 20 of the last unit"]),
+        ((19, 19, 0), ["member 'a': price difference 19 < cost 20 of the last unit"]),
         ((21, 20, 0), []),
-        ((19, 20, 0), ["topic 't' at member 'a': -1 is below the cost 0 of the last unit"]),
+        ((19, 20, 0), ["topic 't' at member 'a': price difference -1 < cost 0 of the last unit"]),
     ],
 )
 def test_prices_are_checked_exactly_at_their_limits(prices, expected):
