@@ -59,7 +59,7 @@ STOP = Event()
 """Event that Ctrl-C sets while `stop_on_interrupt` is active, to stop searches."""
 
 _GRACE_SECONDS, _GRACE_PROCESSOR_SECONDS, _MAX_GRACE_SECONDS = 1.7, 1.0, 6.0
-"""Time after Ctrl-C until a search that does not check `STOP` is ended without a result.
+"""Seconds after Ctrl-C until kassay ends a search that does not check `STOP`, without a result.
 
 On a machine with many other processes, the search may take longer, until it has used the
 processor for some time or the maximum is reached.
@@ -116,7 +116,7 @@ def note_on_interrupt(note: str) -> Iterator[None]:
 
 
 def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
-    """Call a function that Ctrl-C can stop. End the process if the function returns no result."""
+    """Call a function that stops if `STOP` is set. End the process if Ctrl-C interrupts it."""
     try:
         with stop_on_interrupt():
             return call()
@@ -146,7 +146,7 @@ class Progress:
 
     @contextmanager
     def shown(self, name: str) -> Iterator[None]:
-        """Print the steps of a computation that takes more than a second, after its name."""
+        """Print ``name`` and the current step while the ``with`` block takes over a second."""
         self._step, ended = "search", Event()
         thread = Thread(target=self._print_until, args=(name, ended), daemon=True)
         thread.start()
@@ -170,14 +170,14 @@ PROGRESS = Progress()
 
 
 REQUIRED: Any = MISSING
-"""Default of an option that must be given."""
+"""Default of a required option."""
 _PLACEHOLDERS = {"int": "N", "float": "SECONDS", "path": "FILE", "str": "NAME"}
 """Default placeholders for option values in help texts, by the first word of the type."""
 
 
 @cache
 def help_texts(file: str) -> dict[str, dict[str, str]]:
-    """Return the texts of a Markdown file beside this module, by its headings of both levels."""
+    """Read the texts of a Markdown file beside this module, by first- and second-level heading."""
     content = Path(__file__).with_name(f"{file}.md").read_text(encoding="utf-8")
     found: dict[str, dict[str, str]] = {}
     for section in re.split(r"^# ", content, flags=re.MULTILINE)[1:]:
@@ -188,18 +188,17 @@ def help_texts(file: str) -> dict[str, dict[str, str]]:
 
 
 def option(default: Any, *names: str, text_names: Iterable[str] = (), **settings: Any) -> Any:
-    """Declare an option as a field of a group, with the settings of ``typer.Option``.
+    """Declare an option as a dataclass field. ``settings`` are those of ``typer.Option``.
 
-    Without ``help``, options.md has the text under the names of the class, or under "Options of
-    several classes", and of the field;
-    ``text_names`` replace ``$names`` in the text. Without ``names``, the name of the option is the
-    name of the field.
+    Without ``help``, options.md has the text under the name of the field, in the section of the
+    dataclass or in "Options of several classes". ``text_names`` replace ``$names`` in the text.
+    Without ``names``, the option has the name of the field.
     """
     return _declare(default, typer.Option(..., *names, **settings), text_names)
 
 
 def argument(default: Any, *, text_names: Iterable[str] = (), **settings: Any) -> Any:
-    """Declare an argument as a field of a group, with the settings of ``typer.Argument``."""
+    """Declare an argument as a dataclass field. ``settings`` are those of ``typer.Argument``."""
     return _declare(default, typer.Argument(..., **settings), text_names)
 
 
@@ -209,7 +208,7 @@ def _declare(default: Any, declaration: ParameterInfo, names: Iterable[str]) -> 
 
 
 def _param(group: type, one: "Field[Any]", default: object) -> tuple[Any, Callable[[Any], object]]:
-    """Convert a field to a parameter of Click, and a function that converts its value."""
+    """Convert a dataclass field to a Click parameter and a function that converts its values."""
     declaration = copy(one.metadata["declaration"])
     declaration.default = ... if default is REQUIRED else default
     if declaration.help is None:
@@ -257,7 +256,7 @@ class ComposedCommand(TyperCommand):
     """
 
     is_help_complete = False
-    """Whether the help has all options and texts, not the first sentences of the frequent ones."""
+    """Whether the help shows all options with their complete texts, as with ``--help-all``."""
 
     def __init__(self, name: str, run: Callable[..., None]) -> None:
         self.run = run
@@ -279,7 +278,7 @@ class ComposedCommand(TyperCommand):
         super().__init__(name, params=params, help=text, rich_markup_mode=None)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write the description of the command, or its first paragraph and its examples."""
+        """Write the complete description of the command, or its first paragraph and examples."""
         if not self.is_help_complete:
             first, *others = (self.help or "").split("\n\n")
             examples = [one for one in others if one.startswith("Example: ")]
@@ -287,7 +286,7 @@ class ComposedCommand(TyperCommand):
         super().format_help_text(ctx, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options with their complete texts, or the frequent ones with a sentence."""
+        """Write all options with their complete texts, or common options with one sentence."""
         params: list[Any] = self.params
         for one in params:
             if self.is_help_complete:
@@ -351,7 +350,7 @@ def parse_share(text: str) -> Fraction:
 
 
 def given_options(*groups: "DataclassInstance", without: Sequence[str] = ()) -> list[str]:
-    """Return the options with other values than their defaults, as arguments of a command.
+    """Return the options of the running command that differ from their defaults, as arguments.
 
     ``without`` are names of options to leave out.
     """
@@ -404,7 +403,7 @@ _ADDRESS = re.compile(r"[^\s/\\,:]+:\d{1,5}(,[^\s/\\,:]+:\d{1,5})*|\[[0-9a-fA-F:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is HOST:PORT, or several of them with commas."""
+    """Return whether a text is one HOST:PORT, or a list of HOST:PORT separated by commas."""
     return _ADDRESS.fullmatch(text) is not None
 
 
@@ -418,7 +417,7 @@ class CommandTable(TyperGroup):
         }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command; ``SOURCE`` is short for survey, and ``SOURCE GROUP`` for plan."""
+        """Find the command. ``SOURCE`` alone runs survey, and ``SOURCE GROUP`` runs plan."""
         source, *others = args
         if source not in self.commands and (is_address(source) or Path(source).exists()):
             if others and not others[0].startswith("-"):
@@ -428,7 +427,7 @@ class CommandTable(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _context: Any, formatter: Any) -> None:
-        """Write the commands of each purpose in a section, with aligned texts."""
+        """Write one section per purpose, with its commands and their aligned texts."""
         width = max(map(len, COMMANDS))
         for title, commands in COMMAND_GROUPS.items():
             with formatter.section(title):
@@ -517,7 +516,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
 
 def _discard_output() -> None:
-    """Redirect standard output to the null device: else Python writes the rest, and exits 120."""
+    """Redirect standard output to the null device, so that Python does not exit with 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -142,7 +142,7 @@ class SelectedGroups(GroupSource):
     group: list[str] | None = option(None, show_default="all groups")
 
     def selection(self, id: str | None) -> tuple[str, ...]:
-        """Return the options that select a group, or the groups that were joined to it."""
+        """Return the options that select a group; for a joined group, those of all its parts."""
         ids = (self.group or ()) if self.together else (id,) if id else ()
         return tuple(part for one in ids for part in ("--group", one))
 
@@ -249,7 +249,7 @@ def parsed_groups(
 
 
 def _print_notes(imported: capture_files.ImportedGroup, group: Group, *, all_notes: bool) -> None:
-    """Print the notes on the options, and those of a capture or on the rebalance of a document."""
+    """Print notes on options, the notes of a capture, or the state of a rebalancing document."""
     if imported.option_notes:
         print_note(f"{group.label}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:
@@ -359,7 +359,7 @@ def consumer_groups(
 
 
 def _documents_of_other_kinds(entries: Sequence[ParsedGroup]) -> list[ParsedDocument]:
-    """Return the documents of a source of another kind than consumers, else an empty list.
+    """Return the documents of a source if they are not consumer groups, else an empty list.
 
     The first valid document decides.
     """
@@ -382,7 +382,7 @@ def _with_ids(
     options: ImportOptions,
     ids: set[str],
 ) -> Iterable[tuple[str | None, T | InputError]]:
-    """Return the entries with some ids, or all, and the errors in the others."""
+    """Return all entries, or those with the ids and all errors. Raise if an id is missing."""
     if not ids or options.together:  # groups with these ids were joined to one
         return parsed
     parsed = list(parsed)
@@ -502,7 +502,7 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
 
 
 def _readings(record: Record) -> Iterator[Record]:
-    """Yield a record, and the record of its other reading with a row name of its own."""
+    """Yield a record and, for assumed subscriptions, the record of the other limit."""
     yield record
     if "other_reading" in record:
         other = record["other_reading"]
@@ -513,7 +513,7 @@ def _readings(record: Record) -> Iterator[Record]:
 
 
 def _with_condition(record: Record, group: object) -> Record:
-    """Add the condition of the results for assumed data, and the state of a rebalance."""
+    """Add the condition under which results on assumed data hold, and a caveat if there is one."""
     if not isinstance(group, Group):
         return record
     remarks = {

@@ -170,7 +170,7 @@ def plans_of_documents(
 
 
 def _events(document: KindDocument, limits: SearchLimits) -> Record:
-    """Return the costs of events, their settings and recommendation, and the assumptions."""
+    """Return the forecast of a document as JSON: events, recommendation and assumptions."""
     kind, request = KINDS[document.kind], ForecastRequest(limits=limits)
     if kind.forecast is None:
         return {}

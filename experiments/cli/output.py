@@ -27,7 +27,7 @@ class Format(StrEnum):
 
 
 def _check_directory(path: Path | None) -> Path | None:
-    """Raise a usage error if an output directory is a file or lies in one."""
+    """Return an output directory. Raise a usage error if it is a file or lies in a file."""
     for part in () if path is None else (path, *path.parents):
         if part.exists() and not part.is_dir():
             raise typer.BadParameter(f"must be a directory, but {part} is a file")
@@ -124,14 +124,14 @@ def json_lines(records: Iterable[Record]) -> str:
 
 
 def json_line(document: object, indent: int | None = None) -> str:
-    """Convert one record to a line of JSON, or to indented JSON."""
+    """Convert a record to a line of JSON or indented JSON. Raise UsageError for huge integers."""
     try:
         return json.dumps(document, ensure_ascii=False, indent=indent)
     except ValueError as error:
         if "digits" not in str(error):
             raise
         raise UsageError(
-            "a value of the result has too many digits for a text, as leximax in large groups; use "
+            "an integer of the result is too long to print, as for leximax in large groups; use "
             "another --imbalance, or set the environment variable PYTHONINTMAXSTRDIGITS to 0"
         ) from None
 

@@ -37,7 +37,7 @@ def _known_levels(texts: list[str] | None) -> list[str]:
 
 
 def _parse_tolerance(text: str) -> objective.Tolerance:
-    """Parse a share such as 0.05 or 5%, or an absolute tolerance such as +3."""
+    """Parse a share such as 0.05 or 5%, or a number such as +3; else raise a usage error."""
     if text.startswith("+") and text[1:].isdecimal():
         return objective.Tolerance(absolute=int(text))
     try:
@@ -81,7 +81,7 @@ class ImbalanceOptions:
         )
 
     def _further(self, _measure: Measure, _tolerance: objective.Tolerance) -> list[objective.Level]:
-        """Return the levels that options add to imbalance and movement, in order."""
+        """Return the levels that follow imbalance and movement. This class has none."""
         return []
 
 
@@ -182,7 +182,7 @@ def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | N
 
 
 def _find_member(group: Group, name: str) -> Member:
-    """Find a member by its id, instance id, client id or host, or by a unique prefix."""
+    """Find a member by id, instance id, client id, host or unique prefix, or raise InputError."""
     exact = group.member_table().get(name)
     if exact is not None:
         return exact

@@ -130,11 +130,11 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
 
 
 def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
-    """Check the names of assignors of one kind. The default is `DEFAULT_ASSIGNORS`."""
+    """Complete names of assignors. Raise a usage error if they read documents of two kinds."""
     known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
     assignor_names.check_shown_names(known)
     if len({assignor_names.kind_of_assignor(name) for name in known}) > 1:
-        raise typer.BadParameter(f"assignors of different kinds of documents: {', '.join(known)}")
+        raise typer.BadParameter(f"the assignors must have one kind, got {', '.join(known)}")
     return list(dict.fromkeys(known))
 
 
@@ -150,7 +150,7 @@ _FURTHER = (
 def assignor_option(
     *, text: str = "Kafka assignor", of_each_kind: bool = False, default: Any = None
 ) -> Any:
-    """Declare one assignor: of consumer groups, or of each kind of documents."""
+    """Declare the option of one assignor: of consumer groups, or of documents of any kind."""
     names = [*ASSIGNORS, *KIND_PORTS] if of_each_kind else ASSIGNORS
 
     def check(name: str | None) -> str | None:
@@ -161,12 +161,12 @@ def assignor_option(
 
 
 def required_assignor() -> Any:
-    """Declare the one assignor, of any kind of documents, that a command requires."""
+    """Declare the required option of one assignor of documents of any kind."""
     return assignor_option(text=_REPEATABLE, of_each_kind=True, default=REQUIRED)
 
 
 def assignors_option() -> Any:
-    """Declare the assignors of a comparison; `assignors_of_one_kind` checks them."""
+    """Declare the repeatable option of the compared assignors (see `assignors_of_one_kind`)."""
     return option(
         None,
         metavar="NAME",

@@ -62,15 +62,15 @@ class JavaClass:
 
 
 def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> JavaClass:
-    """Find the interface of a class in jars, folders, and the jars of the folders.
+    """Find a Java class in jars and folders, and the assignor interface that it implements.
 
-    ``version`` is that of the library with the interface, None for the newest installed one.
+    ``version`` selects the library that has this interface; None selects the newest installed one.
 
-    Raise InputError if a path, the class, its interface or the library is missing.
+    Raise InputError if a path, the class, the interface or the library is missing.
     """
     for path in paths:
         if not Path(path).exists():
-            raise InputError(f"class path: {path!r} does not exist")
+            raise InputError(f"class path: {path!r} does not exist; correct it in class:CLASS@PATH")
     own = [part for path in paths for part in (path, *([f"{path}/*"] * Path(path).is_dir()))]
     installed: dict[str, str] = {}
     for each, release in installed_versions():
@@ -92,7 +92,7 @@ def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> 
     if library is None or kind is None:
         raise InputError(
             f"class {name} implements no interface of an assignor, or extends a class of a library "
-            "that is not installed; see kassay libraries"
+            "that is not installed; install it with kassay libraries install LIBRARY"
         )
     if version not in (None, installed.get(library)) or library not in installed:
         needed = version or libraries()[library].versions[0]

@@ -144,7 +144,8 @@ class AssignorProcess:
             reason = getattr(error, "strerror", None) or str(error)
             message = f"cannot start {self._command[0]!r}: {reason.lower()}"
             if self._start_seconds is not None:
-                raise NotReadyError(f"{message}; see kassay libraries") from None
+                message += "; install the program, or repeat kassay libraries install"
+                raise NotReadyError(message) from None
             raise NoAnswerError(message) from None
         process = self._process
         if self._start_seconds is not None:
@@ -282,7 +283,7 @@ class _Driver:
 
 
 def _driver(name: str) -> _Driver | None:
-    """Return the process of an assignor of a library or of the user, None for a port."""
+    """Return the process that runs an assignor, or None for a port, which needs no process."""
     if is_library_assignor(name):
         library = parse_library_assignor(name)
         process = assignor_process(driver_command(library), start_seconds=_START_SECONDS)

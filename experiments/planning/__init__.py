@@ -1,1 +1,1 @@
-"""Offline planning for a consumer group: moves to a balanced assignment, and scenarios."""
+"""Plans of groups: causes of imbalances, moves to a balanced assignment, and forecasts."""

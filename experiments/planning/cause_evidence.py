@@ -1,4 +1,4 @@
-"""Group with its current and planned assignment, as the tests of causes see it."""
+"""Data of the tests of causes: a group with its current and its planned assignment."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -26,9 +26,9 @@ from kassay.solver.sizing import LimitingPartition
 from kassay.solver.solve import solve
 
 _MAX_PARTITIONS = 10_000
-"""Number of partitions above which no assignor runs for a cause: a run then takes seconds."""
+"""Partitions above which the tests of causes run no assignor, as a run takes seconds."""
 _ALIASES = {"RoundRobinAssigner": "roundrobin"}
-"""Ports that divide the partitions as the assignors of other libraries do, by their names."""
+"""Ports by the names of equal assignors in other client libraries."""
 RANGES = ("range", "server-range")
 CIRCULAR = (*RANGES, "roundrobin")
 """Assignors that ignore owned partitions; their results do not depend on the current owners."""
@@ -96,7 +96,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Group with its current and planned assignment, and what the tests derive from them."""
+    """Group with its current and planned assignment, and values that several tests use."""
 
     group: Group
     planned: Assignment
@@ -107,16 +107,16 @@ class Evidence:
 
     @cached_property
     def current(self) -> Assignment:
-        """Return the current assignment. Partitions without an owner are placed."""
+        """Return the current assignment, with a member for each partition without an owner."""
         return keep_owners(self.group)
 
     @cached_property
     def measure(self) -> Measure:
-        """Return the measure in which the gap is compared."""
+        """Return the imbalance measure of the gap between current and planned assignment."""
         return default_measure(self.group)
 
     def value(self, assignment: Assignment) -> int:
-        """Return the imbalance of an assignment."""
+        """Return the imbalance of an assignment, in terms of `measure`."""
         return measures(self.group, assignment)[self.measure]
 
     @cached_property
@@ -126,7 +126,7 @@ class Evidence:
 
     @cached_property
     def ideal(self) -> int:
-        """Return the imbalance if each member could have each partition, and weights were fluid.
+        """Return the imbalance if members could share all partitions and parts of partitions.
 
         If speeds differ, this is the imbalance of the plan.
         """
@@ -141,7 +141,7 @@ class Evidence:
 
     @cached_property
     def counted(self) -> Group:
-        """Return the group as assignors see it: without weights, speeds and capacities."""
+        """Return the group without weights, speeds and capacities, which assignors ignore."""
         return replace(
             self.group,
             topics=tuple(
@@ -158,7 +158,7 @@ class Evidence:
 
     @cached_property
     def is_slight(self) -> bool:
-        """Return whether the plan lowers only loads, by at most 2% as the factors of `decide`."""
+        """Return whether the plan lowers only loads, by at most the `FACTORS` of `decide`."""
         if self.unowned or not all(isinstance(one, Imbalance | Movement) for one in self.levels):
             return False
         both = (assignment_metrics(self.group, one) for one in (self.current, self.planned))
@@ -166,23 +166,23 @@ class Evidence:
         return all(now[name] <= factor * then[name] for name, factor in FACTORS.items())
 
     def squares(self, assignment: Assignment) -> int:
-        """Return the sum of the squared numbers of partitions of the members."""
+        """Return the sum of the squared partition counts of the members."""
         return measures(self.counted, assignment)[Measure.SUM_OF_SQUARES]
 
     @cached_property
     def balanced(self) -> Assignment | None:
-        """Return an assignment with the most even counts, and the fewest moves to it."""
+        """Return the assignment with the most even counts and fewest moves; None without one."""
         return solve(self.counted, limits=self.limits).assignment
 
     @cached_property
     def has_even_counts(self) -> bool:
-        """Return whether no assignment has more even counts."""
+        """Return whether no known assignment has more even counts than the current one."""
         best = self.balanced
         return best is None or self.squares(best) >= self.squares(self.current)
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Return the current number of partitions of each member with a consumed topic."""
+        """Return the current partition count of each member that consumes a topic."""
         return loads(self.counted, self.current)
 
     @cached_property
@@ -202,12 +202,12 @@ class Evidence:
 
     @cached_property
     def own(self) -> IdentifiedAssignor:
-        """Return the assignor that the group runs, as far as known."""
+        """Return the assignor that the group runs, as far as the source shows it."""
         return identify_assignor(self.group)
 
     @cached_property
     def port(self) -> str | None:
-        """Return the port of the group's assignor, or of the one that gives the same assignment."""
+        """Return the port of the group's assignor, or a port with the same result, or None."""
         if self.own.name is not None:
             return _ALIASES.get(self.own.name, self.own.port)
         broker = self.group.status.protocol is Protocol.CONSUMER
@@ -223,12 +223,12 @@ class Evidence:
         )
 
     def run(self, name: str) -> Assignment | None:
-        """Return the stable result of a port for the group, or None without a result."""
+        """Return the stable result of a port, or None if the run takes too long or fails."""
         return None if self.is_large else run_until_stable(self.group, name).assignment
 
     @property
     def is_large(self) -> bool:
-        """Return whether a run of an assignor takes too long for a cause."""
+        """Return whether a run of an assignor takes too long, or the search was stopped."""
         return self.group.partition_count > _MAX_PARTITIONS or self.limits.is_stopped
 
     @cached_property
@@ -243,7 +243,7 @@ class Evidence:
         return self.run(self.port)
 
     def explains(self, assignment: Assignment | None) -> bool:
-        """Return whether an assignment has more even counts, and closes at least half of the gap.
+        """Return whether an assignment has more even counts and closes half of the gap to the plan.
 
         Without an avoidable gap of the loads, only the counts decide.
         """
@@ -254,12 +254,12 @@ class Evidence:
 
     @cached_property
     def rebalance_helps(self) -> bool:
-        """Return whether a rebalance by the group's assignor closes at least half of the gap."""
+        """Return whether a rebalance by the group's assignor `explains` the imbalance."""
         return self.explains(self.own_result)
 
     @cached_property
     def has_own_shape(self) -> bool:
-        """Return whether the current loads are those of a rebalance by the group's assignor."""
+        """Return whether the sorted partition counts equal those of a rebalance by the assignor."""
         result = self.own_result
         if result is None:
             return False
@@ -281,7 +281,7 @@ class Evidence:
 
 
 def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, int]]:
-    """Return the number of partitions of each consumed topic per subscriber."""
+    """Return the number of partitions per subscriber of each consumed topic."""
     held = {
         (member, partitions.topics[code]): count
         for member, partitions in assignment.items()
@@ -297,7 +297,7 @@ def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicShare:
-    """Member with the most partitions of a topic, compared with equal numbers.
+    """Member with the most partitions of a topic, compared with an even division.
 
     ``even`` is the number of partitions per subscriber, rounded up. ``others`` is the number of
     further uneven topics.
@@ -319,7 +319,7 @@ class TopicShare:
 
 
 def worst_share(group: Group, assignment: Assignment) -> TopicShare | None:
-    """Return the most uneven topic of an assignment, or None if each topic is nearly even."""
+    """Return the most uneven topic, or None if no member has half more than an even share."""
     found = []
     for topic, counts in topic_counts(group, assignment).items():
         member = max(counts, key=lambda one: counts[one])

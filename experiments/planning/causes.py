@@ -36,7 +36,7 @@ from kassay.solver.sizing import LimitingPartition
 from kassay.solver.solve import solve
 
 _NOTABLE = 7, 6
-"""A maximum load is notable from this ratio to the mean, as for recommended partitions."""
+"""Ratio of the maximum load to the mean from which a cause names it, as a fraction."""
 _RACK_WORK = 2.0
 """Maximum work of the search that compares the imbalance with the reads across racks."""
 
@@ -82,7 +82,7 @@ def find_cause(
 
 
 def _cause(given: Evidence) -> Cause | None:
-    """Return the cause of the first test that holds, with the condition of assumed data."""
+    """Return the first cause with a test that holds, with its condition; None without one."""
     condition = plan_condition(given.group, given.levels)
     for kind, test in _rules(given):
         text = test(given)
@@ -99,7 +99,7 @@ def _cause(given: Evidence) -> Cause | None:
 
 
 def _rules(given: Evidence) -> Iterable["_Rule"]:
-    """Return the kinds of causes that can explain the gap, in order."""
+    """Return the kinds of causes that can explain the gap, with their tests, in order."""
     now, then = given.value(given.current), given.value(given.planned)
     has_gap = then < now or given.unowned > 0
     first = _ALWAYS if has_gap else ()
@@ -113,7 +113,7 @@ def _rules(given: Evidence) -> Iterable["_Rule"]:
 
 
 def _failed_assignor(given: Evidence) -> str | None:
-    """Test whether the group's own assignor fails, or does not end."""
+    """Describe the failure or livelock of the group's own assignor, if there is one."""
     own = given.own.name
     if own is None:
         return None
@@ -139,7 +139,7 @@ def _failed_assignor(given: Evidence) -> str | None:
 
 
 def _library_claims(given: Evidence) -> str | None:
-    """Test whether a leader of one library has to read claims of another library, or two claims."""
+    """Describe duplicate claims, or a leader that cannot rely on claims of other libraries."""
     if given.has_even_counts and not given.unowned:
         return None
     contested = ownership(given.group).contested
@@ -163,7 +163,7 @@ def _library_claims(given: Evidence) -> str | None:
 
 
 def _incomplete_rebalance(given: Evidence) -> str | None:
-    """Test whether the group shows that a rebalance is not complete."""
+    """Describe a rebalance that is not complete, if the group shows one."""
     if not given.group.status.is_rebalancing and not has_target(given.group):
         return None
     state = given.group.status.state or "Reconciling"
@@ -171,12 +171,12 @@ def _incomplete_rebalance(given: Evidence) -> str | None:
 
 
 def _partitions_without_owner(given: Evidence) -> str | None:
-    """Test whether partitions have no owner."""
+    """Describe the partitions without an owner, if there are any."""
     return f"{unowned_text(given.unowned)}." if given.unowned else None
 
 
 def _heavy_partition(given: Evidence) -> str | None:
-    """Test whether one partition alone is the lowest possible maximum load."""
+    """Describe a partition with a weight far above the mean load of a member."""
     found, (over, under) = given.limiting, _NOTABLE
     if found is None or found.weight * found.members * under < over * found.total:
         return None
@@ -188,7 +188,7 @@ def _heavy_partition(given: Evidence) -> str | None:
 
 
 def _limited_members(given: Evidence) -> str | None:
-    """Test whether members stay below the others because they can consume fewer topics."""
+    """Describe members that have low loads because they consume fewer topics than others."""
     group, (over, under) = given.group, _NOTABLE
     if not group.has_equal_speeds:
         return None
@@ -230,7 +230,7 @@ def _limited_members(given: Evidence) -> str | None:
 
 
 def _surplus_members(given: Evidence) -> str | None:
-    """Test whether members stay idle because the group has fewer partitions than members."""
+    """Describe idle members, if the group has fewer partitions than members."""
     count = sum(given.counts.values())
     surplus = len(given.group.members) - count
     if surplus <= 0 or not count:
@@ -244,7 +244,7 @@ def _surplus_members(given: Evidence) -> str | None:
 
 
 def _weights_ignored(given: Evidence) -> str | None:
-    """Test whether the counts are balanced, or equal counts leave most of the gap."""
+    """Describe loads that are uneven because the assignor ignores weights or speeds."""
     if not given.is_weighted:
         return None
     # With uneven counts, weights are the cause only if the assignor leaves such counts, and even
@@ -265,7 +265,7 @@ def _weights_ignored(given: Evidence) -> str | None:
 
 
 def _racks(given: Evidence) -> str | None:
-    """Test whether the assignment avoids reads across racks that the plan has."""
+    """Describe loads that are uneven because the assignment avoids reads across racks."""
     group = given.group
     if not metrics.has_racks(group) or given.is_large:
         return None
@@ -298,7 +298,7 @@ def _racks(given: Evidence) -> str | None:
 
 
 def _range_remainders(given: Evidence) -> str | None:
-    """Test whether range gives the remainders of topics to the same members."""
+    """Describe members to which range gives the remainders of several topics."""
     if given.port not in RANGES or not given.has_equal_subscriptions:
         return None
     members = len(given.group.members)
@@ -321,7 +321,7 @@ def _is_even_per_topic(given: Evidence) -> bool:
 
 
 def _mixed_subscriptions(given: Evidence) -> str | None:
-    """Test whether range or roundrobin ignores the loads of members with other subscriptions."""
+    """Describe mixed subscriptions under range or roundrobin, which ignore the members' loads."""
     if given.port not in CIRCULAR or given.has_equal_subscriptions or not given.has_own_shape:
         return None
     how = (
@@ -337,7 +337,7 @@ def _mixed_subscriptions(given: Evidence) -> str | None:
 
 
 def _static_members(given: Evidence) -> str | None:
-    """Test whether static members kept partitions that the assignor would divide again."""
+    """Describe static members that keep their partitions because no rebalance occurs."""
     static = sum(one.instance_id is not None for one in given.group.members)
     if not static or not given.rebalance_helps:
         return None
@@ -349,7 +349,7 @@ def _static_members(given: Evidence) -> str | None:
 
 
 def _contradiction(given: Evidence) -> str | None:
-    """Test whether the named assignor cannot have produced the loads at a stable rebalance."""
+    """Describe loads that the named assignor cannot have produced in a stable group."""
     if given.own.name is None or given.port is None or given.group.status.state != "Stable":
         return None
     if not given.has_equal_subscriptions or given.unowned:
@@ -368,7 +368,7 @@ def _contradiction(given: Evidence) -> str | None:
 
 
 def _lost_rebalance(given: Evidence) -> str | None:
-    """Test whether the group's assignor, or each assignor of Kafka, would do better now."""
+    """Describe a pending rebalance: the group's assignor, or each of Kafka's, does better."""
     if given.own.name is None and given.port is None and not given.is_large:
         if not all(given.explains(given.run(name)) for name in NEWEST_ASSIGNORS):
             return None
@@ -381,7 +381,7 @@ def _lost_rebalance(given: Evidence) -> str | None:
 
 
 def _local_optimum(given: Evidence) -> str | None:
-    """Test whether a sticky assignor stops at an assignment that a chain of moves improves."""
+    """Describe a chain of moves that improves an assignment at which a sticky assignor stops."""
     result = given.own_result
     if given.port in CIRCULAR or result is None or given.has_equal_subscriptions:
         return None
@@ -403,7 +403,7 @@ def _local_optimum(given: Evidence) -> str | None:
 
 
 def _needs_chain(given: Evidence) -> bool:
-    """Return whether no move of one partition lowers the sum of squares."""
+    """Return whether no single move lowers the sum of squared partition counts."""
     for found in topic_counts(given.group, given.current).values():
         lowest = min(given.counts[id] for id in found)
         if any(count and given.counts[id] > lowest + 1 for id, count in found.items()):
@@ -412,7 +412,7 @@ def _needs_chain(given: Evidence) -> bool:
 
 
 def _topics_ignored(given: Evidence) -> str | None:
-    """Test whether the assignor balances members but not the partitions of each topic."""
+    """Describe the most uneven topic, if the assignor balances only the total counts."""
     counts = [topic_counts(given.group, one) for one in (given.current, given.planned)]
     now, then = (sum(n * n for found in each.values() for n in found.values()) for each in counts)
     if now <= then:
@@ -427,7 +427,7 @@ def _topics_ignored(given: Evidence) -> str | None:
 
 
 _Rule = tuple[CauseKind, Callable[[Evidence], str | None]]
-"""Kind of cause, and its test, which returns the sentence of the cause if it holds."""
+"""Kind of cause and its test. A test returns a sentence if it holds, otherwise None."""
 _ALWAYS: tuple[_Rule, ...] = (
     (CauseKind.FAILED_ASSIGNOR, _failed_assignor),
     (CauseKind.LIBRARY_CLAIMS, _library_claims),

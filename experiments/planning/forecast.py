@@ -190,7 +190,7 @@ class Change:
         return self.steps[-1] if self.steps else self.start
 
     def events(self, group: Group, restart: RollingRestart) -> list[Event]:
-        """Return the events of the change. The times of rolling restarts are those of another."""
+        """Return the events of the change; ``restart`` has the times of its rolling restarts."""
         sizes = () if self.sizes is None else self.sizes.events(group)
         action = () if self.action is None else (self.action,)
         return [*action, *(replace(restart, to=step) for step in self.steps), *sizes]

@@ -31,10 +31,10 @@ DAY, WEEK = 86_400, 604_800
 _MOST_ROWS, _MOST_COLUMNS = 40, 48
 """Maximum size of a drawing of loads per member and window."""
 _MOST_DAYS, _SHARE, _EXCESS = 14, 0.1, 1.25
-"""Most days of the comparison of dates, share of the work for each of its plans, and ratio of the
-day before above which one rule plans again: keys that recur stay below it in results/traffic.md."""
+"""Maximum number of compared days, share of the work per further plan, and ratio of the peak to
+its bound on the day before, above which one rule plans again (see results/traffic.md)."""
 Search = Callable[[Group, float], Solution]
-"""Function that plans a group with some of the windows, with a share of the work of the plan."""
+"""Function that plans a group within a share of the work of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class PeakWindowPlan:
-    """Plan of the window with the greatest total load alone, with its load in all windows."""
+    """Plan for the window with the greatest total load, with its maximum load over all windows."""
 
     window: str
     maximum_load: float
@@ -57,7 +57,7 @@ class PeakWindowPlan:
 
 @dataclass(frozen=True, slots=True)
 class PeakRatios:
-    """Peaks of an assignment in two periods, each divided by the lower bound of the period."""
+    """Peak loads of an assignment in ``planned`` and ``tested``, divided by their lower bounds."""
 
     assignment: str
     planned: float
@@ -66,7 +66,7 @@ class PeakRatios:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldOut:
-    """Test of a plan of all cycles but the last one on the last cycle.
+    """Result of the hold-out: a plan for the earlier cycles is applied to the last cycle.
 
     ``planned`` and ``tested`` name the cycles. The plan is compared with the current assignment
     or, without owners, with range. It must keep half of its effect: a smaller one can be chance.
@@ -81,9 +81,9 @@ class HoldOut:
 
 @dataclass(frozen=True, slots=True)
 class Replanning:
-    """Dates of further plans, with their moves and peaks in the days after the first cycle.
+    """Rule for the dates of further plans, with moves and peaks after the first cycle.
 
-    ``ratio`` is the mean over the days of the peak divided by its lower bound.
+    ``ratio`` is the mean, over the days, of the daily peak divided by its lower bound.
     """
 
     dates: str
@@ -94,7 +94,7 @@ class Replanning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAdvice:
-    """Advice on a plan with windows. Its hold-out requires two cycles of windows."""
+    """Peaks and tests of a plan with windows. The tests require two cycles of windows."""
 
     current: Peak
     planned: Peak
@@ -104,14 +104,14 @@ class WindowAdvice:
 
     @property
     def is_recommended(self) -> bool:
-        """Return whether the plan has no hold-out, or passes it."""
+        """Return whether the plan passes its hold-out, or has none."""
         return self.hold_out is None or self.hold_out.is_better
 
 
 def window_advice(
     group: Group, planned: Assignment, search: Search, *, cycle: int | None = None
 ) -> WindowAdvice | None:
-    """Name the peaks of a plan, and test a plan of the same kind on the last cycle of windows.
+    """Find the peaks of a plan, and test on the last cycle a plan for the earlier cycles.
 
     A plan without changes has no tests. See `cycle_windows` for ``cycle``. Return None for a group
     with one window, or without members.
@@ -172,7 +172,7 @@ def _hold_out(group: Group, size: int, search: Search) -> HoldOut | None:
 
 
 def _replannings(group: Group, size: int, search: Search) -> list[Replanning]:
-    """Compare dates of further plans, each of them for the cycle before it.
+    """Compare rules for the dates of further plans. Each plan uses the cycle before its date.
 
     The last entry is one plan for all of these days in hindsight, if its values are proven.
     """
@@ -214,7 +214,7 @@ def _replannings(group: Group, size: int, search: Search) -> list[Replanning]:
 
 
 def cycle_windows(group: Group, cycle: int | None = None) -> int | None:
-    """Return the number of windows per cycle, or None if the group has no two cycles.
+    """Return the number of windows per cycle, or None if the windows cover less than two cycles.
 
     Without ``cycle``, in seconds, it is a week if the windows cover two weeks, or a day if they
     cover two days. Raise UsageError if the windows do not cover two of the given cycles.
@@ -233,13 +233,13 @@ def cycle_windows(group: Group, cycle: int | None = None) -> int | None:
 
 
 def split_cycles(group: Group, size: int) -> tuple[Group, Group]:
-    """Return the group with the windows of all whole cycles but the last one, and of the last."""
+    """Return the group with the windows of the earlier whole cycles, and with the last cycle."""
     end = group.window_count
     return of_windows(group, slice(end % size, end - size)), of_windows(group, slice(-size, end))
 
 
 def of_windows(group: Group, part: slice) -> Group:
-    """Return the group with some of its windows."""
+    """Return a copy of the group that has only the windows of a slice."""
     topics = (
         one
         if one.profiles is None
@@ -256,12 +256,12 @@ def of_windows(group: Group, part: slice) -> Group:
 
 
 def window_name(group: Group, window: int) -> str:
-    """Return the name of a window, or its number."""
+    """Return the name of a window or, without names, its number from 1."""
     return group.windows.names[window] if group.windows.names else str(window + 1)
 
 
 def peak_ratio(group: Group, assignment: Assignment, solution: Solution | None = None) -> Fraction:
-    """Return the maximum load of an assignment, divided by a lower bound, also of a solution."""
+    """Divide the maximum load by its lower bound, which is that of ``solution`` if higher."""
     bound = level_bound(build_problem(group), Imbalance(Measure.MAKESPAN))
     if solution is not None and solution.imbalance.name == Measure.MAKESPAN:
         bound = max(bound, solution.imbalance.bound)
@@ -269,14 +269,14 @@ def peak_ratio(group: Group, assignment: Assignment, solution: Solution | None =
 
 
 def window_loads(group: Group, assignment: Assignment) -> Any:
-    """Return the relative load of each of the `participants` (row) in each window, as an array."""
+    """Return relative loads as an array: one row per `participants`, one column per window."""
     speeds = np.array(member_units(group).factors, dtype=object)
     windows = np.array(group.window_factors, dtype=object)
     return np.array(load_profiles(group, assignment), dtype=object) * windows * speeds[:, None]
 
 
 def peak(group: Group, assignment: Assignment) -> Peak:
-    """Return the maximum load of an assignment."""
+    """Return the maximum load of an assignment, with its member and window."""
     table = window_loads(group, assignment)
     row, window = divmod(int(table.argmax()), group.window_count)
     load = shown(Measure.MAKESPAN, int(table[row, window]), group)

@@ -30,7 +30,7 @@ OFFERED = {
     "aiokafka": {"range", "roundrobin", "sticky"},
     "kafka-streams": frozenset[str](),
 }
-"""Ported assignors that each client library offers."""
+"""Names of the ported assignors that each client library offers."""
 _WITHOUT_STATIC_MEMBERS = frozenset({"kafka-go", "kafkajs"})
 """Client libraries without ``group.instance.id``."""
 DEFAULT_LIST = ("range", "cooperative-sticky")
@@ -47,7 +47,7 @@ class Implementation(StrEnum):
 
 
 _EXACT = (Implementation.BROKER, Implementation.JAVA)
-"""Implementations that kassay's ports equal."""
+"""Implementations with the same results as kassay's ports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class IdentifiedAssignor:
         return text if self.is_ported else f"{text} {self._results(self.name)}"
 
     def _results(self, name: str) -> str:
-        """Describe the origin of the results of assignors in the output."""
+        """State which implementation gives the results of assignors in the output."""
         if self.client is not None:
             library = self.client.partition("@")[0]
             return (
@@ -133,7 +133,7 @@ class IdentifiedAssignor:
 
 
 def lists_default_assignors(own: IdentifiedAssignor, name: str | None) -> bool:
-    """Return whether the members of a group with this assignor may list the default of Java.
+    """Return whether the members may list the default assignors of the Java client.
 
     These members list range and cooperative-sticky. The change to cooperative-sticky then takes
     one rolling restart.
@@ -147,7 +147,7 @@ def runs_in_client(name: str) -> bool:
 
 
 def installed_client(group: Group) -> str | None:
-    """Return the client library of all members, if it is recognised and installed."""
+    """Return the only client library of the members, or None if it is not installed."""
     own = identify_assignor(group)
     client = own.libraries[0] if len(own.libraries) == 1 else ""
     if own.implementation is not Implementation.OTHER or client not in libraries():

@@ -1,4 +1,4 @@
-"""Plan of a group of another kind than consumers: a matrix, its causes, and actions.
+"""Plan of a share group, Streams application or Connect cluster: causes and actions.
 
 The matrix has the places, which are workers, threads or processes, by connectors, subtopologies or
 topics. The planned state is the simulated result of an action. What no action gives is no plan.
@@ -28,19 +28,19 @@ _TEMPLATES = Path(__file__).parent / "templates"
 PAGE, TICKET, TEXT = "kind_plan.html.j2", "kind_ticket.md.j2", "kind_summary.txt.j2"
 """Templates of the page, the ticket and the text of a plan."""
 _OMITTED = ("movement", "moves", "stopped_ms", "replaced_copies", "unused_directories")
-"""Last words of measures that a state without an event does not have."""
+"""Ends of the names of measures of events, which a state without an event lacks."""
 _LOAD = "maximum load"
 _SHOWN_ACTIONS = 3
 _COLUMNS, _PAGE_COLUMNS = 6, 40
-"""Maximum number of topics in the matrix of a text, and of a page."""
+"""Maximum number of topics in the matrix of a text output, and of a page."""
 Move = tuple[tuple[str, int], str | None, str]
-"""Task, the place that had it, if any, and the place that gets it."""
+"""Task, the place that loses it (None if it has none), and the place that gets it."""
 _Rank = tuple[Fraction | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KindState:
-    """State of a group of another kind than consumers, with the minimum per measure.
+    """Assignment of a group of another kind than consumers, with its measures and minima.
 
     ``answer`` has the tasks or partitions per member, process or worker, as an answer has them.
     """
@@ -52,7 +52,7 @@ class KindState:
 
     @classmethod
     def of(cls, document: KindDocument, limits: SearchLimits) -> "KindState":
-        """Compare the assignment that the places of a document have with the optimum."""
+        """Compare the current assignment of a document with the optimum."""
         kind = KINDS[document.kind]
         current = kind.current_state(document)
         compared = kind.compare(current.document, current.answer, limits)[-1]
@@ -61,12 +61,12 @@ class KindState:
 
     @property
     def places(self) -> group_kind.Places:
-        """Return the active tasks, or the partitions, per place."""
+        """Return the active tasks or the partitions per member, process or worker."""
         return {place: group_kind.tasks_of(own) for place, own in self.answer.items()}
 
     @property
     def loads(self) -> dict[str, dict[str, int]]:
-        """Return the numbers of partitions, or of tasks or connectors, per place."""
+        """Return the number of partitions, or the numbers of tasks per kind, per place."""
         return {
             place: {"partitions": len(own)}
             if isinstance(own, list)
@@ -79,18 +79,18 @@ class KindState:
 
     @property
     def matrix(self) -> dict[str, dict[str, int]]:
-        """Return the numbers per topic, connector or subtopology, without standby tasks."""
+        """Count the active tasks or partitions per place and topic, connector or subtopology."""
         return {place: dict(Counter(t for t, _ in own)) for place, own in self.places.items()}
 
     @property
     def above(self) -> list[group_kind.KindMeasure]:
-        """Return the measures that are above their best known value."""
+        """Return the measures with a value above the best known value."""
         return [one for one in self.measures if one.is_above]
 
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """Table of a page or text; the first column has names."""
+    """Table of a page or of a text output. The first column has names."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -119,7 +119,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class PlannedAction:
-    """Action with the state before it, and with the state and its rank per sample."""
+    """Action, with the tasks per place and the rank of this state before it and per sample."""
 
     action: group_kind.KindAction
     before: tuple[group_kind.Places, _Rank]
@@ -127,7 +127,7 @@ class PlannedAction:
 
     @property
     def is_effective(self) -> bool:
-        """Return whether the action improves the state in three of four samples, and never harms.
+        """Return whether an action improves three of four samples and makes no sample worse.
 
         An action that moves no task is effective.
         """
@@ -137,12 +137,12 @@ class PlannedAction:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Return the sort key: the worst result, then the highest cost."""
+        """Return the sort key of actions: the worst rank, then the highest cost."""
         costs = [tuple(own.values()) for _, own in self.action.outcomes]
         return max((rank for _, rank in self.after), default=()), max(costs, default=())
 
     def predicted(self) -> dict[str, Distribution]:
-        """Return the maximum load, the moves and the costs over the samples."""
+        """Return the distributions of maximum load, moves and costs over the samples."""
         found: dict[str, list[float]] = {}
         for (places, _), (_, costs) in zip(self.after, self.action.outcomes, strict=True):
             moves = [one for one in _moves(self.before[0], places) if one[1] is not None]
@@ -165,7 +165,7 @@ class PlannedAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindPlan:
-    """Current state of a group, its causes, the effective actions, and the planned state.
+    """Plan of a group: current state, causes, effective actions and planned state.
 
     ``planned`` and ``moves`` are a simulated result of the first action that moves tasks.
     """
@@ -184,7 +184,7 @@ class KindPlan:
 
     @property
     def short(self) -> dict[str, str]:
-        """Return short names of the places."""
+        """Return a short name for each member, process or worker."""
         return short_names(Member(place, ()) for place in self.current.answer)
 
     @property
@@ -205,13 +205,13 @@ class KindPlan:
 
     @property
     def summary(self) -> str:
-        """Return the first cause and what to do, if there is one, and the verdict."""
+        """Return the first cause with its action or remedy, if there is one, and the verdict."""
         causes = [f"{one} To do: {self.to_do}." for one in self.cause_texts()[:1]]
         return " ".join([*causes, self.verdict])
 
     @property
     def to_do(self) -> str:
-        """Return the best action, or the remedy of the first cause; empty without both."""
+        """Return the best action, or else the remedy of the first cause, or an empty text."""
         actions = [one.action.text for one in self.actions]
         return next(iter([*actions, *(one.remedy for one in self.causes)]), "")
 
@@ -243,7 +243,7 @@ class KindPlan:
         }
 
     def matrix(self, columns: int) -> PageTable:
-        """Return the matrix, with ``current → planned`` in the cells that change.
+        """Return the matrix as a table, with ``current → planned`` in cells that change.
 
         At most ``columns`` topics are shown: those with changes, then the most uneven ones.
         """
@@ -289,7 +289,7 @@ def plan_kind(document: KindDocument, *, limits: SearchLimits) -> KindPlan:
 
 
 def _answer(kind: group_kind.GroupKind, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the entries per place of an answer; in Connect, of its last step."""
+    """Return the entries of an answer per place. For Connect, these are of the last step."""
     places: Mapping[str, Any] = (
         answer["steps"][-1]["state"] if "steps" in answer else answer[kind.places]
     )
@@ -297,7 +297,7 @@ def _answer(kind: group_kind.GroupKind, answer: Mapping[str, Any]) -> Mapping[st
 
 
 def _ranked(kind: group_kind.GroupKind, document: KindDocument) -> tuple[group_kind.Places, _Rank]:
-    """Return the tasks per place, and what actions must lower, the most important measure first.
+    """Return the tasks per place, and the rank: values that actions must lower, in order.
 
     These are tasks without a place, idle threads or workers, squared numbers of tasks per place, of
     tasks per topic and place, and of connectors per worker.
@@ -318,7 +318,7 @@ def _ranked(kind: group_kind.GroupKind, document: KindDocument) -> tuple[group_k
 
 
 def _moves(before: group_kind.Places, after: group_kind.Places) -> tuple[Move, ...]:
-    """Return the tasks with another place; those without a place before come first."""
+    """Return the tasks that get another place, first those that had no place."""
     owners = {task: place for place, own in before.items() for task in own}
     moves = [(task, owners.get(task), place) for place, own in after.items() for task in own]
     moves = [one for one in moves if one[1] != one[2]]
@@ -330,7 +330,7 @@ _Column = list[tuple[int, int]]
 
 
 def _columns(before: _Table, after: _Table) -> dict[str, _Column]:
-    """Return the current and the planned number per place, for each column of a matrix."""
+    """Return pairs of the current and planned number per place, by column of a matrix."""
     names = dict.fromkeys(chain.from_iterable([*before.values(), *after.values()]))
     return {
         name: [(row.get(name, 0), after[place].get(name, 0)) for place, row in before.items()]
@@ -339,7 +339,7 @@ def _columns(before: _Table, after: _Table) -> dict[str, _Column]:
 
 
 def _order(column: _Column) -> tuple[bool, int]:
-    """Return the sort key of a column: those with changes first, then the most uneven ones."""
+    """Return the sort key of columns: first those that change, then the most uneven ones."""
     now = [old for old, _ in column]
     return all(old == new for old, new in column), min(now) - max(now)
 
@@ -347,7 +347,7 @@ def _order(column: _Column) -> tuple[bool, int]:
 def render_kind_plan(
     plan: KindPlan, template: str, *, commands: Sequence[str] = (), **values: object
 ) -> str:
-    """Render a plan as page, ticket or text, by the name of the template.
+    """Render a plan as a page, a ticket or text; the template decides which.
 
     ``commands`` follow those of the actions. ``values`` are, for a page, the simulated costs of
     ``events`` with their ``recommendation`` and ``assumption``.

@@ -1,4 +1,4 @@
-"""Moves from the current owners to an assignment: order and steps."""
+"""Moves from the current owners to an assignment, their order, batches and steps."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.problem import build_problem
 
 _MAX_SEARCHED_MOVES = 5_000
-"""Maximum number of moves with a searched order; more moves are ordered by load alone."""
+"""Maximum number of moves that kassay compares to find their order; above, load decides."""
 _MAX_CANDIDATES = 200
-"""Maximum number of moves from one member that are compared per step."""
+"""Maximum number of moves from one member that kassay compares for the next move."""
 Load = int | NDArray[Any]
 """Load of a member or partition; with several windows, an array of integers."""
 
@@ -45,7 +45,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveBatch:
-    """Batch of moves that are made together, with the maximum load after the batch.
+    """Moves to make at the same time, with the maximum load after them.
 
     ``imbalance`` is in the measure of the schedule.
     """
@@ -151,7 +151,7 @@ def _load_of(group: Group, topic: str, number: int) -> Load:
 def _highest_loads_first(
     group: Group, moves: Sequence[Move], current: dict[str, Load], factors: dict[str, int]
 ) -> Iterator[Move]:
-    """Yield moves, those from members with the highest load first, and update ``current``.
+    """Yield moves from the members with the highest loads first, and update ``current``.
 
     ``current`` has relative loads, and ``factors`` the factor from load to relative load.
     """
@@ -210,7 +210,7 @@ def after_batches(group: Group, batches: Iterable[MoveBatch]) -> Iterator[Assign
 
 
 def owned_loads(group: Group) -> dict[str, Load]:
-    """Return the load of each member, computed from the member's owned partitions."""
+    """Return the load of the owned partitions of each member."""
     none = 0 if group.window_count == 1 else np.zeros(group.window_count, dtype=object)
     return {
         member: sum((_load_of(group, topic, number) for topic, number in owned), none)

@@ -1,4 +1,4 @@
-"""Plan the moves of one group. All searches of the plan share its limits."""
+"""Plan the moves of one group. All searches of a plan share its limits."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -53,15 +53,15 @@ MOVE_COLUMNS = ("batch", "topic", "partition", "from", "to", "weight", "maximum 
 _MAX_POINTS = 60
 """Maximum number of points of the frontier."""
 _FURTHER_WORK = 3.0
-"""Minimum work for the parts of a plan after the planned assignment. They have at most as much work
-as the search for this assignment, and at most half of its limit."""
+"""Minimum work for all searches after the one for the planned assignment. Their maximum is the
+work of that search, or half of its limit if that is less."""
 _CONTENT_SECONDS = 1.2e-4
-"""Time per partition for the content of a plan, after its searches."""
+"""Seconds per partition that kassay needs to write a plan after the searches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOption:
-    """Option of a plan: an assignment with its imbalance, moves and their lower bounds.
+    """Alternative in a plan: an assignment with imbalance and moves, and their lower bounds.
 
     The bound on imbalance holds for the option's number of moves or fewer; the bound on moves
     for the option's imbalance or less.
@@ -170,7 +170,7 @@ class Plan:
 
     @property
     def movement(self) -> int:
-        """Return the number of owned partitions that move to another member."""
+        """Return the number of moves: owned partitions that another member gets."""
         return self.verdict.moves
 
     @property
@@ -181,7 +181,7 @@ class Plan:
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """Return the members without a consumed topic."""
+        """Return the members that consume no topic."""
         consuming = set(group_metrics.participants(self.group))
         return tuple(member.id for member in self.group.members if member.id not in consuming)
 
@@ -442,7 +442,7 @@ class _Search:
     progress: Progress
 
     def part(self, name: str, share: float) -> CaseLimits:
-        """Report that a part of the planning starts, and return the limits for its searches."""
+        """Print that a part of the planning starts, and return the limits for its searches."""
         if not self.budget.limits.is_stopped:
             self.progress(name)
         return CaseLimits.of(self.budget.part(share).rest())
@@ -455,7 +455,7 @@ def _exact_optimum(
     constraints: tuple[Constraint, ...],
     search: _Search,
 ) -> Solution:
-    """Find the minimum imbalance without tolerance and limit on moves."""
+    """Find minimum imbalance without tolerance and without a limit on moves."""
     rules = _without_move_limit(constraints)
     measures = [level.measure for level in levels if isinstance(level, Imbalance)]
     exact = (Imbalance(measures[0] if measures else default_measure(group)), Movement())
@@ -474,7 +474,7 @@ def _exact_optimum(
 def _other_verdict(
     group: Group, levels: tuple[Level, ...], constraints: tuple[Constraint, ...], search: _Search
 ) -> plan_verdict.Verdict | None:
-    """Describe the plan with the other limit of assumed subscriptions; None if both are equal."""
+    """Return the verdict for the other limit of assumed subscriptions; None if there is none."""
     other, limits = other_reading(group), search.part("other subscriptions", 0.3)
     if other is None:
         return None
@@ -488,7 +488,7 @@ def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, 
 
 
 def _lowest(optimum: Solution, curve: Frontier) -> Solution:
-    """Return the optimum, or the last point of the frontier if that is better."""
+    """Return the solution, or the last point of the frontier if that is better."""
     if not curve.points or optimum.is_optimal:
         return optimum
     last = curve.points[-1]
@@ -502,7 +502,7 @@ def _lowest(optimum: Solution, curve: Frontier) -> Solution:
 def plan_options(
     group: Group, solution: Solution, optimum: Solution, frontier: Frontier
 ) -> tuple[PlanOption, ...]:
-    """List the planned assignment and alternatives, in ascending order of moves."""
+    """Return the plan and, if they differ, the plan of few moves and that of minimum imbalance."""
     measure = _scheduled_measure(group_metrics.Measure(solution.imbalance.name))
     values = (solution.movement.value, solution.imbalance.value)
     chosen = next(
@@ -532,7 +532,7 @@ def plan_options(
 
 
 def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
-    """Return the last of the first points, with a bound for `FEW_MOVES` moves.
+    """Return the last of the first ``count`` points, with a bound for `FEW_MOVES` moves.
 
     The bound of the next point holds for more moves than these.
     """
@@ -544,7 +544,7 @@ def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
 
 
 def _scheduled_measure(measure: group_metrics.Measure) -> group_metrics.Measure:
-    """Return the measure that the schedule shows: for leximax, the sum of squares."""
+    """Return the measure of the schedule of moves; the sum of squares replaces leximax."""
     return (
         group_metrics.Measure.SUM_OF_SQUARES
         if measure is group_metrics.Measure.LEXIMAX

@@ -1,4 +1,4 @@
-"""Forecast of planned events of a group, and the fewest moves over all of them."""
+"""Forecast the planned events of a group, with the fewest moves over all events."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ from kassay.solver.trajectory.trajectory import default_trajectory_levels, optim
 
 
 def load_planned_events(file: Path, group: Group) -> Script:
-    """Read planned events of a group from a YAML or JSON file. Members have their client ids."""
+    """Read planned events from a YAML or JSON file, which names members by their client ids."""
     members, _ = planned_members(group)
     topics = [TopicPlan(name=one.name, partitions=one.partitions) for one in group.topics]
     return parse_planned_events(read_text(file), str(file), topics=topics, members=members)
@@ -69,7 +69,7 @@ def predict_events(
 
 
 def event_records(name: str, prediction: Prediction) -> Iterator[dict[str, object]]:
-    """Yield each predicted event as a JSON object like those of forecasts."""
+    """Yield one JSON object per predicted event, with the keys of a forecast."""
     for one in prediction.events:
         yield {
             "configuration": name,

@@ -1,4 +1,4 @@
-"""Render a plan as page, ticket and text, and a survey as page, text and metrics; write files."""
+"""Render plans as pages, tickets and text, and surveys as pages, text and metrics."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ from kassay.solver.solution import value_and_bound
 
 _TEMPLATES = Path(__file__).parent / "templates"
 PAGE, TICKET, TEXT = "plan.html.j2", "ticket.md.j2", "summary.txt.j2"
-"""Templates of the page, the ticket and the text of a plan."""
+"""Templates for the HTML page, the ticket and the text output of a plan."""
 _NO_ARGUMENTS = plan_sentences.PlanArguments()
 _MAX_DRAWN_PARTITIONS = 150
 _MAX_LISTED_MOVES = 500
@@ -48,7 +48,7 @@ def render_plan(
     directory: str | None = ".",
     arguments: plan_sentences.PlanArguments = _NO_ARGUMENTS,
 ) -> str:
-    """Render a plan as page, ticket or text, by the name of the template.
+    """Render a plan as an HTML page, a ticket or text; the template decides which.
 
     Equal plans give equal bytes. ``directory`` has the files of the plan; None if they are not
     written: the text then has more moves. ``arguments`` are those of `kassay plan`.
@@ -136,7 +136,7 @@ def _page_context(plan: Plan) -> dict[str, object]:
 
 
 def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
-    """Return the data with which the page shows the loads after any number of moves, as JSON.
+    """Return the JSON data from which the page shows the loads after a number of moves.
 
     ``members`` are the members in the order of the load table. The loads before the first
     move include the partitions without an owner, which the plan assigns first. The result is None
@@ -196,7 +196,7 @@ def frontier_curve(plan: Plan) -> FrontierCurve:
 
 
 def _load_rows(plan: Plan) -> list[dict[str, object]]:
-    """Return the rows of the load table. Percentages refer to the maximum of both assignments.
+    """Return the rows of the load table. Bars are in per cent of the maximum of both assignments.
 
     If members differ in speed, percentages and overloads are those of relative loads.
     """
@@ -329,7 +329,7 @@ def plan_document(
 
 
 def frontier_record(plan: Plan) -> dict[str, object]:
-    """Return the lowest imbalance found per number of moves, as JSON."""
+    """Return the frontier as JSON: the lowest imbalance found per number of moves."""
     return {
         "measure": str(plan.frontier.measure),
         "complete": plan.frontier.complete,
@@ -338,7 +338,7 @@ def frontier_record(plan: Plan) -> dict[str, object]:
 
 
 def steps_record(plan: Plan) -> list[dict[str, object]]:
-    """Return the moves in order, as steps that lower the loads of their members, as JSON."""
+    """Return the steps of the moves as JSON. Each step lowers the loads of its members."""
     return [
         {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
         for step in plan.steps
@@ -439,7 +439,7 @@ _LINE = 2000
 
 
 def survey_text(survey: Survey) -> str:
-    """Write the causes and remarks of a survey, and its totals, as text."""
+    """Format the causes, the remarks and the totals of a survey as text."""
     templates = environment(_TEMPLATES, autoescape=False)
     templates.filters["line"] = line
     return templates.get_template("survey.txt.j2").render(survey=survey)

@@ -125,7 +125,7 @@ class NeededMembers:
     with_headroom: LevelValue | None = None
 
     def record(self) -> dict[str, object]:
-        """Return the numbers as a JSON object."""
+        """Return the numbers of members and the headroom as a JSON object."""
         record: dict[str, object] = {
             "maximum_load": self.maximum_load,
             "optimum": None if self.optimum is None else self.optimum.value,

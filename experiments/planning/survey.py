@@ -330,7 +330,7 @@ class Survey:
             yield {"group": failed.id, "failed": 1}
 
     def totals(self) -> dict[str, int]:
-        """Return the sums over all groups."""
+        """Count the groups per kind of result, and add up the values of all surveyed groups."""
         groups = self.groups
         return {
             "groups": len(groups) + len(self.states) + len(self.unsurveyed),

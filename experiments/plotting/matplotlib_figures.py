@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MUTED = "#57606a"
 
 _LINEAR_MOVES = 40
-"""Maximum number of moves with a linear axis. Above, the axis is logarithmic."""
+"""Maximum number of moves on a linear axis. Above it, the axis is logarithmic."""
 _MOVE_TICKS = tuple(digit * 10**power for power in range(7) for digit in (1, 2, 5))
 """Ticks of the logarithmic axis of moves, except 0."""
 
@@ -145,7 +145,7 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
 
 
 def svg_of(figure: Figure, label: str) -> str:
-    """Convert a Matplotlib figure to an SVG element without fixed font and width."""
+    """Convert a Matplotlib figure to an SVG element with the font and width of its page."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()

@@ -18,7 +18,7 @@ BLUE, ORANGE = "#0b66a8", "#c2521b"
 NUMBER = "{:,}".format
 """Format of all numbers of pages: commas between groups of three digits."""
 _VARIABLES = dict(read_data_file(__package__, "colours.txt"))
-"""Variables of the style sheet by the colour in a light page."""
+"""Names of CSS variables by their colours on a light page."""
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|!]")
 _NUMERIC = re.compile(r"[+−-]?[\d,.]+([\s%–]|$)")  # not 127.0.0.1:8083, or 0f-1
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -57,14 +57,14 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
 
 
 def _themed(text: str) -> str:
-    """Replace colours by variables of the style sheet, which differ in dark pages."""
+    """Replace colours by CSS variables, which have other values on dark pages."""
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, f"var(--{variable})")
     return text
 
 
 def _word_columns(rows: Sequence[Sequence[object]]) -> set[int]:
-    """Return the columns with words and without numbers, which pages align at the left."""
+    """Return the columns that contain words and no numbers. Pages align them at the left."""
     cells = [(column, str(cell)) for row in rows for column, cell in enumerate(row)]
     numbers = {column for column, text in cells if _NUMERIC.match(text)}
     return {column for column, text in cells if text[:1].isalnum()} - numbers

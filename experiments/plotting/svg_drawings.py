@@ -1,4 +1,4 @@
-"""Drawings of assignments with moves as SVG, and data of frontiers."""
+"""Draw assignments with their moves as SVG, and collect the data of frontier figures."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class _Cell(NamedTuple):
 
 
 class _Move(NamedTuple):
-    """Arrow of a drawing: the rows of two members, and the number of moved partitions."""
+    """Arrow between the rows of two members, with the number of moved partitions."""
 
     giver: int
     taker: int
@@ -49,7 +49,7 @@ class _Move(NamedTuple):
 def assignment_panels(
     group: Group, assignments: Mapping[str, Assignment | None], *, name: str
 ) -> tuple[AssignmentPanel, ...]:
-    """Draw the known assignments of a group on one scale, in panels with the given titles.
+    """Draw assignments of a group on one scale, in panels with the given titles.
 
     ``name`` is the name of the group in the labels of the drawings.
     """
@@ -163,7 +163,7 @@ def _lanes(moves: list[_Move]) -> list[int]:
 
 
 def _label(name: str) -> str:
-    """Shorten a long name in the middle, because names of members often differ at the end."""
+    """Shorten a long name in its middle, because the ends of member names often differ."""
     half = _MAX_LABEL // 2
     return name if len(name) <= _MAX_LABEL else f"{name[: half - 1]}…{name[-half:]}"
 

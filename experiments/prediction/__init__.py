@@ -1,1 +1,1 @@
-"""Prediction of events of a group: configurations, events, and distributions over samples."""
+"""Predict the effect of events on a group, as distributions over simulated samples."""

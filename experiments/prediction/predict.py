@@ -1,4 +1,4 @@
-"""Predict what a group does at events, as distributions over simulated samples."""
+"""Predict rebalances and loads of a group at events, as distributions over samples."""
 
 import random
 from collections import Counter
@@ -16,10 +16,10 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, cached
 
 _LOW, _HIGH = 5, 95
-"""Percentiles of the interval."""
+"""Percentiles at the ends of the 90 % interval."""
 _MOST_SAMPLES, _FEWEST_SAMPLES = 20, 2
 _WORK = 650_000
-"""Work of a prediction: heartbeats, and partitions at rebalances. It takes about 3 s."""
+"""Maximum work of a prediction: heartbeats and rebalanced partitions, about 3 seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +33,21 @@ class Distribution:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Distribution":
-        """Return the distribution of values of samples."""
+        """Compute the distribution of values, one value per sample."""
         # Limits are values of samples: a count has no limit such as 2.9.
         low = np.percentile(values, _LOW, method="lower")
         high = np.percentile(values, _HIGH, method="higher")
         return cls(float(np.mean(values)), float(low), float(high), tuple(values))
 
     def samples_above(self, other: "Distribution", *, factor: float = 1.0) -> int:
-        """Return the number of samples with a value above that of another one, times a factor.
+        """Count the samples with a value above ``factor`` times the value of ``other``.
 
         Samples with the same number have the same conditions, such as busy consumers.
         """
         return sum(a > factor * b for a, b in zip(self.values, other.values, strict=True))
 
     def is_above(self, other: "Distribution", *, factor: float = 1.0) -> bool:
-        """Return whether the value is above another one in three of four samples."""
+        """Return whether three of four samples are above ``factor`` times ``other``."""
         return 4 * self.samples_above(other, factor=factor) >= 3 * len(self.values)
 
     def __str__(self) -> str:
@@ -55,11 +55,11 @@ class Distribution:
         return interval_text(self.record(), " to ")
 
     def count(self, noun: str) -> str:
-        """Return a number of things."""
+        """Return the mean with a noun in singular or plural, and the interval."""
         return f"{self} {noun}{'' if str(self) == '1' else 's'}"
 
     def contains(self, value: float) -> bool:
-        """Return whether a value is in the interval."""
+        """Return whether a value is inside the 90 % interval."""
         return self.low <= value <= self.high
 
     def record(self) -> dict[str, float]:
@@ -69,7 +69,7 @@ class Distribution:
 
 
 def plain(value: float) -> str:
-    """Return a value with at most one decimal.
+    """Format a value with at most one decimal.
 
     Examples
     --------
@@ -80,14 +80,14 @@ def plain(value: float) -> str:
 
 
 def interval_text(value: Mapping[str, float], to: str = "–") -> str:
-    """Return a JSON object of a distribution as text, with ``to`` between the limits."""
+    """Format the JSON object of a distribution, with ``to`` between the interval's limits."""
     mean, low, high = (plain(value[key]) for key in ("mean", "low", "high"))
     return mean if low == high else f"{mean} ({low}{to}{high})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedCost:
-    """Cost of one event, or of several, until the group has settled.
+    """Cost of one or more events, from the event until the group is stable again.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class PredictedCost:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], times: Sequence[float]) -> "PredictedCost":
-        """Return the cost of all events together, if each happens a number of times."""
+        """Sum the costs of all events. ``times`` has one factor per event."""
 
         def total(name: str) -> Distribution:
             return Distribution.of(
@@ -153,7 +153,7 @@ class EventPrediction:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """Prediction of events of a group. The result is the same for a seed and number of samples."""
+    """Prediction of events of a group. Equal seeds and sample numbers give equal results."""
 
     id: str | None
     configuration: Configuration
@@ -168,16 +168,16 @@ class Prediction:
 
     @cached_property
     def total(self) -> PredictedCost:
-        """Return the cost of all events together."""
+        """Return the sum of the costs of all events."""
         return self.cost_of([1] * len(self.events))
 
     @cached_property
     def final(self) -> Assignment:
-        """Return the most frequent assignment after the last event, by the names of members."""
+        """Return the most frequent assignment after the last event. Keys are `consumer_names`."""
         return self.assignment_after(-1)
 
     def assignment_after(self, event: int) -> Assignment:
-        """Return the most frequent assignment after an event, by the names of members."""
+        """Return the most frequent assignment after an event, with `consumer_names` as keys."""
         found = Counter(
             tuple((name, tuple(sorted(tps))) for name, tps in sorted(assignment.items()))
             for assignment in (one.assignments[event] for one in self.courses)
@@ -186,11 +186,11 @@ class Prediction:
 
     @cached_property
     def stopped_members(self) -> dict[str, int]:
-        """Return the reasons for which members end, with the number of samples."""
+        """Return the reasons why simulated members stopped, with the number of samples of each."""
         return dict(Counter(note for one in self.courses for note in set(one.notes)))
 
     def cost_of(self, times: Sequence[float]) -> PredictedCost:
-        """Return the cost of all events together, if each happens a number of times."""
+        """Sum the costs of all events. ``times`` has one factor per event."""
         return PredictedCost.of(self.courses, times)
 
 
@@ -202,7 +202,7 @@ def predict(
     samples: int | None = None,
     seed: int = 0,
 ) -> Prediction:
-    """Predict what a group does at events, by simulated samples of coordinator and consumers.
+    """Predict rebalances and loads of a group at events, by simulated samples.
 
     Samples differ in the ids of joining members, in the times of heartbeats and polls, from idle
     to busy consumers, in start-up times, and in orders that the source does not show.
@@ -248,7 +248,7 @@ def predict(
         events = RollingRestart()
     planned = (events,) if isinstance(events, Event) else tuple(events)
     if not planned:
-        raise UsageError("events must have at least one event")
+        raise UsageError("events must contain at least one event, got none")
     if samples is None:
         samples = sample_count(group, configuration, planned)
     if samples < 1:
@@ -266,7 +266,7 @@ def predict(
 def _samples(
     group: Group, configuration: Configuration, events: Sequence[Event], count: int, seed: int
 ) -> Iterator[Sample]:
-    """Simulate samples. Their consumers are evenly spread from idle to busy."""
+    """Simulate the samples. Their consumers range evenly from idle to busy."""
     order = list(range(count))
     random.Random(seed).shuffle(order)  # noqa: S311 - not for security
     for number, rank in enumerate(order):
@@ -277,7 +277,7 @@ def _samples(
 
 
 def sample_count(group: Group, configuration: Configuration, events: Sequence[Event]) -> int:
-    """Return the number of samples for a group: 20 for small groups, fewer for large ones."""
+    """Return the default number of samples: 20 for small groups, fewer for large groups."""
     members, partitions = len(group.members), group.partition_count
     rebalances = 0
     seconds = len(events) * (configuration.session_timeout + SETTLE_MS / 1000)
@@ -293,7 +293,7 @@ def sample_count(group: Group, configuration: Configuration, events: Sequence[Ev
 
 
 def partition_weights(group: Group, topic: str, number: int) -> tuple[int, ...]:
-    """Return the weight of a partition per window; a new one has the mean of its topic or group."""
+    """Return the weight of a partition per window. New partitions have mean weights."""
     known = group.topic_table().get(topic)
     if known is not None and known.weights is None:
         return (1,) * group.window_count
@@ -304,7 +304,7 @@ def partition_weights(group: Group, topic: str, number: int) -> tuple[int, ...]:
 
 @cached
 def _mean_weights(group: Group) -> dict[str | None, tuple[int, ...]]:
-    """Return the weights per window of a new partition of each topic, and of a new topic."""
+    """Return the mean weights per window of each topic and, for new topics (None), of the group."""
     found, totals = dict[str | None, tuple[int, ...]](), []
     for one in group.topics:
         total = [one.total_weight] * group.window_count
@@ -317,7 +317,7 @@ def _mean_weights(group: Group) -> dict[str | None, tuple[int, ...]]:
 
 
 def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Return the load of each member, as `loads`: with several windows, its relative peak."""
+    """Return the load of each member: as `loads`, with weights of new partitions."""
     if all(one.weights is None for one in group.topics):
         return assignment.counts()
     factors, found = group.window_factors, {}
@@ -329,7 +329,7 @@ def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
 
 
 def _speeds(group: Group, events: Sequence[Event]) -> Callable[[str], int]:
-    """Return a function of the speed of a member; added members can have that of another one."""
+    """Return a function from a member to its speed. Added members have the speed of ``like``."""
     names = consumer_names(group)
     known = {names[one.id]: one.speed for one in group.members}
     models = [event.like for event in events if isinstance(event, ScaleTo) and event.like]

@@ -286,7 +286,7 @@ class SimulationCost:
 
 
 def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> SimulationCost:
-    """Compute the cost from ``measured_from`` (ms) on; compare each rebalance with the optimum."""
+    """Return the cost from ``measured_from`` (ms) on; compare each rebalance with the optimum."""
     sequences = [s for s in result.sequences() if s[0].at >= measured_from]
     needed = unnecessary = gap = 0
     proven = True

@@ -435,14 +435,14 @@ def with_hosts_and_speeds(group: Group, options: ImportOptions) -> Group:
 
 
 def entry_of_member(table: Mapping[str, _Value], member: Member, source: str) -> _Value:
-    """Return the entry of a member, by its id, instance id, client id or host."""
+    """Find a member in a table by id, instance id, client id or host, or raise InputError."""
     client = member.client
     for name in (member.id, member.instance_id, client.id, client.host):
         if name is not None and name in table:
             return table[name]
         if name is not None and name.lstrip("/") in table:
             return table[name.lstrip("/")]
-    raise InputError(f"{source}: no entry for member {member.id!r}, its client id or its host")
+    raise InputError(f"{source}: add the id, instance id, client id or host of {member.id!r}")
 
 
 def topic_weights(

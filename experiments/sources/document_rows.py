@@ -161,7 +161,7 @@ class JsonFields:
         return input_files.as_optional_integer(self.table.get(key), f"{self.where}.{key}")
 
     def count(self, key: str) -> int:
-        """Return the partition number or partition count at a key, from 0 to 2^31 - 1."""
+        """Return the number at a key. Raise InputError unless it is from 0 to 2^31 - 1."""
         value = self.integer(key)
         if not 0 <= value < _MAX_COUNT:
             raise InputError(

@@ -148,7 +148,7 @@ class Capture:
 
     @property
     def groups(self) -> frozenset[str]:
-        """Ids of the groups in the tables and notices."""
+        """Return the ids of the groups in the tables and notices of the capture."""
         named = {self.group_of(row, table) for row, table in self.rows()}
         named |= {notice.group or self.group for notice in self.read.notices}
         return frozenset(name for name in named if name is not None)

@@ -352,7 +352,7 @@ class _Reader:
         return self._take(at, found)
 
     def noise(self, at: int) -> int:
-        """Use a line that is known noise. A command may name the group."""
+        """Account for a line of noise. Commands and prompts also update the reader's state."""
         text = self.lines[at].text
         rule = noise_rule(text)
         if rule is None and _TOOL.search(text) and _GROUP_OPTION.search(text):
@@ -380,7 +380,7 @@ class _Reader:
         self.group = group
 
     def _kind_documents(self, value: object, at: int) -> bool:
-        """Add a document of another kind, or one in an object or list around it."""
+        """Add the documents of other kinds in a JSON value. Return whether any was added."""
         while isinstance(value, list | dict):
             if isinstance(value, dict) and self._kind_document(value, at):
                 return True
@@ -392,7 +392,7 @@ class _Reader:
         return False
 
     def _kind_document(self, value: Mapping[str, object], at: int) -> bool:
-        """Add a document of another kind than consumer groups, and return whether it is one."""
+        """Add a JSON document if its kind is not a consumer group. Return whether it was added."""
         if is_connect_status(value):
             self.kinds.append(connect_result(value, where=self.name, id=self.default_group))
             return True

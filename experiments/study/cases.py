@@ -166,7 +166,7 @@ def family_cases(
         number = size if seeds is None else seeds
         if number is None:
             raise UsageError(
-                f"family {name!r} has no fixed number of groups, so seeds must be given"
+                f"family {name!r} has no fixed number of groups; give its number of seeds"
             )
         if size is not None:
             first, number = 0, min(number, size)

@@ -93,9 +93,9 @@ def compare(
     """Run ``kassay compare``; commands.md has its help."""
     case_limits = limits.interruptible_limits()
     if library.libraries and library.releases:
-        raise typer.BadParameter("--libraries and --releases cannot be combined")
+        raise typer.BadParameter("--libraries and --releases cannot be combined; omit one")
     if (library.libraries or library.releases) and not objective.is_default:
-        raise typer.BadParameter("--libraries and --releases have no levels and constraints")
+        raise typer.BadParameter("--libraries and --releases do not support levels and constraints")
     if options.output_format in _FORMS:
         is_plain = objective.is_default and library == LibraryOptions()
         _print_form(options, source, is_plain=is_plain, limits=case_limits)
@@ -144,11 +144,11 @@ def _print_form(
     names = shared_options.assignors_of_one_kind(options.assignor)
     java = parse_custom_assignor(names[0]).java if is_custom_assignor(names[0]) else None
     if not is_plain:
-        raise typer.BadParameter(f"--format {form} has no levels, constraints or --libraries")
+        raise typer.BadParameter(f"--format {form} excludes levels, constraints and --libraries")
     if len(names) > 2 or len(names) <= is_table:
         raise typer.BadParameter(f"--format {form} requires --assignor AFTER --assignor BEFORE")
     if not is_table and (java is None or java.kind is not Kind.CONSUMER):
-        raise typer.BadParameter("--format junit requires a class: of a consumer group's assignor")
+        raise typer.BadParameter("--format junit requires a class: with a consumer assignor")
     groups, all_valid = read_valid_groups([source.file])
     compared = []
     for group in groups:
@@ -261,7 +261,7 @@ def _result(entry: Record) -> str:
 def _compare_libraries(
     library: LibraryOptions, options: CompareOptions, source: GroupSource, *, limits: CaseLimits
 ) -> None:
-    """Count the groups on which each assignor agrees with the port of its name.
+    """Compare each assignor with the port of its name, and count the groups per agreement.
 
     The groups are those of the source, and generated groups of the usual families.
     """
@@ -272,7 +272,7 @@ def _compare_libraries(
     ]
     names = [shared_options.known_assignor(name) for name in selected]
     if not names:
-        raise UsageError("no library is installed: see kassay libraries, or give --assignor")
+        raise UsageError("no client library is installed: run kassay libraries install available")
     has_source = not library.cases or source.file != STDIN
     imported, all_valid = read_valid_groups([source.file] if has_source else [])
     counts = {name: library_agreement.AgreementCounts(shown_name(name)) for name in names}

@@ -20,7 +20,7 @@ MODULES = {
     "kassay[plots]": ["matplotlib.figure", "pandas"],
     "kassay[spark]": ["pyspark.sql", "pyarrow.parquet"],
 }
-"""Modules that are imported, by the requirement that installs them."""
+"""Modules that the command tries to import, by the requirement that installs them."""
 MEMORY_FILE = Path("/proc/meminfo")
 
 

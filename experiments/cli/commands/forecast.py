@@ -65,7 +65,7 @@ class ForecastOptions:
 
     @property
     def restart(self) -> RollingRestart:
-        """Return the times of rolling restarts."""
+        """Return a rolling restart with the given times. Raise a usage error above one day."""
         for name in ("downtime", "pause", "session_timeout"):
             seconds = getattr(self, name)
             # Not a number also fails this comparison.
@@ -77,7 +77,7 @@ class ForecastOptions:
         return RollingRestart(downtime=self.downtime, pause=self.pause)
 
     def configuration(self, group: Group, current: str | None = None) -> Configuration:
-        """Return the current configuration of a group, or that with another assignor."""
+        """Return the current configuration of a group, with ``current`` as assignor if given."""
         found = Configuration.of(group, current or self.current)
         name = current or found.assignor
         found = replace(found, assignor=name, session_timeout=self.session_timeout)
@@ -218,7 +218,7 @@ def _optima(
 def _forecast_events(
     group: Group, events: Path, options: ForecastOptions, search: SearchOptions
 ) -> Record:
-    """Predict each event with the assignor of the group, or with each given assignor."""
+    """Predict each event with each assignor of --assignor, or with the group's assignor."""
     script = planned_events.load_planned_events(events, group)
     entries, optimum = list[Record](), None
     names: Sequence[str | None] = options.assignor or [None]
@@ -289,7 +289,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
 
 
 def _remark(one: Record) -> str:
-    """Describe the proof of an optimum, and the topics and members that end."""
+    """Describe stopped members, an optimum without proof, and topics without subscribers."""
     parts = [*one.get("stopped_members", ())]
     status = one.get("status", Status.OPTIMAL)
     if status != Status.OPTIMAL:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from kassay.experiments.spark.history_pipeline import ClusterMetadata, History
 
 REBALANCES = "rebalances.jsonl"
-"""File with the rebalances in logs, in the output directory."""
+"""Name of the file in the output directory with all rebalances in logs."""
 _SHOWN_GROUPS = 10
-"""Groups with sentences and log lines in the text output."""
+"""Maximum number of groups with sentences and log lines in the text output."""
 _TEMPLATES = Path(__file__).parents[2] / "history" / "templates"
 
 

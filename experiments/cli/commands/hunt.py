@@ -138,7 +138,7 @@ def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
 
 
 def _partitions(options: HuntOptions) -> int:
-    """Return the maximum number of partitions; each one takes 24 times as many namings."""
+    """Return --partitions or its default. One more partition takes 24 times as many runs."""
     return options.partitions or (3 if options.worse_than else 4)
 
 
@@ -245,7 +245,7 @@ def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> N
 
 
 def _documents(options: HuntOptions, kind: Kind) -> Iterator[KindDocument]:
-    """Yield the documents of files, else small documents of the families in turn.
+    """Yield the documents of --groups or, without it, small documents of the families in turn.
 
     Raise InputError for the first invalid document.
     """

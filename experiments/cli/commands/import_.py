@@ -76,7 +76,7 @@ def import_(
 
 
 def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptions) -> None:
-    """Append the end offsets of the topics of all valid groups to a file."""
+    """Append end offsets of the topics of valid groups to a file. Raise InputError for others."""
     from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 
     found = list(imported)
@@ -91,7 +91,7 @@ def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptio
 
 
 def _selected(imported: Iterable[ImportedGroup], ids: Sequence[str]) -> Iterator[ImportedGroup]:
-    """Yield the groups with the ids, errors that belong to no group, and an error if one lacks."""
+    """Yield the groups with the ids, the results without an id, and an error per missing id."""
     found = list(imported)
     names = sorted(one.id for one in found if one.id is not None)
     yield from (one for one in found if one.id is None or one.id in ids)
@@ -150,7 +150,7 @@ def _documents(imported: Iterable[ImportedGroup]) -> Iterator[Record]:
 
 
 def _anonymous(imported: Sequence[ImportedGroup], names: Path | None) -> Iterator[Record]:
-    """Yield the documents with new names. Errors are only printed: they can contain names."""
+    """Yield documents with new names. Print the errors, because they can contain old names."""
     for one in imported:
         if one.error is not None:
             print_error(one.error)

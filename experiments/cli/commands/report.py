@@ -57,7 +57,7 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
 def _opened(
     source: str, directory: Path | None, spark: SparkOptions
 ) -> Iterator[tuple[Path, FileDigests | None]]:
-    """Yield a local directory with the output. Spark copies a remote output to it."""
+    """Yield a local directory with the study's output. Spark copies remote output to it."""
     if directory is not None:
         yield directory, None
         return
@@ -73,7 +73,7 @@ def _opened(
 def _write_data(
     items: Mapping[str, Plot | ReportTable], directory: Path, only: list[str] | None
 ) -> None:
-    """Write the data of all figures and tables, or only those with names in ``only``."""
+    """Write the data of all items, or of those in ``only``. Raise UsageError for unknown names."""
     for name in only or ():
         if name not in items:
             raise UsageError(f"--only: unknown name {name!r}; choose from {', '.join(items)}")

@@ -42,7 +42,7 @@ from kassay.solver.limits import SearchBudget, SearchLimits
 _WORK = 45.0
 """Default work of a survey: 1,000 groups, a quarter of them weighted, take 26 s of one core."""
 _SEARCHES = 8
-"""Maximum number of searches for a document of another kind."""
+"""Maximum number of searches per document of share groups, Streams or Connect."""
 _PLAN_WORK = 20.0
 """Work for each plan that the survey writes."""
 
@@ -100,7 +100,7 @@ def survey(
 
 
 def group_histories(directory: Path) -> dict[str, MoveHistory]:
-    """Compute the totals of each group from an output directory of ``kassay history``."""
+    """Sum rebalances and moves per group in an output directory of ``kassay history``."""
     from kassay.experiments.study.output_reader import read_table, verified_manifest
 
     manifest = verified_manifest(directory)
@@ -122,7 +122,7 @@ def group_histories(directory: Path) -> dict[str, MoveHistory]:
 def _read(
     source: Path | None, cluster: SampledClusterOptions, source_data: cli_groups.SourceOptions
 ) -> tuple[list[Group], list[KindDocument], list[SurveyResult]]:
-    """Read groups, documents of other kinds, and results of unread groups; print no notes."""
+    """Read consumer groups and documents of other kinds. Return a reason per unreadable group."""
     options = replace(source_data.import_options(), reads_lag=True)
     groups: list[Group] = []
     documents: list[KindDocument] = []
@@ -205,13 +205,13 @@ _QUANTITIES = (
     *("gap", "maximum-load", "spread", "idle", "hot", "moves", "placed"),
     "unnecessary-moves",
 )
-"""Names of the quantities of a group that a condition can compare."""
+"""Quantities of a group that a condition of --fail-on can compare."""
 _COMPARISONS = {">": operator.gt, ">=": operator.ge}
 _CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
 def _parse_condition(text: str) -> Callable[[SurveyedGroup], bool]:
-    """Parse a condition on one quantity of a surveyed group, in one of its readings.
+    """Parse a condition of --fail-on. For assumed subscriptions, one of both limits must meet it.
 
     The limit of the gap is a percentage, all other limits are numbers.
     """
@@ -236,7 +236,7 @@ def _parse_condition(text: str) -> Callable[[SurveyedGroup], bool]:
 
 
 def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], bool]]) -> None:
-    """Print the conditions that groups meet. Exit with 2 after errors, else with 1 if any."""
+    """Print the conditions that groups meet. Exit with 2 after errors, or else 1 if one is met."""
     code = application.BAD_INPUT if result.errors else 0
     for text, is_met_by in conditions.items():
         found = [group.id for group in result.groups if is_met_by(group)]

@@ -309,11 +309,12 @@ class SimulatedFamily(Family):
         return GROUPS_PER_SCRIPT * len(_scripts())
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Return a recorded group of a simulation that used the assignor ``start``."""
+        """Return a group from a simulation of assignor ``start``. Raise UsageError without one."""
         script = _scripts()[seed // GROUPS_PER_SCRIPT]
         key = f"{script}/{start or _DEFAULT_ASSIGNOR}"
         if key not in _documents():
-            raise UsageError(f"family {self.name!r} has no recorded groups of assignor {start!r}")
+            known = ", ".join(sorted({key.partition("/")[2] for key in _documents()}))
+            raise UsageError(f"family {self.name!r} has no groups of {start!r}, only of {known}")
         group = parse_group(_documents()[key][seed % GROUPS_PER_SCRIPT])
         return replace(group, id=self.id_of(seed, start))
 
