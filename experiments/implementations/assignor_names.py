@@ -52,7 +52,7 @@ _SERVER = "kassay.experiments.implementations.callable_server"
 
 @dataclass(frozen=True, slots=True)
 class JavaClass:
-    """A Java class of a user: the command that runs it, and what its interface implies."""
+    """A user's Java class: its command, and the kind and protocol of its interface."""
 
     name: str
     command: tuple[str, ...]
@@ -107,7 +107,7 @@ def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> 
 
 
 def _types(name: str, own: Sequence[str], installed: Mapping[str, str]) -> list[str]:
-    """Return the names of a class, the classes that it extends, and its interfaces."""
+    """Return the names of a class, its superclasses and its interfaces, or raise InputError."""
     commands = [jvm_command(libraries()[one], release) for one, release in installed.items()]
     if not commands:
         broker = libraries()["kafka-broker"]
@@ -129,7 +129,7 @@ def _types(name: str, own: Sequence[str], installed: Mapping[str, str]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class CustomAssignor:
-    """A custom assignor: its command, its time limit per group in seconds, and its Java class."""
+    """A custom assignor: its command, seconds per group and, for ``class:``, its Java class."""
 
     command: tuple[str, ...]
     seconds: float
@@ -143,9 +143,9 @@ def is_custom_assignor(name: str) -> bool:
 
 @cache
 def parse_custom_assignor(name: str) -> CustomAssignor:
-    """Parse the name of a custom assignor into its command and time limit.
+    """Parse the name of a custom assignor: its command, time limit and Java class.
 
-    Raise InputError if the name is not valid, or its class or the library of its interface is
+    Raise InputError if the name is invalid, or if the class or the library with its interface is
     missing.
     """
     match = _match(name)
@@ -158,7 +158,7 @@ def parse_custom_assignor(name: str) -> CustomAssignor:
     if match["form"] == "cmd":
         return CustomAssignor(_words(target), seconds)
     if _CALLABLE.fullmatch(target) is None:
-        raise InputError(f"a Python assignor must be given as module:function, got {target!r}")
+        raise InputError(f"python: requires module:function or FILE.py:function, got {target!r}")
     return CustomAssignor((sys.executable, "-m", _SERVER, target), seconds)
 
 
@@ -180,32 +180,32 @@ def _words(command: str) -> tuple[str, ...]:
             f"the assignor command {command!r} is not valid: {str(error).lower()}"
         ) from None
     if not words:
-        raise InputError("the name of an assignor contains no command after cmd:")
+        raise InputError("the assignor name contains no command after cmd:; use cmd:COMMAND")
     return words
 
 
 def _class_and_paths(target: str) -> tuple[str, list[str]]:
     match = _CLASS.fullmatch(target)
     if match is None:
-        raise InputError(f"a Java assignor must be given as CLASS@PATH[:PATH], got {target!r}")
+        raise InputError(f"class: requires CLASS@PATH[:PATH], got {target!r}")
     return match["name"], [path for path in match["paths"].split(":") if path]
 
 
 def complete_name(name: str) -> str:
-    """Check a name, and return it with absolute paths and the version of the library.
+    """Check the name of an assignor. Return it with absolute paths and library version.
 
     Raise InputError if the name is unknown, or a program, class or library is missing.
     """
     alias, rest = split_alias(name)
     if alias and (alias in ASSIGNORS or alias in KIND_PORTS):
-        raise InputError(f"the alias {alias!r} of an assignor is the name of a Kafka assignor")
+        raise InputError(f"the alias {alias!r} is the name of a Kafka assignor; use another alias")
     if rest in ASSIGNORS or rest in KIND_PORTS:
         return name
     if is_custom_assignor(rest):
         complete = f"{alias}={_absolute(rest)}" if alias else _absolute(rest)
         program = parse_custom_assignor(complete).command[0]
         if shutil.which(program) is None:
-            raise InputError(f"{program!r} does not exist or is not executable")
+            raise InputError(f"the program {program!r} does not exist or is not executable")
         return complete
     assignor = parse_library_assignor(name)
     driver_command(assignor)
@@ -213,7 +213,7 @@ def complete_name(name: str) -> str:
 
 
 def _absolute(name: str) -> str:
-    """Return the name of a custom assignor with absolute paths of files that exist."""
+    """Return the name of a custom assignor. The paths of existing files become absolute."""
     match = _match(name)
     prefix, target = name[: match.start("target")], match["target"]
     if match["form"] == "class":
@@ -233,7 +233,7 @@ def _absolute(name: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """Return the name of an assignor in results: its alias, or its name without folders.
+    """Return the name that results show: the alias, or the name without folders.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def shown_name(name: str) -> str:
 
 
 def check_shown_names(names: Sequence[str]) -> None:
-    """Raise InputError if results would show two assignors under one name."""
+    """Raise InputError if two assignors have the same `shown_name`."""
     shown: dict[str, str] = {}
     for name in dict.fromkeys(names):
         other = shown.setdefault(shown_name(name), name)
@@ -280,7 +280,7 @@ def kind_of_assignor(name: str) -> Kind:
 
 
 def check_consumer_kind(name: str) -> None:
-    """Raise InputError unless this is an assignor of consumer groups."""
+    """Raise InputError if an assignor assigns groups of another kind than consumer groups."""
     kind = kind_of_assignor(name)
     if kind is not Kind.CONSUMER:
         raise InputError(

@@ -20,7 +20,7 @@ from kassay.reference.model.group import Group
 
 
 def load_callable(name: str) -> Callable[[Group], object]:
-    """Import a callable by its name, ``module:function`` or ``file.py:function``."""
+    """Import ``module:function`` or ``file.py:function``. Raise TypeError if not callable."""
     module_name, _, path = name.rpartition(":")
     target: object = _import_module(module_name)
     for attribute in path.split("."):
@@ -31,7 +31,7 @@ def load_callable(name: str) -> Callable[[Group], object]:
 
 
 def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
-    """Run the callable on a group document, and return the assignment or the error as JSON."""
+    """Run a callable on a group document. Return the assignment or the error as JSON."""
     try:
         group = parse_group(json.loads(line))
         start = time.perf_counter()

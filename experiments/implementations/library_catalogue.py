@@ -1,4 +1,4 @@
-"""Names of the assignors of client libraries, and installation of the libraries.
+"""Parse the names of client libraries and their assignors, and install the libraries.
 
 ``libraries.yaml`` lists the libraries, their assignors and their pinned versions:
 ``sarama@1.43.3:sticky``. A name without a version means the first version of this list.
@@ -35,11 +35,11 @@ from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, RunError
 
 ANSWER_SECONDS = 10.0
-"""Default of the time limit per group, in seconds."""
+"""Default time limit of an assignor per group, in seconds."""
 
 
 def split_alias(name: str) -> tuple[str | None, str]:
-    """Split the name of an assignor into its alias, None without one, and the rest.
+    """Split the name of an assignor into its alias (None if missing) and the rest.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def split_alias(name: str) -> tuple[str | None, str]:
 
 
 def parse_time_limit(name: str, seconds: str) -> float:
-    """Parse the time limit per group in the name of an assignor, in seconds.
+    """Parse the time limit per group, in seconds, from the name of an assignor.
 
     Raise InputError if the time limit is not a positive, finite number.
     """
@@ -94,7 +94,7 @@ class OfferedAssignor:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamChange:
-    """A change of assignors in a version of a library, which can change assignments."""
+    """A change in a version of a library that can change results of its assignors."""
 
     version: str
     assignors: Sequence[str]
@@ -103,7 +103,7 @@ class UpstreamChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """Runtime of drivers, such as the JVM; ``libraries.yaml`` describes the fields."""
+    """Runtime of drivers, such as the JVM. ``libraries.yaml`` describes the fields."""
 
     programs: Sequence[str] = ()
     needs: str  # the required programs and their versions, for people
@@ -135,7 +135,7 @@ class Library:
     changes: Sequence[UpstreamChange]
 
     def changes_between(self, before: str, version: str, assignor: str) -> tuple[str, ...]:
-        """Return the known changes of an assignor after a version, up to a later version."""
+        """Return the known changes of an assignor between two versions, as text."""
         return tuple(
             change.text
             for change in self.changes
@@ -175,7 +175,7 @@ class LibraryAssignor:
 
     @property
     def time_limit(self) -> float:
-        """Return the time limit per group in seconds: that of the name, or the default."""
+        """Return the time limit per group in seconds, from the name or by default."""
         return ANSWER_SECONDS if self.seconds is None else self.seconds
 
     def __str__(self) -> str:
@@ -186,7 +186,7 @@ class LibraryAssignor:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, as a sort key of versions."""
+    """Return the numbers in a version, by which versions are sorted."""
     return tuple(map(int, version.split(".")))
 
 
@@ -238,7 +238,7 @@ def is_library_assignor(name: str) -> bool:
 
 
 def parse_library_assignor(name: str) -> LibraryAssignor:
-    """Parse the name of an assignor of a library.
+    """Parse ``[ALIAS=]LIBRARY[@VERSION][@SECONDSs]:ASSIGNOR``, the name of an assignor.
 
     Raise InputError if the library, the version or the assignor is unknown, or the time limit is
     invalid.
@@ -276,15 +276,15 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
 
 
 def parse_library_version(text: str) -> tuple[Library, str]:
-    """Parse ``LIBRARY[@VERSION]``. The default version is the first in ``libraries.yaml``."""
+    """Parse ``LIBRARY[@VERSION]``, by default the newest version, or raise InputError."""
     match = _LIBRARY_VERSION.fullmatch(text)
     if match is None:
-        raise InputError(f"expected LIBRARY[@VERSION], got {text!r}")
+        raise InputError(f"expected LIBRARY[@VERSION], such as sarama@1.43.3, got {text!r}")
     return _find(match["library"], match["version"])
 
 
 def repetitions_of(assignor: str) -> int:
-    """Return the number of runs per group: several if equal groups have different results."""
+    """Return the runs per group: several if the assignor's results vary between runs."""
     if not is_library_assignor(assignor):
         return 1
     return 1 if parse_library_assignor(assignor).assignor.is_repeatable else _REPETITIONS
@@ -308,10 +308,10 @@ _INSTALL_SECONDS = 1800
 
 
 def run_step(command: Sequence[str], *, directory: Path, environment: Mapping[str, str]) -> None:
-    """Run one step of an installation. Raise RunError with the end of its output if it fails."""
+    """Run one installation command. Raise RunError with its error output if it fails."""
     program = _find_program(command[0])
     if program is None:
-        raise RunError(f"{command[0]!r} is required and not on PATH")
+        raise RunError(f"{command[0]!r} is required and not on PATH; install it")
     try:
         done = subprocess.run(  # noqa: S603 - a command of this package
             [program, *command[1:]],
@@ -325,7 +325,7 @@ def run_step(command: Sequence[str], *, directory: Path, environment: Mapping[st
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise RunError(f"{command[0]} did not end within {_INSTALL_SECONDS} seconds") from None
+        raise RunError(f"{command[0]} did not end within {_INSTALL_SECONDS} s; try again") from None
     if done.returncode != 0:
         lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
         errors = [line for line in lines if "error" in line.lower()] or lines[-3:]
@@ -333,7 +333,7 @@ def run_step(command: Sequence[str], *, directory: Path, environment: Mapping[st
 
 
 def _find_program(name: str) -> str | None:
-    """Return the path of a program. Java programs are first searched in JAVA_HOME."""
+    """Find a program in PATH, and Java first in JAVA_HOME; None if it is missing."""
     home = os.environ.get("JAVA_HOME")
     if home and name in {"java", "javac"}:
         found = shutil.which(name, path=f"{home}/bin")
@@ -348,7 +348,7 @@ def missing_programs(runtime: Runtime) -> list[str]:
 
 
 def _words(library: Library, version: str, directory: Path, template: str) -> list[str]:
-    """Return the words of a step or command of ``libraries.yaml``, with the values of a version."""
+    """Fill in a command template of ``libraries.yaml`` for a version, and split it into words."""
     sanitizer = os.environ.get("KASSAY_SANITIZER")
     offered = (name for name in library.assignors if library.offers(name, version))
     values = {
@@ -371,7 +371,7 @@ _DIGEST = "driver.sha256"
 
 
 class NotInstalledError(InputError):
-    """Error: a library is not installed on this machine. This is no result of an assignor."""
+    """Error: a library is not installed, so its assignor has no result."""
 
 
 def installations() -> Path:
@@ -384,13 +384,13 @@ def installations() -> Path:
 
 
 def is_installed(library: Library, version: str) -> bool:
-    """Return whether a version of a library is installed with the current driver."""
+    """Return whether a version is installed with the driver of this version of kassay."""
     digest = _directory(library, version) / _DIGEST
     return digest.is_file() and digest.read_text(encoding="utf-8") == _driver_digest(library)
 
 
 def how_to_install(library: Library, version: str) -> str:
-    """Return why a version of a library does not run, and the command that installs it."""
+    """State why a version of a library cannot run, and the command that installs it."""
     outdated = (_directory(library, version) / _DIGEST).is_file()
     state = "was installed by another version of kassay" if outdated else "is not installed"
     name = f"{library.name}@{version}"
@@ -451,7 +451,7 @@ def _command(library: Library, version: str) -> tuple[str, ...]:
 
 
 def jvm_command(library: Library, version: str, *, own: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the command of an installed JVM driver, with own entries first in its class path."""
+    """Return the command of a JVM driver. The class path starts with the ``own`` entries."""
     command = list(_command(library, version))
     place = command.index("-classpath") + 1
     command[place] = os.pathsep.join((*own, command[place]))
@@ -463,7 +463,7 @@ def _directory(library: Library, version: str) -> Path:
 
 
 def _driver_digest(library: Library) -> str:
-    """Return a digest of the driver's sources. After a change, libraries must be reinstalled."""
+    """Return a digest of the driver's sources. If it changes, users must reinstall the library."""
     sources = sorted(path for path in (DRIVERS / library.runtime).rglob("*") if path.is_file())
     content = b"".join(path.name.encode() + path.read_bytes() for path in sources)
     return hashlib.sha256(content).hexdigest()

@@ -39,7 +39,7 @@ _STDERR_CHARACTERS = 200
 
 
 class NoAnswerError(RunError):
-    """Error: an assignor process timed out, ended, could not start or gave an invalid answer."""
+    """Error: an assignor process failed to start, ended, timed out or wrote invalid output."""
 
 
 class _EndedError(NoAnswerError):
@@ -51,11 +51,11 @@ class TimeLimitError(NoAnswerError):
 
 
 class NotReadyError(RunError):
-    """Error: the driver of a library did not start. This is no result of an assignor."""
+    """Error: the driver of a library did not start, so the assignor has no result."""
 
 
 class AssignorProcess:
-    """An assignor process that writes one output line per input line.
+    """Process of an assignor, which writes one output line per input line.
 
     It starts with the first request. If it does not answer, it is killed with its children,
     and the next request starts a new process.
@@ -110,7 +110,7 @@ class AssignorProcess:
         return response
 
     def _close_after(self, error: NoAnswerError, process: subprocess.Popen[bytes]) -> str:
-        """Close the process after an error, and return the complete message."""
+        """Close the process. Return the error with its exit code and last output line."""
         if isinstance(error, _EndedError):
             # The process closed its pipes, so it is about to end.
             with suppress(subprocess.TimeoutExpired):
@@ -158,7 +158,7 @@ class AssignorProcess:
 
 
 def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -> str:
-    """Write a request to an assignor process, and read the answer at the same time.
+    """Send a request to an assignor process and read its answer, or raise NoAnswerError.
 
     An empty request only waits for a line.
     """
@@ -237,7 +237,7 @@ _START_SECONDS = 60.0
 
 
 def run(group: Group, assignor: str) -> AssignorResult:
-    """Run an assignor on a group. The result contains the assignment or the failure.
+    """Run an assignor once on a group. The result has the assignment or the failure.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def run(group: Group, assignor: str) -> AssignorResult:
 
 @dataclass(frozen=True, slots=True)
 class _Driver:
-    """Process of an assignor, and the time limit in seconds.
+    """Process of an assignor, and its time limit per group in seconds.
 
     ``assignor`` is the assignor that a driver runs, None for a command or a Python function.
     """
@@ -300,7 +300,7 @@ def _driver(name: str) -> _Driver | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRunResult:
-    """Result of one run on a document of another kind: the answer, livelock or failure."""
+    """Result of one run on a document: the answer, the livelock or the failure."""
 
     answer: Mapping[str, Any] | None = None
     livelock: str | None = None
@@ -309,7 +309,7 @@ class DocumentRunResult:
 
 
 def run_on_document(document: KindDocument, name: str) -> DocumentRunResult:
-    """Run a port, a Java class or an assignor of a library on a document of another kind.
+    """Run an assignor once on a document of share groups, Streams or Connect.
 
     ``failed`` is the class of the exception if the assignor throws one.
     """
@@ -334,13 +334,13 @@ def run_on_document(document: KindDocument, name: str) -> DocumentRunResult:
 
 @cached
 def _document_text(group: Group) -> str:
-    """Return the JSON document of a group. Many assignors of libraries read the same group."""
+    """Return the JSON document of a group, cached because many assignors read it."""
     return json.dumps(group_document(group))
 
 
 @cached
 def _shared_text(group: Group) -> str:
-    """Return the document for a Java driver, with each list of topics once.
+    """Return the JSON document for a Java driver, in which each list of topics occurs once.
 
     A member with the topics of an earlier member has its index instead. Otherwise, the document of
     5,000 members with 5,000 topics has 350 MB.
@@ -355,7 +355,7 @@ def _shared_text(group: Group) -> str:
 
 
 def _parse_response(line: str) -> AssignorResult:
-    """Parse the JSON line that an assignor process returns for a group.
+    """Parse the line that an assignor process writes for a group; errors become failures.
 
     The line is an assignment document, or a line in the format of `kassay assign`.
     """
@@ -458,11 +458,11 @@ def run_until_stable(group: Group, assignor: str, *, repeats: bool = True) -> St
 
 
 _FIRST: dict[tuple[int, str], float] = {}
-"""Seconds of the first run by process of kassay and assignor."""
+"""Seconds of the first run, by process id of kassay and assignor."""
 
 
 def first_seconds(assignor: str) -> float | None:
-    """Return the seconds of the first run of an assignor in this process, None without one."""
+    """Return the seconds of an assignor's first run in this process, None before it."""
     return _FIRST.get((os.getpid(), assignor))
 
 
@@ -522,7 +522,7 @@ DEPENDS_ON_THE_RUN = "a second run on the same group returns another assignment"
 
 
 def is_repeatable(group: Group, assignor: str, assignment: Assignment) -> bool:
-    """Return whether a second run of a custom assignor gives all members the same partitions.
+    """Run a custom assignor again. Return whether all members get the same partitions.
 
     Assignors of libraries are not checked: some vary by design. A second run that reaches the time
     limit has no other answer.
@@ -538,7 +538,7 @@ def is_repeatable(group: Group, assignor: str, assignment: Assignment) -> bool:
 
 
 def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
-    """Join the results of the parts of a group. A part without assignment decides the ending."""
+    """Join the results of a group's parts. If a part has no assignment, return its result."""
     failed = next((part for part in parts.values() if part.assignment is None), None)
     if failed is not None:
         return failed
@@ -552,7 +552,7 @@ def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
 
 
 def count_withheld_partitions(group: Group, assignment: Assignment) -> int:
-    """Count the partitions of subscribed topics that are not assigned to any member."""
+    """Count the partitions of subscribed topics that no member has."""
     starts, subscribers = topic_starts(group), group.subscribers()
     has_subscriber = [bool(subscribers.get(topic.name)) for topic in group.topics]
     is_withheld = np.array(has_subscriber, dtype=bool).repeat(starts.counts)

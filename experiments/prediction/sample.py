@@ -1,4 +1,4 @@
-"""One simulated course of the events of a group: its script, and its simulation."""
+"""Simulate the events of a group once: build a script, and run it."""
 
 import base64
 import random
@@ -25,15 +25,15 @@ from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Partitions
 
 _START = 30_000
-"""Time of the first event in ms: the members have sent heartbeats by then."""
+"""Time of the first event in ms, at which all members have sent heartbeats."""
 SETTLE_MS = 75_000
-"""Time in ms that a group needs to settle in addition to the session timeout."""
+"""Time in ms, in addition to the session timeout, until a group is stable after an event."""
 _LIBRDKAFKA, _AIOKAFKA = "librdkafka", "aiokafka"
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One simulated course: cost and assignment of each event, and what else happened.
+    """Result of one simulation: cost and assignment per event, and notes on stopped members.
 
     ``rebalances`` has the group at each run of an assignor.
     """
@@ -45,7 +45,7 @@ class Sample:
 
 
 def consumer_names(group: Group) -> dict[str, str]:
-    """Return the name of each member as a simulated consumer, by member id.
+    """Return the names that the members have as simulated consumers, by member id.
 
     It is the instance id, the client id if no other member has it, or the member id.
     """
@@ -57,7 +57,7 @@ def consumer_names(group: Group) -> dict[str, str]:
 
 
 def planned_members(group: Group) -> tuple[list[MemberPlan], simulations.InitialGroup]:
-    """Return the members of a group as plans of a script, and their current partitions."""
+    """Convert the members of a group to members of a script, and to an initial group."""
     names, owned = consumer_names(group), current_partitions(group)
     plans = [
         MemberPlan(
@@ -79,7 +79,7 @@ def planned_members(group: Group) -> tuple[list[MemberPlan], simulations.Initial
 
 
 class Course:
-    """One course of events of a group, as a script of its simulation."""
+    """Events of a group as a simulation script, which `run` simulates once."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class Course:
         )
 
     def _new_id(self, name: str, is_classic: bool) -> str:
-        """Create an id: the client or instance id and a UUID, or a UUID in Kafka's base64 form."""
+        """Create a member id: client id and UUID for classic members, else a UUID in base64."""
         while True:
             uuid = UUID(int=self.draw_of_ids.getrandbits(128), version=4)
             if is_classic:
@@ -189,7 +189,7 @@ class Course:
                 return text
 
     def _add(self, event: scenario.Event, at: int) -> int:
-        """Add an event at a time, and return the time at which the group has settled."""
+        """Add an event to the script. Return the time at which the group is stable again."""
         match event:
             case scenario.RollingRestart():
                 at = self._rolling_restart(event, at)
@@ -240,7 +240,7 @@ class Course:
             if name not in self.plans:
                 known = ", ".join(list(self.plans)[:10])
                 raise InputError(
-                    f"{self.group.label} has no member {name!r}; the first members: {known}"
+                    f"{self.group.label} has no member {name!r}; its first members: {known}"
                 )
             if absent == (name in self.present):
                 state = "is in the group already" if absent else "has left the group"
@@ -276,13 +276,13 @@ class Course:
         return at
 
     def _jitter(self) -> int:
-        """Draw a part of the longest heartbeat interval, in milliseconds."""
+        """Draw a random time below the longest heartbeat interval, in milliseconds."""
         configuration = self.configuration
         longest = max(configuration.heartbeat_interval, configuration.consumer_heartbeat_interval)
         return self.draw.randrange(round(1000 * longest))
 
     def _ordered(self, order: scenario.Order) -> list[str]:
-        """Return the present members in the order in which they restart."""
+        """Return the members of the group in the order in which they restart."""
         names = list(self.present)
         sorted_names = by_ordinal(names)
         if sorted_names is None and len(set(self.client_ids.values())) == len(names):
@@ -320,7 +320,7 @@ class Course:
         return replace(self.configuration, assignor=plan.assignors[0], listed=plan.assignors)
 
     def _leaving(self, names: Sequence[str], count: int) -> Sequence[str]:
-        """Return the members that leave: those with the highest ordinals, else random ones."""
+        """Return the members that leave: those with the highest ordinals, or random members."""
         if count <= 0:
             return ()
         sorted_names = by_ordinal(names)
@@ -343,7 +343,7 @@ class Course:
 
     def _new_topic(self, event: scenario.NewTopic, at: int) -> None:
         if event.topic in self.known_topics:
-            raise InputError(f"{self.group.label} has the topic {event.topic!r} already")
+            raise InputError(f"{self.group.label} already has the topic {event.topic!r}")
         self.known_topics[event.topic] = event.partitions
         self.topics += (TopicPlan(name=event.topic, partitions=event.partitions),)
         for name in self._members(event.members) or list(self.present):
@@ -360,7 +360,7 @@ class Course:
             )
 
     def _scripted(self, event: scenario.Scripted, at: int) -> int:
-        """Add events of a script, and return the time at which the last one has settled."""
+        """Add the events of a script. Return the time at which the group is stable again."""
         last = at
         for topic in event.topics:
             if topic.name not in self.known_topics:
@@ -382,7 +382,7 @@ class Course:
         return last + self.settle
 
     def run(self, busy: float) -> Sample:
-        """Run the simulation. ``busy`` is 0 for idle and 1 for busy consumers."""
+        """Run the simulation with consumers from idle (``busy`` 0) to busy (``busy`` 1)."""
         simulation = self._simulation(busy)
         simulation.clock.run(self.starts[0] - 1)
         costs, assignments = [], []

@@ -18,10 +18,10 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)(\.\d+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Delays of the consumers in milliseconds, from idle to busy ones.
+    """Delays in milliseconds as pairs: of idle consumers, and of busy consumers.
 
-    Each sample is a group between the two values. The defaults enclose the times of groups on
-    idle and on saturated machines.
+    The delays of each sample are between the two values. The defaults enclose the times of groups
+    on idle and on saturated machines.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Timing:
         for name in ("latency", "poll", "drift", "spread", "start_up"):
             idle, busy = getattr(self, name)
             if not 0 <= idle <= busy:
-                raise UsageError(f"{name} must be two times from 0, got {idle} and {busy} ms")
+                raise UsageError(f"{name} must be two ascending times in ms, got {idle} and {busy}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +105,9 @@ class Configuration:
 
     @classmethod
     def of(cls, group: Group, assignor: str | None = None) -> "Configuration":
-        """Return the current configuration of a group, as far as its source shows it.
+        """Return the current configuration of a group, with the assignor that its source shows.
 
-        ``assignor`` is used if the source does not show the assignor. Raise InputError without one.
+        ``assignor`` replaces an assignor that the source lacks. Raise InputError without both.
         """
         name = group.status.registered_assignor or assignor
         if name is None:
@@ -133,18 +133,18 @@ class Configuration:
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """Return the assignors that the members list."""
+        """Return the assignors that all members list, in order of preference."""
         return self.listed or (self.assignor,)
 
     @property
     def batching_ms(self) -> int:
-        """Return the minimum time between two assignments of the broker, in milliseconds."""
+        """Return the minimum time in ms between two assignments of the broker, 0 before 4.3."""
         major, minor = self.broker.split(".")[:2]
         is_batching = (int(major), int(minor)) >= _BATCHING_SINCE
         return round(1000 * self.assignment_interval) if is_batching else 0
 
     def steps_to(self, target: str) -> "list[Configuration]":
-        """Return the configurations after each rolling restart of a change to an assignor."""
+        """Return the configuration after each rolling restart that changes to an assignor."""
         own = None if self.assignor == target else self.assignor
         return [
             replace(self, assignor=names[0], listed=names)
@@ -153,7 +153,7 @@ class Configuration:
 
 
 def rolling_restarts(own: str | None, target: str) -> tuple[tuple[str, ...], ...]:
-    """Return the assignors that all members list after each rolling restart of a change.
+    """Return, per rolling restart of a change, the assignors that all members list after it.
 
     A change of the protocol takes one restart. An eager assignor takes one restart that puts it
     before the own assignor. A cooperative assignor takes a second restart, because members that
@@ -202,7 +202,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingRestart(Event):
-    """Restart of all members, some at a time; with ``to``, into another configuration.
+    """Restart of all members, ``at_once`` at a time; ``to`` changes their configuration.
 
     ``downtime`` is the time without a process in seconds, ``pause`` the time from the start of the
     members of one batch to the stop of the next.
@@ -238,7 +238,7 @@ class ScaleTo(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MembersEvent(Event):
-    """Event of some members at the same time."""
+    """Base class of events that happen to several members at the same time."""
 
     members: tuple[str, ...]
 
@@ -266,19 +266,19 @@ class Rebalance(Event):
 
 
 class Leave(_MembersEvent):
-    """Orderly end of some members, without a restart."""
+    """Members leave the group in order and do not restart."""
 
     __slots__ = ()
 
 
 class Crash(_MembersEvent):
-    """End of some processes that do not leave the group."""
+    """Processes end without leaving the group."""
 
     __slots__ = ()
 
 
 class Return(_MembersEvent):
-    """Start of members that left or crashed."""
+    """Members that left or crashed start again."""
 
     __slots__ = ()
 
@@ -296,7 +296,7 @@ class NewPartitions(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic(Event):
-    """New topic, to which some members subscribe in addition; by default all members."""
+    """New topic. The given members, by default all, also subscribe to it."""
 
     topic: str
     partitions: int
@@ -319,7 +319,7 @@ class Subscribe(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scripted(Event):
-    """Events of a simulation script, which share one time. It uses the times of the script."""
+    """Events of a simulation script that happen at the same time."""
 
     events: Sequence[ScriptEvent]
     text: str

@@ -162,7 +162,7 @@ def test_relative_paths_are_resolved_and_results_show_the_alias(classes, monkeyp
         ("class:org.example.Mine@{0}/none", "none' does not exist"),
         ("class:org.example.Mine", "CLASS@PATH[:PATH], got 'org.example.Mine'"),
         ("class@3.9.1:org.example.Mine@{0}", "kassay libraries install kafka-broker@3.9.1"),
-        ("range=class:org.example.Mine@{0}", "'range' of an assignor is the name of a Kafka"),
+        ("range=class:org.example.Mine@{0}", "the alias 'range' is the name of a Kafka"),
     ],
 )
 def test_names_that_do_not_work_are_input_errors(classes, name, message):

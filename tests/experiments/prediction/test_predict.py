@@ -113,7 +113,7 @@ def test_busy_consumers_leave_partitions_longer_without_an_owner():
         found.append(predict(group_of("range"), configuration, samples=FEW).total)
     assert found[0].unowned_seconds.high < found[1].unowned_seconds.low
     assert found[0].moves == found[1].moves
-    with pytest.raises(UsageError, match="poll must be two times from 0, got 9 and 3 ms"):
+    with pytest.raises(UsageError, match="poll must be two ascending times in ms, got 9 and 3"):
         Timing(poll=(9, 3))
 
 
