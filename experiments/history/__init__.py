@@ -1,1 +1,1 @@
-"""History of consumer groups, reconstructed from the records of ``__consumer_offsets``."""
+"""Past rebalances of consumer groups, from records of ``__consumer_offsets`` or from logs."""

@@ -1,4 +1,4 @@
-"""Generations of a consumer group, reconstructed from the group's records."""
+"""Reconstruct the generations of a consumer group from the group's records."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -91,7 +91,7 @@ def assigned_numbers(entries: Iterable[Mapping[str, Any]]) -> AssignedNumbers:
 def counts_by_generation(
     generations: Sequence[Generation], given: Mapping[str, int]
 ) -> Iterator[dict[str, int]]:
-    """Yield the partition counts of topics at each generation of a group.
+    """Yield the partition count of each topic, once per generation of a group.
 
     The generations are from one incarnation of the group: it is not deleted between them.
     ``given`` are the counts at the end. They apply to assigned and to subscribed topics. A topic
@@ -113,7 +113,7 @@ def counts_by_generation(
 
 
 def _observe(counts: dict[str, int], generation: Generation) -> None:
-    """Update partition counts from the assignments and recorded counts of a generation."""
+    """Raise ``counts`` to the partition counts that a generation assigns or records."""
     for member in generation.members:
         for topic, numbers in member.assigned or ():
             counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])
@@ -125,7 +125,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(slots=True)
 class _ConsumerGroup:
-    """State of a KIP-848 group after the records applied so far."""
+    """State of a group of the consumer protocol (KIP-848) after its records so far."""
 
     epoch: int | None = None
     target_epoch: int | None = None
@@ -335,7 +335,7 @@ def _client_fields(member: Fields) -> Fields:
 
 
 def _put(table: dict[str, _Value], key: str, value: _Value | None) -> None:
-    """Set the value of a key in a dict, or delete the key if the value is None (a tombstone)."""
+    """Set a key of a dict to a value. None (a tombstone) deletes the key."""
     if value is None:
         table.pop(key, None)
     else:

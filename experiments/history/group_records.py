@@ -67,7 +67,7 @@ class Position(NamedTuple):
 
 
 def decode_batches(batches: "Iterable[pa.RecordBatch]") -> Iterator[dict[str, Any]]:
-    """Decode raw records to table rows. A damaged record becomes a row with an error.
+    """Decode raw records to table rows. A damaged record gives a row with an error.
 
     Offset commits, usually most of the records, are only counted, whole columns at a time: the last
     row has their number.
@@ -108,7 +108,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 _FIELD_NAMES: Mapping[str, str] = json.loads(
     files(__package__).joinpath("dump_field_names.json").read_bytes()
 )
-"""Field names of `record_codec`, by the tool's names in snake case."""
+"""Field names of `record_codec`, by the names of the dump tool in snake case."""
 
 
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[dict[str, Any]]:
@@ -143,7 +143,7 @@ def _record(key: str, payload: str | None) -> record_codec.DecodedRecord:
         return _json_record(key, payload)
     if (failed := _FAILED.match(key)) is not None:
         raise record_codec.CorruptRecordError(
-            f"the tool cannot decode the record: {failed['reason']}"
+            f"kafka-dump-log.sh cannot decode the record: {failed['reason']}"
         )
     if (other := _OTHER_TYPE.match(key)) is not None:
         return record_codec.DecodedRecord(int(other["kind"]), {}, None)
@@ -172,7 +172,7 @@ def _json_record(key: str, payload: str | None) -> record_codec.DecodedRecord:
 
 
 def _fields(schema: tuple[record_codec.Field, ...], document: object) -> record_codec.Fields:
-    """Rename the fields of a JSON structure in a dump to the field names of `record_codec`."""
+    """Rename fields of a dumped record to those of `record_codec`, or raise an error."""
     if not isinstance(document, dict):
         raise record_codec.CorruptRecordError(
             f"expected a JSON object with the fields of a record, got {document!r:.60}"
@@ -190,7 +190,7 @@ def _value(field: record_codec.Field, value: Any) -> Any:
     if value is None:
         if field.nullable or field.since or field.default is not None or field.type == "bytes":
             return field.default
-        raise record_codec.CorruptRecordError(f"the field {field.name} is missing")
+        raise record_codec.CorruptRecordError(f"the record lacks the field {field.name}")
     if field.name in _OF_CONSUMERS and isinstance(value, dict):
         return _fields(_OF_CONSUMERS[field.name].fields, value)
     if field.type == "uuid":
@@ -239,7 +239,7 @@ class OffsetsReader:
         self._timeout = timeout
 
     def partitions(self) -> list[int]:
-        """Return the partition numbers of ``__consumer_offsets``."""
+        """Return the partition numbers of ``__consumer_offsets``. Raise InputError without it."""
         topic = _cluster(self._settings, self._timeout).topics([TOPIC]).get(TOPIC)
         if isinstance(topic, LiveTopic):
             return list(range(topic.partitions))
@@ -247,7 +247,7 @@ class OffsetsReader:
         raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
 
     def read(self, partitions: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Yield the raw records in partitions of ``__consumer_offsets`` as table rows."""
+        """Yield the raw records of partitions as table rows. Raise InputError after a time-out."""
         if not partitions:
             return
         unfinished = set(partitions)
@@ -281,7 +281,7 @@ class OffsetsReader:
 def list_cluster_topics(
     settings: Mapping[str, str], *, timeout: float = 30.0
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the partition counts of a cluster's topics by name, and the topic names by id."""
+    """Return the partition count of each topic of a cluster, and the topic names by id."""
     cluster = _cluster(settings, timeout)
     names = [name for name in cluster.topic_names() if not name.startswith("__")]
     described = cluster.topics(names) if names else {}

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 from kassay.reference.documents.input_files import read_data_file
 
 MAX_LINE = 16_384
-"""Bytes of a line that are read; the names and reasons of messages are near the start."""
+"""Maximum number of bytes that kassay reads per line; names and reasons are near its start."""
 
 
 class LogEventKind(StrEnum):
-    """Kind of a message about the rebalances of a group."""
+    """Kind of a log message about a group."""
 
     # Coordinator.
     PREPARING = "preparing"  # a rebalance of the classic protocol starts
@@ -57,7 +57,7 @@ class LogEventKind(StrEnum):
 
 
 class LogEvent(NamedTuple):
-    """A message about a group, with its position.
+    """A log message about a group, with its file and line.
 
     ``time`` is in milliseconds since 1970 or None, ``number`` a generation or epoch, ``size`` the
     number of members. ``client`` is the client whose log contains the message, or None for a
@@ -88,7 +88,7 @@ class LogEvent(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """Pattern of a message. Its named groups are the fields of the event, ``fields`` constants."""
+    """Pattern of a message. Its named groups and ``fields`` become fields of the event."""
 
     kind: LogEventKind
     pattern: re.Pattern[str]
@@ -99,7 +99,7 @@ _Rules = dict[str, list[_Rule]]
 
 
 def _rules() -> dict[str, _Rules]:
-    """Return the rules per section of the data file, by the first word of their messages."""
+    """Read the rules of ``log_messages.txt``, by section and first word of the message."""
     sections: dict[str, _Rules] = {}
     for first, *others in read_data_file(__package__, "log_messages.txt"):
         if not others:
@@ -133,7 +133,7 @@ _HANDLE = re.compile(
 
 
 class _Message(NamedTuple):
-    """Text of a message without its prefix, and the values of the prefix."""
+    """Text of a message without its prefix, and the values in the prefix."""
 
     text: str
     rules: _Rules
@@ -176,7 +176,7 @@ def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
 
 
 class _GroupRecord(NamedTuple):
-    """Record of a generation, as GroupMetadataMessageFormatter of kafka-console-consumer prints it.
+    """Record of a generation, as kafka-console-consumer prints it with its formatter.
 
     ``time`` is in milliseconds since 1970, None before Kafka 3.8.
     """
@@ -190,7 +190,7 @@ class _GroupRecord(NamedTuple):
 
 _TEXT_RECORD, _JSON_RECORD = b"::", b'{"key":'
 _BETWEEN_RECORDS = re.compile(rb'(?<=\})(?=\{"key":)')
-"""Place between two records in JSON; some releases print no line ends."""
+"""Boundary between two JSON records, because some releases print no line ends."""
 _COMMIT = re.compile(
     r"\[(?P<group>.*),[^,]*,\d+\]::(?:OffsetAndMetadata\(.*\bcommitTimestamp=|\[OffsetMetadata.*"
     r",CommitTime )(?P<time>\d+)"
@@ -204,7 +204,7 @@ _RECORD_ASSIGNOR = re.compile(r"supportedProtocols=List\(([\w.-]+)\)")
 
 
 def _events_in_record(line: bytes, members: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the fields of the events in a record of a group or an offset, none for other texts."""
+    """Yield the fields of the events in a record of a group or offset. Skip other lines."""
     text = line.decode(errors="replace").strip()
     try:
         record = _text_record(text) or _json_record(text)
@@ -239,7 +239,7 @@ def _json_record(text: str) -> _GroupRecord | dict[str, Any]:
 
 
 def _events_of(record: _GroupRecord, known: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the fields of events that lead from the last record of the group to this one."""
+    """Yield the events that explain the change from the group's last record to this one."""
     before, known[record.group] = known.get(record.group, []), record.members
     shared = {**_CLASSIC, "group": record.group, "time": record.time}
     for kind, names, others in (
@@ -258,7 +258,7 @@ def _events_of(record: _GroupRecord, known: dict[str, list[str]]) -> Iterator[di
 
 
 def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] | None:
-    """Return the fields of an event except its position, or None for another message.
+    """Return the fields of an event except its position. Return None for unknown messages.
 
     ``groups`` is the group of each client of librdkafka, for messages without a group.
     """
@@ -273,7 +273,7 @@ def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] |
 
 
 def _complete(fields: dict[str, Any], groups: dict[str, str]) -> bool:
-    """Convert numbers, and add a missing group. Return False if the group is unknown."""
+    """Convert numbers and add the group of the client. Return False if no group is known."""
     for name in ("number", "size", "session_timeout"):
         if name in fields:
             fields[name] = int(fields[name])
@@ -322,7 +322,7 @@ def _coordinator_message(line: bytes, start: int) -> _Message | None:
 
 
 def _decoded(text: bytes) -> str:
-    """Decode a message, without the class of the logger that Kafka's layout appends."""
+    """Decode a message, and remove the logger's class, which Kafka's layout appends."""
     text = text.rstrip()
     if text.endswith(b")"):
         at = text.rfind(b" (")
@@ -332,7 +332,7 @@ def _decoded(text: bytes) -> str:
 
 
 def _text_in_json(line: bytes) -> bytes | None:
-    """Return the message in a JSON line, as of Docker or of a JSON layout."""
+    """Return the message in a JSON line, as Docker or a JSON layout writes it, or None."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):
@@ -351,12 +351,12 @@ _JSON_EPOCH = re.compile(rb'"[\w@]*(?:time\w*|ts)": ?"?(\d{13})\b')
 _CLOCK = re.compile(rb"(?<![\d:])\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _START = datetime.fromtimestamp(0, UTC)
 _SEARCHED_PREFIX = 300
-"""Bytes before a message in which its time is searched."""
+"""Maximum number of bytes before a message that can contain its time."""
 _DAY_MS = 86_400_000
 
 
 class _Clock:
-    """Reader of the times of lines. A time without a date continues on the next day."""
+    """Parser of the times of log lines. Times without a date continue after midnight."""
 
     def __init__(self) -> None:
         self._minutes: dict[bytes, int] = {}
@@ -364,7 +364,7 @@ class _Clock:
         self._last = 0
 
     def read(self, line: bytes, start: int) -> int | None:
-        """Return the time of a line in ms since 1970. A time without a zone is taken as UTC."""
+        """Return a line's time in ms since 1970, or None. Times without a zone count as UTC."""
         # Kafka's own layout, "[2024-05-01 12:00:00,250]": one lookup per line.
         known = self._minutes.get(line[:18])
         if known is not None and line[20:21] == b"," and line[24:25] == b"]":
@@ -402,7 +402,7 @@ def _ms_since_1970(moment: bytes, zone: bytes) -> int | None:
 
 
 class Cause(StrEnum):
-    """Cause of a rebalance in a log."""
+    """Cause of a rebalance, as a log states it."""
 
     JOIN = "join"
     RESTART = "restart"
@@ -421,7 +421,7 @@ class Cause(StrEnum):
 
 
 def entries_of_causes(kind: str) -> list[tuple[Cause, str]]:
-    """Return the causes with their patterns or texts of a kind, in the order of the data file."""
+    """Return causes and their entries of one kind, such as pattern, from ``log_causes.txt``."""
     entries = read_data_file(__package__, "log_causes.txt")
     return [(Cause(cause), text) for each, cause, text in entries if each == kind]
 
@@ -431,7 +431,7 @@ _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def cause_of(reason: str | None) -> Cause:
-    """Return the cause that the reason in a message states."""
+    """Return the cause that a reason in a message states, or `Cause.UNKNOWN`."""
     # Without the random parts of member ids, a log has few reasons.
     return _cause_of_text(_RANDOM_PART.sub("", reason)) if reason else Cause.UNKNOWN
 
@@ -443,7 +443,7 @@ def _cause_of_text(reason: str) -> Cause:
 
 @lru_cache(maxsize=4096)
 def client_of(member: str) -> str:
-    """Return the client id, or the group instance id, that a member id starts with.
+    """Return the client id or group instance id with which a member id starts.
 
     A member id without it, as in the consumer protocol, is returned unchanged.
     """

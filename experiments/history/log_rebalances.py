@@ -1,4 +1,4 @@
-"""Find the rebalances of groups in the messages of brokers and clients, with their causes."""
+"""Find rebalances and their causes in log messages of brokers and clients."""
 
 import re
 from collections import OrderedDict
@@ -15,15 +15,15 @@ from kassay.experiments.history.log_messages import (
 from kassay.reference.model.group import Protocol
 
 _OPEN_GENERATIONS = 64
-"""Generations of a group that can still change, as logs of clients are not in the same order."""
+"""Number of open generations per group, because logs of clients can differ in order."""
 _RESTART_MS = 600_000
 """Maximum time in ms between leaving and joining of a client that counts as a restart."""
 _REMEMBERED = 2_000
-"""Clients of a group whose last leave is remembered."""
+"""Number of clients per group for which kassay keeps the time of the last leave."""
 _SAME_REBALANCE_MS = 10_000
-"""Maximum time in ms between the ends of two members' parts of a rebalance of one epoch."""
+"""Maximum time in ms between the ends of one rebalance at two members."""
 _SHOWN_LINES = 4
-"""Log lines of a rebalance that are kept."""
+"""Maximum number of log lines that kassay keeps per rebalance."""
 _MEMBER_IN_REASON = re.compile(
     r"(?:[Mm]ember|[Ll]eader|static member|for \()\s*(?:MemberMetadata\(memberId=)?"
     r"(?!with |metadata )([^\s,;()]+)"
@@ -33,7 +33,7 @@ _PASSIVE = (Cause.OTHER_MEMBER, Cause.UNKNOWN)
 
 @dataclass(slots=True, kw_only=True)
 class LogRebalance:
-    """A rebalance in a log: one generation of the classic protocol, or one epoch.
+    """A rebalance in a log: one generation of a classic group, or one epoch.
 
     ``started`` and ``ended`` are in milliseconds since 1970; ``ended`` is None if the log does not
     contain the end. ``joined``, ``left``, ``expired`` (session timeout) and ``timed_out`` (poll or
@@ -71,7 +71,7 @@ class LogRebalance:
         return max(0, self.ended - self.started)
 
     def show(self, event: LogEvent) -> None:
-        """Keep the line of a message as evidence."""
+        """Keep the line of a message as evidence, up to `_SHOWN_LINES` lines."""
         if len(self.lines) < _SHOWN_LINES:
             self.lines.append(event)
 
@@ -83,14 +83,14 @@ _CAUSE_OF_CHANGE = {
     LogEventKind.JOINED: Cause.JOIN,
     LogEventKind.REPLACED: Cause.STATIC_MEMBER,
 }
-"""Cause of a rebalance without a reason, from the changes before it, in order of precedence."""
+"""Cause of a rebalance without a stated reason, by preceding change. The first match counts."""
 _CHANGES = {kind: kind.replace(" ", "_") for kind in _CAUSE_OF_CHANGE}
-"""List of a rebalance that a change of a member belongs to."""
+"""Field of `LogRebalance` that lists the members with a kind of change."""
 
 
 @dataclass(slots=True)
 class _ClientState:
-    """A client between the request to join and the end of the rebalance."""
+    """State of a client from its request to join until the end of the rebalance."""
 
     started: int | None = None
     reason: str | None = None
@@ -106,7 +106,7 @@ class _ClientState:
 
 
 class RebalanceLog:
-    """Finder of the rebalances of one group, which receives its messages in order of time."""
+    """Finder of the rebalances of one group. It receives the group's messages in order of time."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -118,7 +118,7 @@ class RebalanceLog:
         self._has_coordinator = False
 
     def add(self, event: LogEvent) -> Iterator[LogRebalance]:
-        """Add a message. Yield the rebalances that later messages do not change."""
+        """Add a message. Yield the rebalances that later messages cannot change."""
         if event.client is None:
             self._has_coordinator = True
             yield from self._add_of_coordinator(event)
@@ -126,7 +126,7 @@ class RebalanceLog:
             yield from self._add_of_client(event)
 
     def flush(self) -> Iterator[LogRebalance]:
-        """Yield the last rebalances, including an unfinished one. Call this method at the end."""
+        """Yield the remaining rebalances, the unfinished one included, after the last message."""
         yield from self._close(None)
         yield from self._recent.values()
         self._recent.clear()
@@ -161,7 +161,7 @@ class RebalanceLog:
         self._open = one
 
     def _complete(self, event: LogEvent) -> Iterator[LogRebalance]:
-        """End the rebalance with the assignment, or because the group is empty."""
+        """End the open rebalance, because the group has an assignment or is empty."""
         one = self._open
         if one is None or event.number != one.number:
             return  # The log starts later, or the leader answers to an older generation.
@@ -173,7 +173,7 @@ class RebalanceLog:
         yield from self._close(event.time)
 
     def _start(self, event: LogEvent) -> Iterator[LogRebalance]:
-        """Start a rebalance of the classic protocol. An unfinished one ends here."""
+        """Start a rebalance of the classic protocol, and end an unfinished one."""
         yield from self._close(event.time)
         number = (event.number or 0) + 1
         if self._recent and number <= next(reversed(self._recent)):
@@ -187,7 +187,7 @@ class RebalanceLog:
             self._apply_reason(one, one.member, event)
 
     def _apply_reason(self, one: LogRebalance, member: str, event: LogEvent) -> None:
-        """Add the member in the reason of a rebalance to the members that joined or left."""
+        """Add the member that the reason names to the members that joined or left."""
         if one.cause is Cause.JOIN:
             self._join(one, member, event.time)
         left = {
@@ -201,7 +201,7 @@ class RebalanceLog:
             self._depart(member, event.time)
 
     def _at_epoch(self, event: LogEvent, number: int) -> Iterator[LogRebalance]:
-        """Start the rebalance of an epoch, or extend it until its target is computed."""
+        """Start the rebalance of an epoch, or extend it. It ends when its target is computed."""
         yield from self._close(event.time)
         one = self._recent.get(number)
         if one is None:
@@ -223,7 +223,7 @@ class RebalanceLog:
         return one
 
     def _close(self, time: int | None) -> Iterator[LogRebalance]:
-        """End a rebalance that is open. Without a time, its end is that of its last message."""
+        """End the open rebalance at ``time`` or, without it, at the time of its last message."""
         one, self._open = self._open, None
         if one is not None:
             one.ended = time if time is not None else one.ended
@@ -252,13 +252,13 @@ class RebalanceLog:
             self._apply(one, event)
 
     def _add_change(self, event: LogEvent) -> None:
-        """Remember a change until the next rebalance."""
+        """Keep a change of a member until the next rebalance."""
         self._changes.append(event)
         # The log can contain no rebalance of the group, only changes.
         del self._changes[:-_REMEMBERED]
 
     def _take_changes(self, one: LogRebalance) -> None:
-        """Apply the changes since the last rebalance, and derive a missing cause from them."""
+        """Add the changes since the last rebalance, and derive the cause if none is stated."""
         changes, self._changes = self._changes, []
         changes = [
             event
@@ -356,7 +356,7 @@ class RebalanceLog:
     def _in_generation(
         self, name: str, state: _ClientState, event: LogEvent
     ) -> Iterator[LogRebalance]:
-        """Add a generation of a client whose assignment is due, or never arrives."""
+        """Add a generation that a client reports before, or without, its assignment."""
         number, is_consumer = event.number, event.protocol == "consumer"
         # A member of the consumer protocol has a new epoch before or after it reconciles.
         is_new = number != state.number if is_consumer else state.is_rejoining
@@ -381,7 +381,7 @@ class RebalanceLog:
     def _sync(
         self, name: str, state: _ClientState, event: LogEvent, number: int
     ) -> Iterator[LogRebalance]:
-        """Add the end of a client's rebalance to the rebalance of its generation."""
+        """Merge a client's finished rebalance into the group's rebalance of that generation."""
         is_consumer = state.is_consumer
         self._clients[name] = _ClientState(number=number, stable=number, is_consumer=is_consumer)
         if event.protocol == "consumer" and number == state.stable:
@@ -423,7 +423,7 @@ class RebalanceLog:
         return one
 
     def _explain(self, one: LogRebalance, name: str, state: _ClientState) -> None:
-        """Add the reason of a client to a rebalance."""
+        """Set the cause of a rebalance to that of a client, if the client knows more."""
         # Errors of the first requests are no causes.
         cause = Cause.JOIN if state.is_new else state.cause
         if one.cause is Cause.UNKNOWN or (one.cause in _PASSIVE and cause is not Cause.UNKNOWN):
@@ -433,7 +433,7 @@ class RebalanceLog:
             self._join(one, name, state.started)
 
     def _epoch_of(self, state: _ClientState, epoch: int) -> int:
-        """Return the epoch of the rebalance of a member whose own epoch does not change.
+        """Return the epoch of a rebalance in which a member keeps its own epoch.
 
         The member revokes partitions for a member of a later epoch, or receives the partitions
         that a member of its epoch has revoked.
@@ -450,7 +450,7 @@ class RebalanceLog:
 
 
 def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:
-    """Derive the cause of a rebalance from changes of members. Return False if there are none."""
+    """Set the cause of a rebalance from changes of members. Return False without a change."""
     for kind, cause in _CAUSE_OF_CHANGE.items():
         found = next((event for event in changes if event.kind is kind), None)
         if found is not None:
@@ -464,7 +464,7 @@ def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:
 
 
 def _is_without_rebalance(event: LogEvent, one: LogRebalance) -> bool:
-    """Return whether a static member restarted before a rebalance, and did not cause it."""
+    """Return whether an event is the restart of a static member that caused no rebalance."""
     stated = (Cause.STATIC_MEMBER, Cause.PROTOCOL)
     if event.kind is not LogEventKind.REPLACED or one.cause in stated:
         return False
@@ -476,12 +476,12 @@ def _is_without_rebalance(event: LogEvent, one: LogRebalance) -> bool:
 
 
 _SAME_REQUEST_MS = 1_000
-"""Time in ms between the messages of one request."""
+"""Maximum time in ms between the messages of one request."""
 _SET = re.compile(r"^(?:\w*Set|\w*Map|List)?[\[({]*(.*?)[\])}]*$", re.DOTALL)
 
 
 def _members(event: LogEvent) -> Iterable[str]:
-    """Return the members of a message, which can be a set as Java or Scala prints it."""
+    """Return the members that a message names, also in the set notation of Java or Scala."""
     if event.member is None:
         return () if event.instance is None else (event.instance,)
     if event.kind is not LogEventKind.TIMED_OUT or event.client is not None:
@@ -491,7 +491,7 @@ def _members(event: LogEvent) -> Iterable[str]:
 
 
 def rebalances_of_log(events: Iterable[LogEvent]) -> Iterator[LogRebalance]:
-    """Yield the rebalances in the messages of logs, which are in order of time.
+    """Find the rebalances in log messages that are in order of time.
 
     The rebalances of a group are in order. A rebalance is yielded when a later message can no
     longer change it.

@@ -1,4 +1,4 @@
-"""Read logs, and summarise the rebalances of a group: rates, storms, causes, changes that help."""
+"""Read logs, and summarise the rebalances per group: rates, storms, causes and remedies."""
 
 import heapq
 import re
@@ -19,29 +19,29 @@ from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Protocol
 
 STORM_SIZE = 5
-"""Minimum number of rebalances of a storm."""
+"""Minimum number of rebalances in a storm, a series of frequent rebalances."""
 STORM_GAP_MS = 120_000
 """Maximum time in ms from the end of a rebalance to the start of the next one in a storm."""
 _SHOWN_STORMS = 5
 _SHOWN_CAUSES = 3
 _SHOWN_LINES = 3
 _MAX_CLIENTS = 5_000
-"""Client ids that are counted; above, those with one rebalance are dropped."""
+"""Maximum number of counted client ids; above it, ids with one rebalance are dropped."""
 _HOUR_MS = 3_600_000
 _MIN_COUNT = 2
-"""Rebalances with a cause from which a change is recommended."""
+"""Minimum number of rebalances with one cause for which kassay recommends a change."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Rebalances:
-    """Number of rebalances, with the clients that caused them and log lines as evidence."""
+    """Count of rebalances, with the clients that caused them and log lines as evidence."""
 
     rebalances: int = 0
     clients: Counter[str] = field(default_factory=Counter)
     lines: list[log_messages.LogEvent] = field(default_factory=list)
 
     def add(self, one: LogRebalance, clients: Iterable[str]) -> None:
-        """Add the next rebalance."""
+        """Count a rebalance and its clients, and keep a log line as evidence."""
         self.rebalances += 1
         self.clients.update(clients)
         if len(self.clients) > _MAX_CLIENTS:
@@ -81,7 +81,7 @@ class Storm(_Rebalances):
 
 @dataclass(slots=True)
 class Commits:
-    """Commits of offsets of a group. Times are in ms since 1970; a pause has no commit."""
+    """Offset commits of a group, and the longest pause between two. Times are in ms since 1970."""
 
     first: log_messages.LogEvent
     last: log_messages.LogEvent
@@ -90,7 +90,7 @@ class Commits:
     pause_ms: int = 0
 
     def add(self, event: log_messages.LogEvent) -> None:
-        """Add a commit. Those of a group are in order of time."""
+        """Count a commit, and update the longest pause. Commits must be in order of time."""
         self.number += 1
         pause = (event.time or 0) - (self.last.time or 0)
         if pause > self.pause_ms:
@@ -113,7 +113,7 @@ class Commits:
 
 
 class GroupLogSummary:
-    """Summary of the rebalances and commits of a group, which receives them one by one."""
+    """Summary of a group, built from its rebalances and commits one by one."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -137,12 +137,12 @@ class GroupLogSummary:
         self._commits: Commits | None = None
 
     def add_commit(self, event: log_messages.LogEvent) -> None:
-        """Add the next commit."""
+        """Add a commit of an offset to `Commits`."""
         self._commits = self._commits or Commits(event, event)
         self._commits.add(event)
 
     def add(self, one: LogRebalance) -> None:
-        """Add the next rebalance."""
+        """Add a rebalance to the counts, the storms and the causes."""
         self._rebalances += 1
         self._protocols[one.protocol] += 1
         self._has_coordinator |= one.from_coordinator
@@ -267,11 +267,11 @@ class GroupLogSummary:
 _TEXTS = dict(log_messages.entries_of_causes("text"))
 _SETTINGS = dict(log_messages.entries_of_causes("setting"))
 _CHANGES = dict(log_messages.entries_of_causes("change"))
-"""Sentence about a cause, and setting and sentence of the change that helps against it."""
+"""Per cause: the sentence about it, the setting to change, and the sentence about the change."""
 
 
 def _most(count: _Rebalances) -> str:
-    """Return the client that appears most often, as the end of a sentence."""
+    """Name the client that caused most rebalances, as the end of a sentence."""
     if not count.clients:
         return ""
     client, number = count.clients.most_common(1)[0]
@@ -285,7 +285,7 @@ def _times(number: int) -> str:
 
 
 def _clients(one: LogRebalance) -> Iterable[str]:
-    """Return the clients that caused a rebalance."""
+    """Return the clients that caused a rebalance or, without a cause, that changed."""
     if one.member is not None:
         return (log_messages.client_of(one.member),)
     changed = one.expired or one.timed_out or one.left or one.joined
@@ -297,7 +297,7 @@ def _line_records(lines: Sequence[log_messages.LogEvent]) -> list[dict[str, obje
 
 
 def time_text(ms: int | None) -> str | None:
-    """Return a time in ms since 1970 as text in UTC, or in the zone of a log without zones."""
+    """Format a time in ms since 1970 without a zone: UTC or, in logs without zones, theirs."""
     if ms is None:
         return None
     moment = datetime.fromtimestamp(ms // 1000, UTC)
@@ -309,19 +309,19 @@ _DUMP = re.compile(
     rb"^Dumping |^[|\s]*(?:baseOffset: \d+ )?offset: \d+ .*?(?:CreateTime|LogAppendTime): "
 )
 _SEARCHED_LINES = 1000
-"""Number of lines in which the start of a dump is searched; log lines may precede it."""
+"""Number of lines in which a dump must start, because log lines can precede it."""
 _PARQUET_MAGIC = b"PAR1"
 _SECOND_MS = 1000
 
 
 def is_dump(path: Path) -> bool:
-    """Return whether a file contains output of ``kafka-dump-log.sh``, by its first lines."""
+    """Return whether the first lines of a file contain output of ``kafka-dump-log.sh``."""
     with open_binary(path) as data:
         return any(_DUMP.match(line) for line in islice(data, _SEARCHED_LINES))
 
 
 def log_files(paths: Sequence[str]) -> list[Path] | None:
-    """Return the files to read as logs, or None if the paths contain records of groups.
+    """Return the log files at paths, or None if the paths contain records of groups.
 
     Content decides, not names: Parquet files and output of ``kafka-dump-log.sh`` are records, as
     are URIs; all other files are logs. In a directory, the files with the suffix of a text are
@@ -391,7 +391,7 @@ def summarise_logs(
 
 
 def check_found(summaries: Sequence[object], files: Sequence[Path]) -> None:
-    """Raise InputError if logs have no summary."""
+    """Raise InputError if ``summaries`` is empty: the logs contain no message about a group."""
     if not summaries:
         raise InputError(
             f"{name_of(files[0])}: the file contains neither a message about a rebalance of a "
@@ -405,7 +405,7 @@ def summarise_events(
     *,
     on_rebalance: Callable[[LogRebalance], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Summarise the messages of groups in order of time: one JSON record per group."""
+    """Summarise messages that are in order of time, as one JSON record per group."""
     summaries: dict[str, GroupLogSummary] = {}
 
     def summary_of(group: str) -> GroupLogSummary:
@@ -428,9 +428,9 @@ def summarise_events(
 
 
 def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
-    """Yield the messages about rebalances in a file, in the order of its lines.
+    """Yield the messages about groups in a file. Raise InputError if their times descend.
 
-    An event without a time has the time of the one before.
+    A message without a time gets the time of the message before.
     """
     name, earlier, later = name_of(file), 0, 0
     first: int | None = None
@@ -447,12 +447,12 @@ def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
             yield event
     if earlier > later and first is not None and last is not None and first - last >= _SECOND_MS:
         raise InputError(
-            f"{name}: the times in the file descend; sort its lines from the first to the last"
+            f"{name}: the times in the file descend; sort the lines so that the oldest is first"
         )
 
 
 def _without_copies(events: Iterable[log_messages.LogEvent]) -> Iterator[log_messages.LogEvent]:
-    """Drop messages that several files contain, as a log and a copy of a part of it."""
+    """Yield the messages, each only once if several files have copies of it."""
     time: int | None = None
     files: dict[bytes, str] = {}
     for event in events:

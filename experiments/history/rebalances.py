@@ -1,4 +1,4 @@
-"""Find the rebalances of a recorded group, and compare each with the optimum, as table rows."""
+"""Find the rebalances of a recorded group, and compare each with the optimum."""
 
 import json
 import re
@@ -43,7 +43,7 @@ _TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """A rebalance of a recorded group, which may take several generations.
+    """A rebalance of a recorded group, which can take several generations.
 
     A rebalance ends when every partition has an owner again. ``case`` is
     ``group/incarnation/number``; ``first`` is the number of the first generation, and ``started``
@@ -65,7 +65,7 @@ class Rebalance:
 
 @dataclass(slots=True)
 class _GroupState:
-    """State of a group before its next generation.
+    """State of a recorded group before its next generation.
 
     ``number`` is the number of the last generation.
     """
@@ -83,7 +83,7 @@ class _GroupState:
 def find_rebalances(
     generations: Iterable[Generation], *, partition_counts: Mapping[str, int] | None = None
 ) -> Iterator[Rebalance]:
-    """Find the rebalances in the generations of a group, which are in order of time.
+    """Find the rebalances in generations of a group that are in order of time.
 
     A topic without a given partition count has the recorded count, or else the count that the
     assignments imply.
@@ -98,7 +98,7 @@ def find_rebalances(
 def _completed(
     state: _GroupState, generation: Generation, counts: Mapping[str, int]
 ) -> Iterator[Rebalance]:
-    """Update the state with the next generation, and yield the rebalance that it completes."""
+    """Apply the next generation to the state. Yield a rebalance if the generation ends it."""
     _check_gap(state, generation)
     state.number = generation.number
     if any(member.assigned is None for member in generation.members):
@@ -241,7 +241,7 @@ def _rebalance(
 
 
 def _unresolved_topic(generation: Generation) -> str | None:
-    """Return a topic id without a known topic name, or None if all names are known."""
+    """Return a topic id for which no topic name is known, or None."""
     if generation.protocol is not Protocol.CONSUMER:
         return None
     topics = {topic for member in generation.members for topic, _ in member.assigned or ()}
@@ -346,7 +346,7 @@ def last_document(row: Row) -> dict[str, object] | None:
 
 
 def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
-    """Convert a rebalance to a row of the table ``rebalances``, without those of the comparison.
+    """Convert a rebalance to a row of ``rebalances``, without the columns of the comparison.
 
     ``generation`` and ``timestamp`` are those of the last generation, ``partitions`` the number of
     assigned partitions. ``document`` and ``assigned`` are JSON.
@@ -390,7 +390,7 @@ class HindsightRow:
 
 
 def hindsight_rows(rows: Iterable[Row], *, limits: SearchLimits) -> Iterator[dict[str, object]]:
-    """Convert rows of rebalances, sorted by group, incarnation and generation, to one per group."""
+    """Convert rows of rebalances to one row per group. Rows must be sorted by group and time."""
     for name, group_rows in groupby(rows, key=itemgetter("group")):
         total = HindsightRow(group=name)
         for _, incarnation in groupby(group_rows, key=itemgetter("incarnation")):

@@ -216,7 +216,7 @@ _PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}
 def assignor_process(
     command: tuple[str, ...], *, start_seconds: float | None = None
 ) -> AssignorProcess:
-    """Return the process that runs an assignor command. Equal commands share one process.
+    """Return the process of an assignor command. Equal commands share one process.
 
     A forked kassay process starts its own, because two readers would take each other's answers.
     """

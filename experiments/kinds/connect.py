@@ -34,20 +34,20 @@ _BALANCE_LEVELS = ("sum_of_squares", "movement")
 _TASK_LEVELS = ("sum_of_squares", "topic_spread", "movement")
 DELAY = "scheduled.rebalance.max.delay.ms"
 _MARGIN = 10_000
-"""Milliseconds by which a delay exceeds the time of a restart."""
+"""Time in ms by which a recommended delay exceeds the time of a restart."""
 _DELAY_KEY = "scheduled_rebalance_max_delay_ms"
 _LOADS = {"task_sum_of_squares", "connector_sum_of_squares"}
 _SAMPLES = 20
-"""Number of simulated runs of an action. The ids of workers, which break ties, are random."""
+"""Number of simulated runs per action, which differ in the workers' random ids."""
 _MAX_CANDIDATES = 8
-"""Maximum number of connectors whose stop is simulated, those with the most uneven tasks."""
+"""Maximum number of connectors that kassay stops in simulations, the most uneven first."""
 _END = 2  # multiples of the delay after which all waits have ended
 
 
 def compare_connect_cluster(
     document: KindDocument, answer: group_kind.Answer, limits: SearchLimits
 ) -> list[group_kind.KindComparison]:
-    """Compare each stable state with the optimum after the previous stable state."""
+    """Compare each stable state with the optimum that starts from the previous stable state."""
     found: list[group_kind.KindComparison] = []
     previous, stopped = [Assignment({}), Assignment({})], 0
     for number, (step, state) in enumerate(
@@ -93,7 +93,7 @@ def _compare_state(
     before: Assignment,
     limits: SearchLimits,
 ) -> group_kind.KindComparison:
-    """Compare the tasks, or the connectors, of a state with the optimum."""
+    """Compare the assignment of all tasks, or of all connectors, with the optimum."""
     names = tuple(topic.name for topic in topics)
     bare = Group(topics, tuple(Member(worker, names) for worker in workers))
     group = rejoin(bare, {worker: before[worker] for worker in workers if worker in before})
@@ -145,7 +145,7 @@ def measure_cluster(document: KindDocument, answer: group_kind.Answer) -> EventC
 def _stopped_times(
     steps: Sequence[Mapping[str, Any]], states: Sequence[Mapping[str, Any]]
 ) -> Counter[str]:
-    """Return the milliseconds for which each task stops after the first step."""
+    """Return the time in ms for which each task is stopped after the first step."""
     worker_of = {task: w for w, own in states[0]["state"].items() for task in own["tasks"]}
     since: dict[str, int] = {}
     times: Counter[str] = Counter()
@@ -250,7 +250,7 @@ def forecast_connect_cluster(
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Connectors, and the connectors and tasks of each worker, before the event."""
+    """State before the event: task counts per connector, and what each worker runs."""
 
     connectors: Mapping[str, int]
     running: Mapping[str, Mapping[str, Sequence[str]]]
@@ -259,7 +259,7 @@ class _Start:
     def of(cls, document: KindDocument) -> "_Start":
         where = f"cluster {document.id!r}"
         if document.content.get("protocol", "sessioned") == "eager":
-            raise InputError(f"{where}: protocol: the eager protocol has no delay to forecast")
+            raise InputError(f"{where}: protocol: 'eager' has no rebalance delay to forecast")
         connectors = last_step(document)["connectors"]
         if not sum(connectors.values()):
             raise InputError(
@@ -272,7 +272,7 @@ class _Start:
 
 
 def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> group_kind.Record:
-    """Return the costs of the events with one setting of the delay, as JSON.
+    """Simulate all events with one setting of the delay, and return their costs as JSON.
 
     The restart and the loss are those of the worker with the highest cost. The only worker has no
     loss.
@@ -306,7 +306,7 @@ def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> group_kin
 def _restart(
     start: _Start, workers: list[str], worker: str, downtime: int, wait: int
 ) -> list[dict[str, object]]:
-    """Return the steps in which a worker leaves and comes back under another member id."""
+    """Return the steps of a restart: a worker leaves, and returns with another member id."""
     others = [one for one in workers if one != worker]
     back = [_renamed(one) if one == worker else one for one in workers]
     if not others:
@@ -325,7 +325,7 @@ def _renamed(worker: str) -> str:
 def _cost(
     start: _Start, delay: int, steps: Sequence[dict[str, object]], alone_ms: int = 0
 ) -> group_kind.Record:
-    """Run the steps from the start, and add up the rebalances, starts and stopped times.
+    """Simulate steps from the start state, and sum rebalances, task starts and stopped times.
 
     ``alone_ms`` is the time in which the cluster has no worker, so that all tasks are stopped.
     """
@@ -398,14 +398,14 @@ def _waiting(given: group_kind.KindEvidence, step: Mapping[str, Any]) -> list[st
 
 
 def _step_and_delay(document: KindDocument) -> tuple[Mapping[str, Any], int | None]:
-    """Return the last step, and the delay of a rebalance; None with the eager protocol."""
+    """Return the last step and the rebalance delay in ms, None with the eager protocol."""
     content = document.content
     is_eager = content.get("protocol") == "eager"
     return last_step(document), None if is_eager else content.get(_DELAY_KEY, DEFAULT_MAX_DELAY)
 
 
 def _limited(step: Mapping[str, Any]) -> dict[str, int]:
-    """Return tasks.max of the connectors that have as many tasks."""
+    """Return ``tasks.max`` of the connectors that have the maximum number of tasks."""
     maximum = step.get("tasks_max", {})
     return {name: most for name, most in maximum.items() if most <= step["connectors"][name]}
 
@@ -451,7 +451,7 @@ def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
 def _outcomes(
     document: KindDocument, delay: int, changes: Sequence[Mapping[str, int]]
 ) -> Iterator[group_kind.KindOutcome]:
-    """Simulate changes of the connectors, once per sample of the random ids of the workers."""
+    """Simulate changes of connectors in `_SAMPLES` runs with random worker ids."""
     step, random = last_step(document), Random(0)  # noqa: S311 - reproducible samples
     for _ in range(_SAMPLES):
         ids = {worker: f"{random.getrandbits(64):016x}" for worker in step["workers"]}

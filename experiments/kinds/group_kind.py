@@ -1,4 +1,4 @@
-"""Kinds of groups: what the commands look up, and measures of an answer with their minimum."""
+"""Types of the kinds of groups: functions per kind, measures, causes and actions."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from kassay.solver.solution import Solution
 
 @dataclass(frozen=True, slots=True)
 class KindMeasure:
-    """Value of an answer on one measure, with the minimum of the measure.
+    """Value of an answer on one measure, with the minimum of that measure.
 
     The minimum is None if the answer does not meet the condition of the measure in docs/kinds.md.
     """
@@ -34,18 +34,18 @@ class KindMeasure:
 
     @property
     def is_above(self) -> bool:
-        """Return whether the value is above the best known one."""
+        """Return whether the value is above the best known value."""
         return self.minimum is not None and self.value > self.minimum
 
     @property
     def is_unproven(self) -> bool:
-        """Return whether no better value is known, and none is excluded by a proof."""
+        """Return whether no better value is known, but a better value is possible."""
         return not self.is_above and self.bound is not None and self.value > self.bound
 
 
 @dataclass(frozen=True, slots=True)
 class UnneededMove:
-    """Unneeded move: a move of an answer that an optimum with fewer moves does not make."""
+    """Move of an answer that an optimum with fewer moves does not make."""
 
     partition: tuple[str, int]
     owners: tuple[str, ...]
@@ -54,7 +54,7 @@ class UnneededMove:
 
 @dataclass(frozen=True, slots=True)
 class KindComparison:
-    """Measures of one answer or one stable state, and the unneeded moves."""
+    """Measures and unneeded moves of one answer, or of one stable state of it."""
 
     measures: tuple[KindMeasure, ...]
     unneeded: tuple[UnneededMove, ...] = ()
@@ -71,7 +71,7 @@ def measure_level(
     *,
     shown: str | None = None,
 ) -> KindMeasure:
-    """Return a measure of an answer, and its value and bound in a solution.
+    """Compare an answer with a solution on one level.
 
     ``chosen`` contains the values in the optimum of all levels. ``shown`` is the name of the
     measure, by default that of the level.
@@ -105,7 +105,7 @@ def unneeded_moves(
 def compare_balance(
     group: Group, answer: Assignment, solution: Solution, chosen: Mapping[str, int]
 ) -> tuple[list[KindMeasure], tuple[UnneededMove, ...]]:
-    """Return the measures of loads and moves, and the moves that the optimum does not make.
+    """Compare loads and moves of an answer with the optimum. Also return the unneeded moves.
 
     The fewest moves belong to the minimum imbalance, so they are unknown for another imbalance.
     """
@@ -117,7 +117,7 @@ def compare_balance(
 
 
 Answer = Mapping[str, Any]
-"""Answer of an assignor, or of members, processes or workers: see docs/kinds.md."""
+"""Assignment as JSON, by an assignor or of current members (see docs/kinds.md)."""
 Record = Mapping[str, Any]
 """JSON object."""
 
@@ -131,11 +131,11 @@ class CurrentState:
 
 
 Places = Mapping[str, Sequence[tuple[str, int]]]
-"""Tasks, or partitions, per place: pairs of a connector, subtopology or topic, and a number."""
+"""Tasks or partitions per place, as pairs of a name and a number, such as ("orders", 0)."""
 
 
 def tasks_of(own: Any) -> list[tuple[str, int]]:
-    """Return the active tasks, or the partitions, of a place of an answer."""
+    """Return the active tasks or partitions in the entry of a place in an answer."""
     tasks = own if isinstance(own, list) else own.get("tasks", own.get("active", ()))
     if isinstance(tasks, Mapping):
         return [(name, number) for name, numbers in tasks.items() for number in numbers]
@@ -151,7 +151,7 @@ _CAUSES = json.loads(files(__package__).joinpath("causes.json").read_text(encodi
 
 @dataclass(frozen=True, slots=True)
 class KindCause:
-    """Cause of an imbalance, of missing tasks or of idle places, and the advice without an action.
+    """Cause of an imbalance, of missing tasks or of idle places, and its remedy.
 
     ``is_assumed``: the sentence depends on data that the source may not show.
     """
@@ -163,18 +163,18 @@ class KindCause:
 
     @classmethod
     def of(cls, kind: str, **values: object) -> "KindCause":
-        """Return a cause of ``causes.json``, with values for its sentence."""
+        """Create a cause from ``causes.json``, and fill ``values`` into its sentence."""
         fields = _CAUSES[kind]
         return cls(kind, **{**fields, "text": fields["text"].format(**values)})
 
 
 KindOutcome = tuple[KindDocument, Mapping[str, float]]
-"""Document after an action, and its costs by names in the singular, such as rebalance."""
+"""Document after an action, and the costs of the action, such as {"rebalance": 2}."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindAction:
-    """Action that an operator can carry out, with its simulated result per sample.
+    """Action of an operator, with one simulated result per sample.
 
     The samples differ in the random ids of workers. Without ``outcomes``, no task moves.
     """
@@ -186,7 +186,7 @@ class KindAction:
 
 @dataclass(frozen=True, slots=True)
 class KindEvidence:
-    """Current state as the tests of causes see it.
+    """Data of the tests of causes: the current state, and the measures above their minimum.
 
     ``sizes`` has the number of tasks per connector or subtopology. With ``is_improvable``, an
     action improves the state in the simulation.
@@ -199,13 +199,13 @@ class KindEvidence:
     is_improvable: bool = False
 
     def missing(self) -> list[tuple[str, int]]:
-        """Return the tasks that no place has."""
+        """Return the tasks that no member, process or worker has."""
         placed = {task for own in self.places.values() for task in own}
         each = ((name, number) for name, size in self.sizes.items() for number in range(size))
         return [task for task in each if task not in placed]
 
     def loads(self) -> str:
-        """Return the lowest and the highest number of tasks per place."""
+        """Format the lowest and the highest number of tasks per place."""
         loads = [len(own) for own in self.places.values()]
         return f"{min(loads)} to {max(loads)}"
 
@@ -221,13 +221,13 @@ class KindEvidence:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return up to three names as text, with the number of the others."""
+    """Format up to three names, and the number of further names."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 @dataclass(frozen=True, slots=True)
 class StableRun:
-    """Run of an assignor until its answer is stable, which ``compare`` compares with the optimum.
+    """Run of an assignor until its answer is stable. ``compare`` compares it with the optimum.
 
     ``measures`` are those of the rebalances, without a minimum. Without a stable answer, ``detail``
     is the reason.
@@ -242,7 +242,7 @@ class StableRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastRequest:
-    """Events and changes of a forecast.
+    """Settings, assignors and times that a forecast simulates.
 
     Each combination of ``changes``, values per setting, is compared with the current settings. By
     default, the kind selects the changes, and the forecast recommends one of them.
@@ -257,7 +257,7 @@ class ForecastRequest:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """JSON object of a forecast, and its recommendation or the differences in one sentence."""
+    """Forecast as JSON, and one sentence with its recommendation or its differences."""
 
     record: Record
     sentence: str
@@ -267,7 +267,7 @@ ForecastFunction = Callable[[KindDocument, ForecastRequest], Forecast]
 
 
 def render_sentence(kind: Kind, **values: object) -> str:
-    """Return the sentence of a forecast; the values are those of the macro for the kind."""
+    """Render the sentence of a forecast with the kind's macro in forecast_sentences.j2."""
     # Spark workers import this module without Jinja.
     from kassay.experiments.plotting.page_templates import environment  # noqa: PLC0415
 
@@ -277,7 +277,7 @@ def render_sentence(kind: Kind, **values: object) -> str:
 
 
 def integer_setting(key: str, text: str, *, minimum: int = 0) -> int:
-    """Parse an integer setting. Raise UsageError for another text."""
+    """Parse a setting of --set as an integer, or raise UsageError."""
     if not text.isdecimal() or int(text) < minimum:
         raise UsageError(f"--set: {key} must be an integer of at least {minimum}, got {text!r}")
     return int(text)
@@ -294,7 +294,7 @@ def ending_without_answer(result: DocumentRunResult) -> tuple[Ending, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupKind:
-    """A kind of groups: its words, and the functions for its documents.
+    """A kind of groups: its names, and the functions for its documents.
 
     Keys of a document are ``places``, with the members, processes or workers, and ``topics``, with
     the topics, subtopologies or connectors. The rows of ``event_rows`` have: setting, event,

@@ -1,4 +1,4 @@
-"""The kinds of groups: comparisons of assignors and of current states with the optimum."""
+"""Registry of the kinds of groups, and comparisons of their assignors with the optimum."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from kassay.solver.limits import SearchLimits
 KINDS: Mapping[Kind, group_kind.GroupKind] = {
     one.kind: one for one in (SHARE, STREAMS_GROUP, STREAMS, CONNECT)
 }
-"""Every kind of groups other than consumer groups."""
+"""Kinds of groups, without consumer groups, by `Kind`."""
 
 
 def compare_assignor(
@@ -39,7 +39,7 @@ def compare_assignor(
 
 
 def run_until_stable(document: KindDocument, assignor: str) -> group_kind.StableRun:
-    """Run an assignor until its answer is stable. The last stable state is compared."""
+    """Run an assignor until its answer is stable, to compare the last stable state."""
     kind = KINDS[document.kind]
     if kind.run_until_stable is not None:
         return kind.run_until_stable(document, assignor)

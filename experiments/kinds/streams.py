@@ -1,4 +1,4 @@
-"""Streams groups and Kafka Streams applications: events, and forecasts of their costs.
+"""Simulate and forecast events of Streams groups and Kafka Streams applications.
 
 An event is a change of the document. The clock of a forecast is simulated: a rebalance takes no
 time, and a process restores the state of a task within 60 s. Only the port of the high
@@ -49,7 +49,7 @@ def join_process(document: KindDocument, id: str, *, threads: int) -> KindDocume
 
 
 def leave_process(document: KindDocument, id: str) -> KindDocument:
-    """Remove a process and its state."""
+    """Remove a process and its state. Raise InputError for an unknown process."""
     return _replace_process(document, id)
 
 
@@ -136,7 +136,7 @@ def run_application_until_stable(
 
 
 class _Application:
-    """Tasks of the processes of a Streams application, and the state that they restore."""
+    """Simulated Streams application: tasks per process, and the state that is being restored."""
 
     def __init__(self, document: KindDocument, warmup_ms: int | None) -> None:
         self.interval_ms = setting(document, "probing_rebalance_interval_ms")
@@ -148,12 +148,12 @@ class _Application:
         }
 
     def document(self) -> KindDocument:
-        """Return the document of the present state."""
+        """Return the current simulated state as a document."""
         processes = [dict(process) for process in self._processes.values()]
         return replace(self._document, content={**self._document.content, "processes": processes})
 
     def apply(self, answer: Mapping[str, Any], now: int) -> int:
-        """Start and stop the tasks of an answer; return the number of copies to restore."""
+        """Apply an answer: start and stop tasks. Return the number of copies to restore."""
         present = self.document()
         ends, holders = dict(stateful_tasks(present.content)), caught_up_processes(present)
         pending: dict[tuple[str, str], int] = {}
@@ -169,7 +169,7 @@ class _Application:
         return started
 
     def finish_restoring(self, now: int | None) -> None:
-        """Complete the copies that have had enough time; all of them if ``now`` is None."""
+        """Finish copies that are restored at the time ``now``, or all copies if it is None."""
         for (id, task), since in list(self.restores.items()):
             if now is None or self._warmup_ms is None or now - since >= self._warmup_ms:
                 process = self._processes[id]
@@ -201,7 +201,7 @@ def compare_stable_application(
 def _compare_event(
     document: KindDocument, event: StreamsEvent, limits: SearchLimits
 ) -> tuple[group_kind.KindComparison, group_kind.KindMeasure | None]:
-    """Compare the last assignment of an event with the optimum; also return its state moves."""
+    """Compare the last assignment of an event with the optimum, and count its state moves."""
     processes = event.application.content["processes"]
     answer = {"processes": {one["id"]: one for one in processes}}
     [compared] = compare_streams(document, answer, limits)
@@ -212,10 +212,10 @@ HIGH_AVAILABILITY = "streams-high-availability"
 _NEW_PROCESS = "ffffffff-ffff-4fff-bfff-fffffffffff0"
 _STANDBYS = "num_standby_replicas"
 SETTINGS = ("max_warmup_replicas", "probing_rebalance_interval_ms", _STANDBYS)
-"""Settings of an application that change the costs of its events."""
+"""Settings of Kafka Streams that change the costs of events."""
 _KEYS = {name.replace("_", "."): name for name in SETTINGS}
 _MINIMUM = {"max.warmup.replicas": 1, "probing.rebalance.interval.ms": 60_000}
-"""Lowest values that Kafka Streams accepts; 0 for the other settings."""
+"""Lowest accepted values of settings; 0 for settings that are not listed."""
 _CLASS = "task.assignor.class"
 _CLASSES = {
     "HighAvailabilityTaskAssignor": HIGH_AVAILABILITY,
@@ -227,9 +227,9 @@ _ROLES = ("active", "standby")
 _SHORT_INTERVAL_MS = 60_000
 _SHORT_NAME = "high-availability"
 _MAX_RESTARTS = 10
-"""Maximum number of processes whose restart is simulated for a plan."""
+"""Maximum number of processes that a plan restarts in simulations."""
 RESTORE_MS = 60_000
-"""Time in milliseconds in which a process restores the state of a task."""
+"""Simulated time in ms to restore the state of a task."""
 
 
 def forecast_application(
@@ -296,7 +296,7 @@ def _requested_changes(
 
 
 def _assignor(name: str) -> str:
-    """Return the complete name of an assignor, or of that of a Java class."""
+    """Return the full name of a task assignor or of Kafka's class, or raise UsageError."""
     name = _CLASSES.get(name.rpartition(".")[2], name)
     if name == HIGH_AVAILABILITY:
         return name
@@ -311,7 +311,7 @@ def _assignor(name: str) -> str:
 def _forecast(
     document: KindDocument, assignor: str, settings: Mapping[str, int], limits: SearchLimits
 ) -> group_kind.Record:
-    """Return the costs of the events with an assignor and its settings, as JSON."""
+    """Simulate all events with an assignor and settings, and return their costs as JSON."""
     config = {**document.content.get("config", {}), **settings}
     start = run_application_until_stable(
         replace(document, content={**document.content, "config": config}), assignor
@@ -336,7 +336,7 @@ def _forecast(
 
 
 def _cost(document: KindDocument, assignor: str, limits: SearchLimits) -> group_kind.Record:
-    """Return the cost of an event until the application is stable; ``fewest_moves`` is proven."""
+    """Return the cost of an event until the application is stable, with the fewest moves."""
     event = run_application_until_stable(document, assignor, warmup_ms=RESTORE_MS)
     _, moves = _compare_event(document, event, limits)
     return {
@@ -443,7 +443,7 @@ def _causes(given: group_kind.KindEvidence) -> Iterator[group_kind.KindCause]:
 
 
 def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
-    """Yield the rebalances of an application, as simulated with high availability."""
+    """Yield restarts of processes, or the wait for probing rebalances, as simulated actions."""
     content, document = given.document.content, given.document
     if document.kind is not Kind.STREAMS or content.get("assignor") not in (None, _SHORT_NAME):
         return

@@ -32,7 +32,7 @@ from kassay.solver.solve import solve
 
 _DEFAULTS = {**asdict(AssignmentConfigs()), "probing_rebalance_interval_ms": 600_000}
 _COPIES = ("active", "standby", "warmup")
-"""Keys of the tasks of which a member or a process has a copy; only members have warm-ups."""
+"""Keys with the tasks of a member or process. Only members have warm-up tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Application:
         return min(topic.standbys, len(self.processes) - 1)
 
     def thread_group(self, *, with_tags: bool = True) -> Group:
-        """Return a group with one member per thread, for the active tasks and their standbys."""
+        """Return the optimisation group of the threads for active tasks."""
         return self._group(
             self.topics,
             [
@@ -99,7 +99,7 @@ class Application:
         like: Assignment | None = None,
         speeds: Mapping[str, int] | None = None,
     ) -> Group:
-        """Return the group of some places, processes or threads, that hold given tasks.
+        """Return the optimisation group of processes or threads for the tasks of some topics.
 
         Each place has at most as many tasks as in the assignment ``like``.
         """
@@ -132,7 +132,7 @@ class StreamsAnswer:
     standby: Assignment
 
     def copies(self, topics: Sequence[Topic]) -> Assignment:
-        """Return the active and standby tasks of some subtopologies per process."""
+        """Return the active and standby tasks per process, for some subtopologies."""
         names = {topic.name for topic in topics}
         return Assignment(
             {
@@ -220,12 +220,12 @@ def _task(text: str) -> Task:
 
 
 def _stateful(names: Collection[str], tasks: Iterable[Task]) -> tuple[Task, ...]:
-    """Return each task of some subtopologies once."""
+    """Return the distinct tasks of the given subtopologies."""
     return tuple(dict.fromkeys(task for task in tasks if task.topic in names))
 
 
 def _tasks(members: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[Task]:
-    """Yield the tasks under keys of members or processes.
+    """Yield the tasks that members or processes list under the given keys.
 
     They are names, or tables from subtopologies to partition numbers.
     """
@@ -246,7 +246,7 @@ STREAMS_LEVELS = {
     "missing_tag_values": "missing_tag_values",
     "standby_moves": "standby_moves",
 }
-"""Levels of the optimum in their order, and the names of their measures."""
+"""Names of the measures by level of the optimum, in the order of the levels."""
 _ACTIVE_LEVELS = 3
 """Number of levels of active tasks; they come first."""
 
@@ -282,7 +282,7 @@ def compare_streams(
 
 
 def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str]:
-    """Yield a message per task not active exactly once, and per standby on a wrong process."""
+    """Describe each task that is not active exactly once, and each standby on a wrong process."""
     yield from violations(application.thread_group(), answer.threads)
     names = {topic.name for topic in application.stateful}
     for process, standbys in answer.standby.items():
@@ -295,7 +295,7 @@ def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str
 
 
 def _spreads(application: Application, threads: Assignment) -> Iterator[KindMeasure]:
-    """Yield the differences of the maximum and the minimum load per thread, which Kafka measures.
+    """Yield the spreads of the threads' loads, which Kafka measures.
 
     All threads can run all tasks, so the minimum is 0 if the number of tasks is a multiple of the
     number of threads, else 1.
@@ -318,7 +318,7 @@ def _spreads(application: Application, threads: Assignment) -> Iterator[KindMeas
 def _moves(
     application: Application, answer: StreamsAnswer, limits: SearchLimits
 ) -> tuple[list[KindMeasure], tuple[UnneededMove, ...]]:
-    """Return the moves of active tasks, and the unneeded moves of stateful tasks.
+    """Compare the moves of active tasks with the optimum, and find unneeded moves of state.
 
     The minimum belongs to the numbers of tasks per process, or per thread, of the answer.
     """
@@ -342,7 +342,7 @@ def _moves(
 def _standbys(
     application: Application, answer: StreamsAnswer, chosen: Mapping[str, int]
 ) -> Iterator[KindMeasure]:
-    """Yield the measures of standbys, with the minimum for the active tasks of the answer.
+    """Yield the measures of standbys. The minimum keeps the active tasks of the answer.
 
     The minimum is unknown if a task has another number of standbys than configured, or if the tags
     permit too many choices of standbys.
@@ -382,7 +382,7 @@ def _standbys(
 def _copies(
     application: Application, answer: StreamsAnswer, limits: SearchLimits
 ) -> Iterator[KindMeasure]:
-    """Yield the measures of active and standby tasks together, for the copies of the answer.
+    """Yield the measures of active and standby tasks together.
 
     The minimum numbers of moves belong to the numbers of copies per process of the answer.
     """
@@ -421,7 +421,7 @@ def _copies(
 
 
 def caught_up_processes(document: KindDocument) -> dict[str, list[str]]:
-    """Return the processes with caught-up state, per stateful task of a Streams application.
+    """Return, per stateful task of a Streams application, the processes with caught-up state.
 
     A process has it if the task is active there, or if its lag is acceptable.
     """
@@ -445,7 +445,7 @@ def setting(document: KindDocument, key: str) -> int:
 
 
 def stateful_tasks(content: Any) -> Iterator[tuple[str, int]]:
-    """Yield the stateful tasks with their end offsets."""
+    """Yield the id of each stateful task, and its end offset or 0."""
     for name, fields in content["subtopologies"].items():
         if fields["stateful"]:
             ends = fields.get("end_offsets", [0] * fields["partitions"])
