@@ -1,1 +1,1 @@
-"""Simulation of a consumer group over time: its members, its rebalances and their cost."""
+"""Simulate a consumer group over time, with its members, rebalances and their cost."""

@@ -13,7 +13,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions
 from kassay.reference.protocol.group_messages import ErrorCode
 
 RETRIABLE = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-"""Errors after which a consumer sends its request again."""
+"""Error codes after which a consumer sends its request again."""
 
 _T = TypeVar("_T")
 
@@ -92,7 +92,7 @@ class Consumer(ABC):
             self._poll_timer.start(self._settings.poll)
 
     def leave(self) -> None:
-        """Close the consumer: commit, and leave the group unless the member is static."""
+        """Close the consumer: commit, and leave the group. A static member does not leave."""
         if self.is_up:
             self._commit()
             if self.plan.leaves:
@@ -121,7 +121,7 @@ class Consumer(ABC):
         return timer
 
     def suspend(self, duration: int, *, frozen: bool) -> None:
-        """Stop polling (stall), or stop the whole process (freeze), for a time in milliseconds."""
+        """Stop polling for ``duration`` ms. If ``frozen``, stop the whole process."""
         if self.is_up:
             if self._consumes and len(self.owned):
                 self._ownership.release(self.owned, self._clock.now)

@@ -62,7 +62,7 @@ class Broker:
         self.is_up = False
 
     def start(self) -> None:
-        """Start the broker: load the group from the log, and coordinate the group."""
+        """Start the broker. It loads the group from the log and coordinates it."""
         self.is_up = True
         if self._environment.policy.protocol is RebalanceProtocol.CONSUMER:
             self._start_consumer_protocol()
@@ -97,7 +97,7 @@ class Broker:
         )
 
     def _upgrade(self, old: ClassicCoordinator) -> None:
-        """Convert a classic group. Raise UpgradeRefusedError if a member does not permit it."""
+        """Convert a classic group to the consumer protocol, or raise UpgradeRefusedError."""
         group, members = old.group, consumer_coordinator.converted_members(old.group)
         self._environment.add_note(
             "group", f"changes to the consumer protocol in epoch {group.generation}"
@@ -111,7 +111,7 @@ class Broker:
         old.unload()
 
     def _downgrade(self, group: ConsumerGroup) -> None:
-        """Convert a group of the consumer protocol that has only classic members."""
+        """Convert a group of the consumer protocol with only classic members to a classic group."""
         environment = self._environment
         old, self.consumer, self._classic_members = self.consumer, None, None
         if old is not None:
@@ -146,7 +146,7 @@ class Broker:
         self.classic = self.consumer = self._classic_members = None
 
     def update_topics(self, topics: Iterable[Topic]) -> None:
-        """Replace the topics that the coordinator knows by the current topics."""
+        """Send the current topics to the coordinator of the consumer protocol."""
         if self.consumer is not None:
             self.consumer.update_topics(topics)
 
@@ -159,7 +159,7 @@ class Broker:
         protocol: str,
         has_user_data: bool = False,
     ) -> None:
-        """Take over a stable group of one protocol; the first member leads with ``protocol``."""
+        """Take over a stable group. The first classic member leads with ``protocol``."""
         if self.classic is not None and classic:
             leader, group_id = classic[0].request.member_id, self.classic.group.id
             kind, members = CONSUMERS, tuple(classic)
@@ -240,7 +240,7 @@ class Broker:
 
 
 class PartitionOffsets:
-    """Produced, read and committed offsets of every partition at any simulated time."""
+    """Produced, read and committed offsets of each partition, by simulated time."""
 
     def __init__(self, committed: Callable[[TopicPartition], int]) -> None:
         self.reread_messages = 0
@@ -278,7 +278,7 @@ class PartitionOffsets:
                     self._positions[partition] = offset
 
     def read(self, partitions: Partitions, limit: int | None, now: int) -> int:
-        """Read up to ``limit`` messages from partitions, and return the number of read messages."""
+        """Read at most ``limit`` messages from partitions. Return the number of messages read."""
         total = 0
         for partition in partitions:
             if partition not in self._rates:
@@ -292,23 +292,23 @@ class PartitionOffsets:
         return total
 
     def positions(self, partitions: Partitions) -> dict[TopicPartition, int]:
-        """Return the read positions of partitions. The owner commits these offsets."""
+        """Return the read positions of partitions, which their owner commits."""
         return {p: self._positions[p] for p in partitions if p in self._positions}
 
     def lag(self, now: int) -> int:
-        """Return the number of messages produced but not yet read, and update ``max_lag``."""
+        """Count the messages that are produced but not read, and update ``max_lag``."""
         lag = sum(self._end_offset(p, now) - self._max_positions[p] for p in self._rates)
         self.max_lag = max(self.max_lag, lag)
         return lag
 
 
 NewId = Callable[[str, bool], str]
-"""Function that creates a member id from a client id. The second argument is whether the member
-uses the classic protocol."""
+"""Function that creates a member id. Its arguments are the client id, and whether the member uses
+the classic protocol."""
 
 
 class Environment:
-    """Clock, topics, broker, offsets and result of a simulation, and runs of its assignors."""
+    """Shared state of a simulation: clock, topics, broker, offsets and result."""
 
     def __init__(
         self, script: Script, policy: Policy, new_id: NewId, ownership: ConsumedPartitions
@@ -325,7 +325,7 @@ class Environment:
         self._last: SimulatedRebalance | None = None
         self.client_ids: dict[str, str] = {}  # by member id
         self.user_data: dict[str, StickyUserData] = {}
-        """Last assignment of each member, which the next rebalance uses as owned partitions."""
+        """Last assignment per member. At the next rebalance, these are its owned partitions."""
         self.ignored_data: dict[str, StickyUserData] = {}  # last assignments before a downgrade
         plans = [*script.members, *(event.new_member for event in script.events)]
         libraries = {one.id: one.library for one in plans if one is not None and one.library}
@@ -345,13 +345,13 @@ class Environment:
         return member_id
 
     def latency(self) -> int:
-        """Return the time from a request to its response in milliseconds, with random jitter."""
+        """Draw the time from a request to its response, in milliseconds."""
         settings = self.settings
         return settings.latency + (self.random_delay(settings.jitter) if settings.jitter else 0)
 
     @cached_property
     def heartbeat_phase(self) -> int:
-        """Return the time to the first heartbeats of an existing group, in milliseconds."""
+        """Return the time in ms to the first heartbeats of a group that exists at the start."""
         return self.random_delay(self.settings.heartbeat)
 
     def random_delay(self, maximum: int) -> int:
@@ -359,7 +359,7 @@ class Environment:
         return int(self._random() * (maximum + 1)) if maximum else 0
 
     def add_topic(self, plan: TopicPlan) -> None:
-        """Create a topic, or increase its partition count."""
+        """Create a topic, or increase its partition count. Lower counts have no effect."""
         known = self.topics.get(plan.name)
         if known is not None and plan.partitions <= known.partitions:
             return
@@ -373,11 +373,11 @@ class Environment:
         return {name: topic.partitions for name, topic in self.topics.items()}
 
     def policy_of(self, assignor: str | None) -> Policy:
-        """Return the policy with the assignor that a classic group has selected."""
+        """Return the policy that runs the assignor which a classic group has selected."""
         return self.policy if assignor in (None, self.policy.name) else policy_named(assignor)
 
     def policy_of_leader(self, leader: str, generation: int, assignor: str | None) -> Policy:
-        """Return the policy with which a member assigns the partitions of a generation."""
+        """Return the policy of the leader of a generation. Mixed libraries give a note."""
         if self._libraries is None:
             return self.policy_of(assignor)
         clients = self.client_ids
@@ -388,7 +388,7 @@ class Environment:
     def assign(
         self, group: Group, generation: int, policy: Policy
     ) -> Assignment | LivelockError | UpstreamError:
-        """Run a policy's assignor on a group, record the rebalance, and return the result."""
+        """Run a policy on a group and record the rebalance. Return its assignment or failure."""
         clients = {member.id: self.client_ids[member.id] for member in group.members}
         self.ownership.set_members(clients.values())
         result: Assignment | LivelockError | UpstreamError
@@ -412,12 +412,12 @@ class Environment:
         return result
 
     def group_of(self, joined: tuple[JoinedMember, ...], policy: Policy) -> Group:
-        """Build, from the joined members, the group that the leader passes to the assignor."""
+        """Build the group that the leader passes to the assignor."""
         members = tuple(self._member(member, policy) for member in joined)
         return Group(topics=tuple(self.topics.values()), members=members)
 
     def _member(self, joined: JoinedMember, policy: Policy) -> Member:
-        """Return a member. For assignors without claims, it owns its last assignment."""
+        """Convert a joined member. For assignors without claims, it owns its last assignment."""
         metadata = joined.metadata
         owned, generation = metadata.owned, metadata.generation
         if policy.protocol is not RebalanceProtocol.COOPERATIVE:
@@ -443,7 +443,7 @@ class Environment:
             self._last.stable_at = self.clock.now
 
     def assign_on_broker(self, group: Group) -> Assignment:
-        """Assign the partitions of a group of the consumer protocol."""
+        """Assign a group of the consumer protocol. If this fails, members keep their partitions."""
         generation = self.broker.generation
         policy = self.policy
         if self.broker.consumer is not None:
@@ -457,7 +457,7 @@ class Environment:
         return Assignment({member.id: member.owned for member in group.members})
 
     def on_state_change(self, _now: int, state: GroupState) -> None:
-        """Note a new state of a classic group."""
+        """Add a note about a new state of a classic group, and record when it is stable."""
         self.add_note("group", str(state))
         if state is GroupState.STABLE:
             self._mark_stable(self.broker.generation)

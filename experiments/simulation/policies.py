@@ -1,4 +1,4 @@
-"""Policies of a simulation: an assignor or the solver, under a rebalance protocol.
+"""Policies of a simulation: an assignor or the solver, with a rebalance protocol.
 
 In a group with members of several client libraries, the leader's library assigns. The leader reads
 the owned partitions of a member of another library only if the member sends them, and in a format
@@ -46,7 +46,7 @@ class Policy:
 
 
 def withhold(assign: Assignor) -> Assignor:
-    """Make an assignor cooperative: it withholds partitions that another member still owns.
+    """Wrap an assignor so that it withholds partitions that another member still owns.
 
     The owner revokes these partitions, and the next rebalance assigns them.
     """
@@ -67,12 +67,12 @@ def withhold(assign: Assignor) -> Assignor:
 
 
 def optimum(group: Group) -> Assignment:
-    """Return an assignment with minimum imbalance and, among those, fewest moves."""
+    """Return the optimal assignment. Raise RunError if the capacities permit none."""
     from kassay.solver.solve import solve  # noqa: PLC0415 - OR-Tools is slow to import
 
     assignment = solve(group).assignment
     if assignment is None:
-        raise RunError(f"{group.label} has no assignment within the members' capacities")
+        raise RunError(f"{group.label}: the capacities of the members permit no assignment")
     return assignment
 
 
@@ -88,7 +88,7 @@ class _TimeLimitLivelockError(LivelockError):
 
 
 def policy_named(name: str) -> Policy:
-    """Return a policy of `POLICIES`, of an assignor of an installed library, or a custom assignor.
+    """Return the policy of a port, of an installed library's assignor or of a custom assignor.
 
     Custom assignors use the eager protocol, and Java classes their own one. Raise InputError if
     the policy is unknown, or the library is not installed.
@@ -143,18 +143,18 @@ POLICIES: dict[str, Policy] = {
         *_policies(RebalanceProtocol.CONSUMER, optimum),
     )
 }
-"""Policies by name: ports of the newest release, previews, and the optimum for each protocol."""
+"""Policies by name: ports of the newest release, previews, and the optimum per protocol."""
 
 
 _SENDS_NO_STICKY_CLAIMS = "franz-go"
 _SENDS_DATA_OF_ITS_LEADER = "sarama"
 _SEND_EMPTY_DATA = ("aiokafka", "kafka-python")
 _OTHER_NAMES = {"kafkajs": "RoundRobinAssigner"}
-"""Name of the assignor in the JoinGroup request, by library, if it differs from Kafka's name."""
+"""Assignor name in the JoinGroup request, by library, if it differs from Kafka's name."""
 
 
 def library_assignor(library: str, assignor: str) -> LibraryAssignor:
-    """Return the assignor with which a member of a library joins a group of several libraries.
+    """Return the assignor of a member in a group whose members have several libraries.
 
     Raise InputError if the library has no such assignor, or gives it another name than the other
     libraries.
@@ -165,13 +165,13 @@ def library_assignor(library: str, assignor: str) -> LibraryAssignor:
     if name is not None:
         raise InputError(
             f"{parsed.library.name} names its assignor {name}, "
-            "so its members cannot join a group of other libraries"
+            "so its members cannot join a group with members of other libraries"
         )
     return parsed
 
 
 def java_assignor(assignor: str) -> LibraryAssignor | None:
-    """Return the assignor of the newest Java client that a port equals, None for other names."""
+    """Return the newest Java client's assignor with the name of a port, or None."""
     offered = libraries()["kafka-clients"].assignors
     return parse_library_assignor(f"kafka-clients:{assignor}") if assignor in offered else None
 
@@ -179,7 +179,7 @@ def java_assignor(assignor: str) -> LibraryAssignor | None:
 def member_as_leader_reads_it(
     member: Member, sender: LibraryAssignor, leader: LibraryAssignor, earlier_leader: Library | None
 ) -> Member:
-    """Return a member with the owned partitions and the generation that the leader reads.
+    """Return a member with the owned partitions and generation that its leader can read.
 
     ``earlier_leader`` is the library of the leader that assigned the owned partitions; None if it
     is unknown. Raise UpstreamError if the leader fails because of this member.
@@ -208,7 +208,7 @@ def _check_readable(member: Member, sender: LibraryAssignor, leader: LibraryAssi
 def _is_read(
     sender: LibraryAssignor, leader: LibraryAssignor, earlier_leader: Library | None
 ) -> bool:
-    """Return whether the leader reads the owned partitions in user data of `sticky`."""
+    """Return whether the leader can read the owned partitions in user data of `sticky`."""
     if sender.library.name == _SENDS_NO_STICKY_CLAIMS:
         return False
     if sender.library.name == _SENDS_DATA_OF_ITS_LEADER and earlier_leader is not sender.library:
@@ -221,13 +221,13 @@ def _has_version_prefix(assignor: LibraryAssignor) -> bool:
 
 
 class MixedLibraries:
-    """Assignors of the members' libraries, and the library that led each generation.
+    """Assignors in a group of several libraries, and the leading assignor per generation.
 
     Members without a library use that of the policy. A port counts as the newest Java client.
     """
 
     def __init__(self, libraries: Mapping[str, str], policy: Policy) -> None:
-        """Find the assignors of libraries, which are given by client id."""
+        """Find the assignor of each library. ``libraries`` is by client id."""
         self._policy = policy
         self._own = _own_assignor(policy)
         self._assignors = {
@@ -240,7 +240,7 @@ class MixedLibraries:
         self._led: dict[int, LibraryAssignor] = {}
 
     def leading_policy(self, leader: str, generation: int, clients: Mapping[str, str]) -> Policy:
-        """Return the policy with which a leader assigns the partitions that it reads.
+        """Return the policy of a leader. It sees the owned partitions that the leader can read.
 
         ``leader`` is its member id; ``clients`` has the client ids by member id.
         """
@@ -273,7 +273,7 @@ def _own_assignor(policy: Policy) -> LibraryAssignor:
     own = java_assignor(policy.name)
     if own is None:
         raise InputError(
-            "the members use client libraries, so the policy must be a client assignor, such as "
+            "members with a client library require a policy with a client assignor, such as "
             f"sticky, got {policy.name!r}"
         )
     return own

@@ -38,7 +38,7 @@ from kassay.reference.protocol.group_messages import (
 )
 
 _UNBOUNDED = 1 << 40
-"""Duration of an assignment that does not terminate: longer than any run, in ms."""
+"""Duration in ms of an assignment that does not terminate, longer than any simulation."""
 
 
 class Phase(Enum):
@@ -54,12 +54,12 @@ _UNJOINED, _JOINING, _SYNCING, _STABLE = Phase
 
 
 class ClassicProtocolClient(Consumer):
-    """Simulated consumer of the classic protocol, which joins, syncs and sends heartbeats."""
+    """Simulated consumer that uses the classic protocol."""
 
     phase: Phase
     user_data: StickyUserData | None
     assigned_counts: dict[str, int] | None = None
-    """Partition counts that the consumer, as leader, used for the last assignment."""
+    """Partition counts at the last assignment by this consumer as leader."""
 
     def __init__(self, environment: Environment, plan: MemberPlan) -> None:
         super().__init__(environment, plan)
@@ -102,7 +102,7 @@ class ClassicProtocolClient(Consumer):
     # ---- Join phase and sync phase --------------------------------------------------
 
     def _join_group(self) -> None:
-        """Revoke partitions as the rebalance protocol requires, then send a JoinGroup request."""
+        """Revoke the partitions that the protocol requires, and send a JoinGroup request."""
         if self._is_refused:
             self._fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
             return
@@ -139,7 +139,7 @@ class ClassicProtocolClient(Consumer):
         )
 
     def _subscription(self, assignor: str) -> ConsumerSubscription:
-        """Return the subscription for an assignor; only the one selected last has user data."""
+        """Return the subscription for an assignor, with user data if it assigned last."""
         data = self.user_data if assignor == self._assigned_by else None
         owned = NO_PARTITIONS if self._is_eager else self.owned
         if self.environment.policy_of(assignor).protocol is RebalanceProtocol.COOPERATIVE:
@@ -163,7 +163,7 @@ class ClassicProtocolClient(Consumer):
             self._fail(code)
 
     def _rejoin_after(self, code: ErrorCode) -> None:
-        """Join again after an error. The member keeps its id if the coordinator knows it."""
+        """Join again after an error. The member keeps its id only if the coordinator knows it."""
         if code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._reset_membership()
         elif code is ErrorCode.ILLEGAL_GENERATION:
@@ -201,7 +201,7 @@ class ClassicProtocolClient(Consumer):
             self._send_sync(dict(assignment))
 
     def _joins_again(self) -> bool:
-        """Join again with new user data before the assignment, as leaders of aiokafka do."""
+        """Join a second time with new user data, as aiokafka does. Return whether it joins."""
         is_first = self.plan.joins_twice and self._selected == "sticky"
         self._has_joined_twice = is_first and not self._has_joined_twice
         if self._has_joined_twice:
@@ -336,7 +336,7 @@ _RESTART_DELAY = 1_000
 
 
 class ConsumerProtocolClient(Consumer):
-    """Simulated consumer of the consumer protocol."""
+    """Simulated consumer that uses the consumer protocol."""
 
     _starts = 0
 
@@ -361,7 +361,7 @@ class ConsumerProtocolClient(Consumer):
         self._heartbeat_timer.start(phase % interval)
 
     def member(self) -> ConsumerMember:
-        """Return the reconciled member that the coordinator stores."""
+        """Return this member, reconciled, as the coordinator stores it."""
         return ConsumerMember(
             id=self.member_id,
             subscription=self.topics,
@@ -390,7 +390,7 @@ class ConsumerProtocolClient(Consumer):
         subscription: tuple[str, ...] | None = None,
         rebalance_timeout: int | None = None,
     ) -> None:
-        """Send a ConsumerGroupHeartbeat request, in which None means an unchanged field."""
+        """Send a ConsumerGroupHeartbeat request. Fields with None are unchanged."""
         heartbeat = Heartbeat(
             self.member_id,
             self.generation,
@@ -448,7 +448,7 @@ class ConsumerProtocolClient(Consumer):
             self._reconcile()
 
     def _reconcile(self) -> None:
-        """Revoke and acquire partitions to match the received assignment, then acknowledge it."""
+        """Revoke and acquire partitions as assigned, then send the new owned partitions."""
         target, self._pending = self._pending, None
         if target is None:
             return

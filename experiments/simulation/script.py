@@ -1,4 +1,4 @@
-"""Script of a simulation, its parser, and the built-in scripts.
+"""Data types and parser of simulation scripts, and the built-in scripts.
 
 A script has topics, members, settings and timed events. All times are in milliseconds, all rates
 in messages per second. Errors name file, line and field.
@@ -82,7 +82,7 @@ class ScriptEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Client settings with Kafka's default values; some exist only in the simulation."""
+    """Client settings with Kafka's defaults, and further settings of the simulation."""
 
     session: int = 45_000  # session.timeout.ms
     heartbeat: int = 3_000  # heartbeat.interval.ms
@@ -102,7 +102,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Simulation script; ``policies`` are names from `policies.POLICIES`."""
+    """Simulation script. ``policies`` are names for `policies.policy_named`."""
 
     name: str
     topics: tuple[TopicPlan, ...]
@@ -116,7 +116,7 @@ class Script:
 
     @property
     def measured_from(self) -> int:
-        """Return the time of the first event, from which costs are measured."""
+        """Return the time in ms of the first event. Costs are measured from then on."""
         return min((event.at for event in self.events), default=0)
 
 
@@ -173,14 +173,14 @@ def parse_script(text: str, name: str) -> Script:
 def parse_planned_events(
     text: str, name: str, *, topics: Sequence[TopicPlan], members: Sequence[MemberPlan]
 ) -> Script:
-    """Parse events, new topics and settings of an existing group from a file called ``name``."""
+    """Parse events, new topics and settings for an existing group. ``name`` is the file."""
     root = read_nodes(text, name)
     items = root.only("topics", "events", "settings")
     _require(root, items, "events")
     known = {topic.name: topic for topic in topics}
     for key, node in items["topics"].items().items() if "topics" in items else ():
         if key in known:
-            node.fail(f"the group has topic {key!r} already; topics defines new topics")
+            node.fail(f"the group already has topic {key!r}; list only new topics under 'topics'")
         known[key] = _topic(key, node)
     parsers: dict[str, _Parser] = {
         "events": lambda node: tuple(_events(node, members, known)),
@@ -222,7 +222,7 @@ def _members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> Iterable[Memb
 
 
 def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[MemberPlan, ...]:
-    """Parse an entry of the member list; ``count`` creates members that are numbered from 0."""
+    """Parse an entry of the member list. The key ``count`` gives members numbered from 0."""
     parsers: dict[str, _Parser] = {
         "id": ConfigNode.text,
         "topics": lambda node: _topics(node, topics),
@@ -336,7 +336,7 @@ def _is_pattern(node: ConfigNode) -> bool:
 
 
 def _matching(node: ConfigNode, members: Mapping[str, None]) -> list[str]:
-    """Return the member that a node names, or the members that match its pattern, in order."""
+    """Return the members that match the name or pattern in a node, in order."""
     if not _is_pattern(node):
         return [_known(node, members, "member")]
     names = [name for name in members if fnmatchcase(name, node.text())]
@@ -385,7 +385,7 @@ def _optional_duration(items: Mapping[str, ConfigNode], key: str) -> int:
 
 
 def _duration(node: ConfigNode) -> int:
-    """Convert a duration such as ``30s`` to milliseconds."""
+    """Convert a duration such as ``30s`` to milliseconds. Other texts are errors."""
     if node.value == 0 and not isinstance(node.value, bool):
         return 0
     match = _DURATION.fullmatch(node.value) if isinstance(node.value, str) else None
@@ -400,7 +400,7 @@ BUILT_IN_SCRIPTS = dict(re.findall(r"^--- # (.+)\n((?:(?!---).*\n)+)", _TEXTS, r
 
 
 def load_script(script: str) -> Script:
-    """Load a built-in script by name, or read a script file."""
+    """Read a script file, or load a built-in script by name. Raise InputError without both."""
     if script in BUILT_IN_SCRIPTS:
         return parse_script(BUILT_IN_SCRIPTS[script], f"{script}.yaml")
     file = Path(script)

@@ -1,4 +1,4 @@
-"""Run a simulation script: start members, apply events and compute the result."""
+"""Run a simulation script: start the members, apply the events, and sum the costs."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialMember:
-    """Member of an initial group; ``client`` is the id of its plan in the script."""
+    """Member of an initial group. ``client`` is its id in the script."""
 
     client: str
     id: str
@@ -28,7 +28,7 @@ class InitialMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialGroup:
-    """Group that is stable at the start of a simulation: generation or epoch, and members."""
+    """Group that is stable at the start of a simulation, with its generation or epoch."""
 
     generation: int
     members: tuple[InitialMember, ...]
@@ -36,7 +36,7 @@ class InitialGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentCost:
-    """Cost of a part of a simulation.
+    """Cost of the part of a simulation between two times.
 
     ``rebalances`` are the generations or epochs of the group, ``unowned_seconds`` the
     partition-seconds without a consumer, and ``stopped_seconds`` the seconds during which no
@@ -50,7 +50,7 @@ class SegmentCost:
 
 
 class Simulation:
-    """Simulation of a script under one policy, from an empty group or a stable initial group."""
+    """Simulation of a script with one policy. It starts with an empty or a stable group."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Simulation:
         return result
 
     def run_segment(self, end: int) -> SegmentCost:
-        """Run the script to the time ``end``, and return the cost since the last segment."""
+        """Run the script to the time ``end`` in ms. Return the cost since the last call."""
         before, epoch = self._totals(), self.broker.generation
         stopped = self.environment.ownership.stopped_ms
         self.clock.run(end)
@@ -209,5 +209,5 @@ def _apply_to_consumer(consumer: Consumer, event: ScriptEvent) -> None:
 
 
 def simulate(script: Script, policy: Policy) -> SimulationResult:
-    """Simulate a script under a policy and return the result."""
+    """Simulate a script with a policy, and return the result."""
     return Simulation(script, policy).run()

@@ -1,4 +1,4 @@
-"""Result of a simulation: rebalances as group documents, consumed partitions, totals and cost."""
+"""Result of a simulation: rebalances, consumed partitions, totals and cost."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -45,18 +45,18 @@ class _Topic:
         self.lost_ms += [0] * added
 
     def unowned_since(self) -> Iterator[tuple[int, int]]:
-        """Yield each partition whose time without a consumer counts now, and its start."""
+        """Yield the partitions without a consumer, each with the time since when, in ms."""
         for number, owner in enumerate(self.owner):
             if owner == NO_OWNER and self.last[number] != NEVER_OWNED:
                 yield number, self.released_at[number]
 
     def messages(self, start: int, end: int) -> int:
-        """Return the number of messages produced to a partition in a time."""
+        """Return the number of messages produced to one partition between two times in ms."""
         return self.rate * end // 1000 - self.rate * start // 1000
 
 
 class ConsumedPartitions:
-    """Totals of the partitions that consumers acquire and release over time.
+    """Totals of moves and times without a consumer, as consumers acquire and release partitions.
 
     A partition has a consumer while a member to which it is assigned runs and polls. The
     time before the first consumer is not counted.
@@ -79,7 +79,7 @@ class ConsumedPartitions:
         self._topics.setdefault(name, _Topic(name, rate)).grow(partitions, last, now)
 
     def acquire(self, member: str, partitions: Partitions, now: int) -> None:
-        """Record that a member starts to consume; raise OverlapError if another member does."""
+        """Record that a member starts to consume. Raise OverlapError if another one consumes."""
         new_owner, absent = self._number(member), self._absent
         self._now = now
         if not self._consumed and self._stopped_at is not None:
@@ -118,28 +118,28 @@ class ConsumedPartitions:
                 released_at[number] = now
 
     def set_members(self, members: Iterable[str]) -> None:
-        """Set the current members. A partition taken over from a former member is no move."""
+        """Set the current members. Partitions that former members had do not count as moves."""
         present = {self._number(member) for member in members}
         self._absent = set(self._members.values()) - present
 
     def close(self, now: int) -> None:
-        """Extend the totals to the time ``now``."""
+        """Set the time in ms up to which the totals count."""
         self._now = now
 
     @property
     def unowned_ms(self) -> int:
-        """Return the total time without a consumer, in partition-milliseconds."""
+        """Return the sum over the partitions of the time without a consumer, in ms."""
         return sum(map(sum, self.unowned_ms_by_partition().values()))
 
     @property
     def stopped_ms(self) -> int:
-        """Return the time in ms in which no partition has a consumer, from the first one on."""
+        """Return the time in ms without any consumer, since the first partition had one."""
         if self._consumed or self._stopped_at is None:
             return self._stopped_ms
         return self._stopped_ms + self._now - self._stopped_at
 
     def unowned_ms_by_partition(self) -> dict[str, list[int]]:
-        """Return the time of each partition without a consumer in ms, by topic and number."""
+        """Return the time in ms without a consumer, by topic and partition number."""
         found = {name: topic.lost_ms.copy() for name, topic in self._topics.items()}
         for name, topic in self._topics.items():
             for number, start in topic.unowned_since():
@@ -183,7 +183,7 @@ class SimulatedRebalance:
 
 @dataclass(frozen=True, slots=True)
 class TimelineNote:
-    """A note on the timeline about its source: a member, a topic, the group or the broker."""
+    """A note on the timeline. ``source`` is a member, a topic, the group or the broker."""
 
     at: int
     source: str
@@ -192,7 +192,7 @@ class TimelineNote:
 
 @dataclass(slots=True, kw_only=True)
 class SimulationResult:
-    """Result of the simulation of a script under one policy."""
+    """Result of the simulation of a script with one policy."""
 
     script: str
     policy: str
@@ -208,11 +208,11 @@ class SimulationResult:
 
     @property
     def completed(self) -> list[SimulatedRebalance]:
-        """Return the rebalances after which the group became stable."""
+        """Return the rebalances after which the group was stable."""
         return [rebalance for rebalance in self.rebalances if rebalance.stable_at is not None]
 
     def sequences(self) -> list[list[SimulatedRebalance]]:
-        """Split the rebalances into sequences that each end without withheld partitions."""
+        """Split the completed rebalances after each rebalance without withheld partitions."""
         sequences: list[list[SimulatedRebalance]] = [[]]
         for rebalance in self.completed:
             sequences[-1].append(rebalance)
@@ -244,7 +244,7 @@ def _describe(rebalance: SimulatedRebalance) -> str:
 
 
 def simulation_document(result: SimulationResult) -> Mapping[str, object]:
-    """Return the JSON document of a simulation result, with a group document per rebalance."""
+    """Convert a simulation result to JSON, with a group document per rebalance."""
     totals = ["moves", "unowned_ms", "unowned_messages", "reread_messages", "max_lag"]
     return {
         **{name: getattr(result, name) for name in ["script", "policy", "until", *totals]},
@@ -268,7 +268,7 @@ def simulation_document(result: SimulationResult) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationCost:
-    """Costs of one simulation from its first event on; ``result`` has its moves and lag."""
+    """Costs of a simulation from its first event on. ``result`` has moves and lag."""
 
     result: SimulationResult
     protocol: str
@@ -281,12 +281,12 @@ class SimulationCost:
 
     @property
     def unowned_seconds(self) -> float:
-        """Return the partition-seconds without a consumer."""
+        """Return the sum over the partitions of the seconds without a consumer."""
         return self.result.unowned_ms / 1000
 
 
 def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> SimulationCost:
-    """Return the cost from ``measured_from`` (ms) on; compare each rebalance with the optimum."""
+    """Compare each rebalance from ``measured_from`` (ms) on with the optimum, and sum the costs."""
     sequences = [s for s in result.sequences() if s[0].at >= measured_from]
     needed = unnecessary = gap = 0
     proven = True
@@ -309,7 +309,7 @@ def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> 
 
 
 def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
-    """Return the group and the result of a sequence of rebalances, seen as one rebalance.
+    """Join a sequence of rebalances to one: its group and assignment, or None without them.
 
     The group is the first after the last change of members or topics. The result is the last
     assignment.

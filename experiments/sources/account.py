@@ -1,4 +1,4 @@
-"""Account of an input: the rule that uses each of its lines, or the problem of the line.
+"""Account of an input: for each line, the rule that uses it, or its problem.
 
 A line is used by a table or another rule, is known noise, or is an error. No line is only skipped.
 """
@@ -14,12 +14,12 @@ from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.errors import InputError
 
 UNKNOWN_LINE = "the line is neither a row of a table nor a known message"
-"""Message of problems below no table."""
+"""Message for an unknown line that is not below a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineUse:
-    """Use of one line: the rule that used it, or that knows it as noise."""
+    """Use of one line: the name of the rule that reads it, or that ignores it as noise."""
 
     line: int
     rule: str
@@ -28,10 +28,10 @@ class LineUse:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Problem of a line that a rule uses, or of ``count`` lines that no rule accounts for.
+    """Problem of a line that a rule reads, or of ``count`` lines that no rule reads.
 
-    ``group`` is the only group concerned, None for all. ``is_foreign`` is set for complete values
-    and records that another program reads, or that are output of a tool that kassay does not know.
+    ``group`` is the affected group, None for all groups. ``is_foreign`` means a complete value or
+    record of another kassay command, or of a tool that kassay does not know.
     """
 
     line: int
@@ -44,7 +44,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Account of the lines of one file, in the order of the lines."""
+    """Account of the lines of one file, in their order."""
 
     name: str
     uses: Sequence[LineUse]
@@ -56,17 +56,17 @@ class Account:
         return any(not use.is_noise for use in self.uses)
 
     def __str__(self) -> str:
-        """Return one line of text per run of lines with the same rule."""
+        """Return one line of text per sequence of lines with the same rule."""
         return "\n".join(self._runs())
 
     def error(self, problem: Problem) -> InputError:
-        """Return a problem as an error with file, line and text."""
+        """Convert a problem to an InputError with file, line and text."""
         if problem.message.startswith(f"{self.name}:"):
             return InputError(problem.message)
         return error_at(self.name, problem.line, problem.message, problem.text)
 
     def lines(self) -> Iterator[int]:
-        """Yield the numbers of the lines that are used, noise or errors, with repetitions."""
+        """Yield the numbers of all accounted lines. A number can occur more than once."""
         yield from (use.line for use in self.uses)
         for problem in self.problems:
             yield from range(problem.line, problem.line + problem.count)
@@ -105,7 +105,7 @@ class ReadCapture:
 
     @property
     def is_foreign(self) -> bool:
-        """Return whether the text has nothing except complete output of unknown tools."""
+        """Return whether the text contains only complete output of unknown tools."""
         problems = self.account.problems
         is_foreign = bool(problems) and all(problem.is_foreign for problem in problems)
         return is_foreign and not self.account.is_used

@@ -1,4 +1,4 @@
-"""Anonymize groups: replace names of topics, members and hosts by numbered names."""
+"""Anonymize groups: replace names, such as those of topics, by numbered names."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,11 +10,11 @@ from kassay.reference.java_collections import utf16_key
 from kassay.reference.model.group import ASSUMED, Client, Group, Member, Topic
 
 PUBLIC_NAMES = LIBRARIES | frozenset(ASSIGNORS)
-"""Names of client libraries and assignors that stay."""
+"""Names of client libraries and assignors that anonymization keeps."""
 
 _KINDS = ["group", "topic", "member", "instance", "rack", "client", "host", "library", "assignor"]
 _Rename = Callable[[str, str], str]
-"""Function that returns the new name for a kind and a name."""
+"""Function that returns the new name. Its arguments are the kind and the old name."""
 NewNames = Mapping[str, Mapping[str, str]]
 """New name by old name, for each kind of name (topic, member, host, ...).
 

@@ -47,7 +47,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Options of an import, mainly values for data that a source does not contain."""
+    """Options of an import. Most of them set data that a source does not contain."""
 
     assumed_subscriptions: AssumedSubscriptions | None = None  # else the assigned topics
     # By group id, then by member id, client id or group.instance.id.
@@ -81,7 +81,7 @@ class ImportOptions:
         return Windows(names=recorded.names, seconds=recorded.seconds) if recorded else NO_WINDOWS
 
     def weight_notes(self, counts: Counts) -> Iterable[str]:
-        """Return the notes on the weights of topics with these numbers of partitions."""
+        """Return notes on recorded weights. ``counts`` has the partition count of each topic."""
         return () if self.weight_windows is None else self.weight_windows.notes(counts)
 
 
@@ -94,7 +94,7 @@ _NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """Subscription by member id, and the members whose subscription is assumed.
+    """Subscriptions by member id, and the ids of members with assumed subscriptions.
 
     A subscription is not assumed if it follows from the assignment: if the member has partitions
     of every topic of the group.
@@ -141,7 +141,7 @@ def member_subscriptions(
 
 
 def with_subscriptions(group: Group, options: ImportOptions) -> Group:
-    """Apply the option for subscriptions to a group document.
+    """Apply --subscriptions to a group document.
 
     An assumption replaces only subscriptions that the document states as assumed. A note names
     what the option changes, or that it changes nothing.
@@ -226,7 +226,7 @@ MAX_ASSUMED_PARTITIONS = 1_000_000
 
 
 def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
-    """Build a consumer group from its merged captures and the import options."""
+    """Build a consumer group from its merged captures. Raise InputError if data is missing."""
     try:
         return with_hosts_and_speeds(_group(observed, options), options)
     except InputError as error:
@@ -375,7 +375,7 @@ def _state_notes(observed: ObservedGroup) -> Iterator[str]:
 
 
 def _gaps_note(observed: ObservedGroup) -> Iterator[str]:
-    """Note partitions below the highest of their topic that no capture shows."""
+    """Yield notes on partitions that no capture shows, with lower numbers than shown ones."""
     highest: dict[str, int] = {}
     for topic, number in observed.partitions:
         highest[topic] = max(number, highest.get(topic, 0))
@@ -424,7 +424,7 @@ def _partition_counts(
 
 
 def with_hosts_and_speeds(group: Group, options: ImportOptions) -> Group:
-    """Set the host and the speed of each member, if the import options contain them."""
+    """Set the host and the speed of each member if --hosts and --speeds are given."""
     rule, speeds = options.hosts, options.speeds
     members = group.members
     if rule is not None:
@@ -461,7 +461,7 @@ def topic_weights(
 
 
 def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
-    """Return the weight sources that can be used with the captures of a group."""
+    """Return the sources of weights for which the captures of a group have data."""
     sizes = options.content.sizes
     shown = {
         WeightSource.LAG: bool(observed.lag),
@@ -472,7 +472,7 @@ def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[
 
 
 def with_weights(group: Group, options: ImportOptions) -> Group:
-    """Set the partition weights of a group to those of the import options."""
+    """Set the weights of a group document. Raise InputError for lag or rate as weights."""
     source = options.weight_source
     if source in (WeightSource.LAG, WeightSource.RATE):
         raise InputError(
@@ -491,7 +491,7 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
 def weighted_group(
     group: Group, weights: Mapping[str, tuple[int, ...] | None], source: WeightSource | None = None
 ) -> Group:
-    """Return a group with other weights, or without weights."""
+    """Return a copy of a group with the given weights; None removes those of a topic."""
     topics = tuple(replace(topic, **_weight_fields(weights[topic.name])) for topic in group.topics)
     members = tuple(
         replace(member, capacity=None) if isinstance(member.capacity, tuple) else member
@@ -508,7 +508,7 @@ def weighted_group(
 
 
 def _weight_fields(weights: Sequence[Any] | None) -> dict[str, Any]:
-    """Return the fields of a topic for one weight per partition, or for one per window."""
+    """Return weights as a field of a topic: ``weights``, or ``profiles`` with windows."""
     has_windows = weights is not None and any(isinstance(row, tuple) for row in weights)
     name, other = ("profiles", "weights") if has_windows else ("weights", "profiles")
     return {name: weights, other: None}
@@ -520,11 +520,11 @@ def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int,
     if table is None:
         return _from_sizes(options.content.sizes, topic, count)
     if topic not in table:
-        raise InputError(f"no weights are given for topic {topic!r}")
+        raise InputError(f"weights: topic {topic!r} has no weights; add one weight per partition")
     rows: Sequence[Any] = table[topic] if recorded is None else recorded.rows(topic, count)
     if len(rows) != count:
         raise InputError(
-            f"topic {topic!r} has {count} partitions, weights are given for {len(rows)}"
+            f"weights: topic {topic!r} has {count} partitions, but {len(rows)} weights"
         )
     return tuple(rows)
 

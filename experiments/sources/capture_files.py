@@ -1,4 +1,4 @@
-"""Import groups of captures and group documents from files, directories or standard input.
+"""Import groups from captures and group documents in files or standard input.
 
 Group documents are yielded while they are read. Captures of one path are parsed, joined per group
 and built. Options add subscriptions, hosts, speeds and weights from files, names or patterns.
@@ -41,11 +41,11 @@ WEIGHT_NAMES: Mapping[str, WeightSource | None] = {
     _NO_WEIGHTS: None,
     **{str(each): each for each in (WeightSource.LAG, WeightSource.RATE, WeightSource.SIZE)},
 }
-"""Weight source by name, without the weights that come from a file."""
+"""Sources of weights by their names in --weights; files of weights have no name."""
 CLIENT_ID, RATE = "client-id", "rate"
-"""Names of sources: the client id as host, and the measured rate as speed."""
+"""Values of --hosts (the client id is the host) and of --speeds (measure the rate)."""
 _RATE_UNITS = 100
-"""Speed of the fastest member if speeds are rounded rates."""
+"""Speed of the fastest member if kassay rounds measured rates to speeds."""
 _NO_TABLE = (
     "the text contains no table and no notice of kafka-consumer-groups.sh, and no output of "
     "another supported tool; give the output of kafka-consumer-groups.sh --describe, also with "
@@ -56,7 +56,7 @@ _NO_TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class ImportedGroup:
-    """Result of importing one group: the group, an error, or the reason for skipping it."""
+    """Result of importing one group: the group, an error, or why it is skipped."""
 
     id: str | None
     group: Group | None = None
@@ -70,7 +70,7 @@ class ImportedGroup:
 
     @classmethod
     def of_document(cls, id: str | None, document: KindDocument | InputError) -> "ImportedGroup":
-        """Return the result for a group of another kind than consumers, or for its error."""
+        """Return the result for a document of another kind than consumer groups, or its error."""
         if isinstance(document, InputError):
             return cls(id, error=str(document))
         return cls(id, error=str(OtherKindError(document)), document=document)
@@ -93,7 +93,7 @@ def import_groups(
     empty: EmptyGroups = EmptyGroups.KEEP,
     is_joined: bool = False,
 ) -> Iterator[ImportedGroup]:
-    """Read captures and group documents and yield their groups.
+    """Read captures and group documents, and yield a result per group.
 
     Captures in a directory and its subdirectories are from one moment and are merged per
     group; they come sorted by id. The path ``-`` is standard input. ``group`` is the id for
@@ -123,7 +123,7 @@ def import_groups(
 
 
 def _texts_or_error(path: Path, *, stdin: TextIO | None, group: str | None) -> Iterator[SourceText]:
-    """Yield the texts of a file, or its error, so that the other files are still read."""
+    """Yield the texts of a file, or one with the error, so that reading continues."""
     try:
         yield from source_texts(path, stdin=stdin, group=group)
     except InputError as error:
@@ -137,7 +137,7 @@ def _import_texts(
     is_named: bool,
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
-    """Yield the groups of group documents while they are read, then those of all captures."""
+    """Yield the groups of each group document at once, then the groups of all captures."""
     captures: list[Capture] = []
     unreadable: list[Path] = []
     documents: dict[str | None, str] = {}  # last file of each id
@@ -172,7 +172,7 @@ def _groups_of_captures(
     *,
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
-    """Yield the groups of captures, those of other kinds than consumer groups last."""
+    """Yield the consumer groups of captures, then the groups of other kinds."""
     snapshot = contents.options.snapshot
     groups = merge_captures(captures, unreadable_files=unreadable, snapshot=snapshot)
     if not (groups or unreadable or documents):
@@ -185,7 +185,7 @@ def _groups_of_captures(
 
 
 def _of_named_group(captures: list[Capture]) -> list[Capture]:
-    """Use the only group that captures name for the captures that name none."""
+    """Set the group of captures that name none, if the others name only one group."""
     named = set[str]().union(*(one.named_groups for one in captures))
     if len(named) != 1:
         return captures
@@ -218,7 +218,7 @@ def _read(text: SourceText, contents: "_Contents", *, is_named: bool) -> Capture
 
 
 def _unrelated(capture: Capture, text: SourceText) -> str | None:
-    """Return why a file of a directory is no capture, or None if it is one."""
+    """Return why a file of a directory is not used, or None if it is a capture."""
     account = capture.read.account
     is_unused = text.may_be_unrelated and not account.is_used
     if capture.read.is_foreign or (account.problems and is_unused):
@@ -227,7 +227,7 @@ def _unrelated(capture: Capture, text: SourceText) -> str | None:
 
 
 def _without_groups(captures: Sequence[Capture], contents: "_Contents") -> Iterator[ImportedGroup]:
-    """Yield an error if captures have partition counts or sizes, but no group of any kind."""
+    """Yield an error if the captures have only partition counts or sizes, but no group."""
     has_kinds = any(
         one.read.kinds or one.read.kind_tables or one.read.connectors for one in captures
     )
@@ -238,7 +238,7 @@ def _without_groups(captures: Sequence[Capture], contents: "_Contents") -> Itera
 
 
 def _unattributed(capture: Capture) -> Iterator[ImportedGroup]:
-    """Yield the first problem of a capture that shows no group to which it could belong."""
+    """Yield the first problem of a capture if the capture shows no group."""
     account = capture.read.account
     if not account.is_used and all(one.message == UNKNOWN_LINE for one in account.problems):
         line = account.problems[0].line if account.problems else 1
@@ -251,7 +251,7 @@ def _unattributed(capture: Capture) -> Iterator[ImportedGroup]:
 
 
 def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGroup]:
-    """Yield the groups of a text about share groups, Streams applications or Connect."""
+    """Yield the share groups, Streams groups and Connect clusters of a capture."""
     read = capture.read
     for id, found in read.kinds:
         yield ImportedGroup.of_document(id, found)
@@ -277,7 +277,7 @@ def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGr
 
 
 def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
-    """Yield the Connect cluster of which the captures show single connectors."""
+    """Yield one Connect cluster from all captures of single connectors, or an error."""
     found: dict[str, object] = {}
     for capture in captures:
         for status in capture.read.connectors:
@@ -312,13 +312,13 @@ class _Contents:
 
     @property
     def is_filled(self) -> bool:
-        """Return whether there are partition counts or sizes."""
+        """Return whether any capture has partition counts or sizes."""
         return any(
             one.partition_counts or one.minimum_counts or one.sizes for one in self.found.values()
         )
 
     def of(self, cluster: str | None) -> group_builder.ImportOptions:
-        """Return the options with the contents of a cluster, or of all if there is only one."""
+        """Return the options with the contents of a cluster. None means the only cluster."""
         clusters = [one for one in self.found if one is not None]
         if cluster is None and len(clusters) == 1:
             cluster = clusters[0]
@@ -330,7 +330,7 @@ class _Contents:
 
 
 def load_metadata(path: Path | None) -> DocumentRows:
-    """Read partition counts of topics from the output of a supported tool, if a file is given."""
+    """Read the file of --metadata: partition counts. Raise InputError without counts."""
     if path is None:
         return NO_ROWS
     read = read_capture(read_text(path), name=str(path))
@@ -338,14 +338,14 @@ def load_metadata(path: Path | None) -> DocumentRows:
         raise read.account.error(read.account.problems[0])
     content = merge_rows(read.contents, str(path))
     if not (content.partition_counts or content.minimum_counts):
-        raise InputError(f"{path}: the file contains no partition counts of topics")
+        raise InputError(f"{path}: --metadata: the file contains no partition counts of topics")
     return content
 
 
 def imported_group(
     name: str, build: Callable[[], Group], *, is_empty: bool, empty: EmptyGroups
 ) -> ImportedGroup:
-    """Return the result of importing one group: the built group, an error or a skip reason."""
+    """Build a group and return its result; an empty group may be skipped (see `EmptyGroups`)."""
     if is_empty and empty is not EmptyGroups.KEEP:
         return ImportedGroup(name, skipped="the group has no active members")
     try:
@@ -355,7 +355,7 @@ def imported_group(
 
 
 def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
-    """Join the imported groups to one group. Errors and skipped groups stay."""
+    """Join all imported groups to one group. Yield errors and skipped groups unchanged."""
     found = []
     is_document = True
     for imported in groups:
@@ -389,7 +389,7 @@ def _read_documents(
 
 
 def _with_options(group: Group, options: group_builder.ImportOptions) -> Group:
-    """Set subscriptions, hosts, speeds and weights of a group document that the options give."""
+    """Apply the options for subscriptions, hosts, speeds and weights to a group document."""
     try:
         if options.subscriptions is not None or options.assumed_subscriptions is not None:
             group = group_builder.with_subscriptions(group, options)
@@ -407,7 +407,7 @@ def _with_options(group: Group, options: group_builder.ImportOptions) -> Group:
 def _import_group(
     observed: ObservedGroup, contents: _Contents, *, document: str | None, empty: EmptyGroups
 ) -> ImportedGroup:
-    """Build a group from its captures, unless the file ``document`` also contains the group."""
+    """Build a group from captures. Return an error if ``document`` also has the group."""
     if document is not None:
         return ImportedGroup(
             observed.id,
@@ -438,7 +438,7 @@ def _import_group(
 def with_named_data(
     options: group_builder.ImportOptions, *, subscriptions: Path | str | None, weights: str | None
 ) -> group_builder.ImportOptions:
-    """Return a copy with subscriptions (an assumption by its name, or a file) and named weights.
+    """Return a copy of the options with the values of --subscriptions and of named --weights.
 
     The weights ``none`` remove the weights of documents, and None keeps them. Raise InputError for
     weights that are not in `WEIGHT_NAMES`.
@@ -469,7 +469,7 @@ def load_subscriptions(path: Path) -> dict[str, group_builder.MemberTopics]:
 
 
 def parse_hosts(text: str) -> group_builder.HostRule:
-    """Convert ``client-id``, a pattern with a part in parentheses or a file name to a rule.
+    """Convert a value of --hosts to a rule: ``client-id``, a pattern or a file name.
 
     The rule returns the host of a member, and raises InputError for a member without host.
     """
@@ -491,7 +491,7 @@ def parse_hosts(text: str) -> group_builder.HostRule:
 
 
 def load_speeds(path: Path) -> dict[str, int]:
-    """Read a JSON file of speeds or measured rates: ``{"member, client id or host": 1.5}``."""
+    """Read a JSON file of speeds: ``{"member, client id or host": 1.5}``, or raise InputError."""
     rates = {}
     for name, rate in read_json_object(path).items():
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1e18:
@@ -503,7 +503,7 @@ def load_speeds(path: Path) -> dict[str, int]:
 
 
 def integer_speeds(rates: Mapping[str, Fraction]) -> dict[str, int]:
-    """Convert rates to integer speeds: unchanged if valid, else in per cent of the fastest."""
+    """Return rates if all are valid speeds; else convert them to per cent of the fastest."""
     if all(rate.denominator == 1 and 1 <= rate <= MAX_SPEED for rate in rates.values()):
         return {name: int(rate) for name, rate in rates.items()}
     fastest = max(rates.values())
@@ -511,9 +511,9 @@ def integer_speeds(rates: Mapping[str, Fraction]) -> dict[str, int]:
 
 
 def measured_speeds(group: Group, consumed: Mapping[tuple[str, int], int]) -> dict[str, int]:
-    """Return the speed per member id, from the messages consumed per partition in a sample.
+    """Compute speeds by member id from the messages consumed per partition in a sample.
 
-    A member without partitions gets the mean rate of the other members.
+    Members without partitions get the mean rate. Raise InputError if no member consumed messages.
     """
     rates = {
         member.id: Fraction(sum(max(0, consumed.get((topic, n), 0)) for topic, n in member.owned))

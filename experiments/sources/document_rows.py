@@ -1,4 +1,4 @@
-"""Contents of documents and texts of tools: rows, partition counts and sizes."""
+"""Data in documents and texts of tools: table rows, partition counts and sizes."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ NO_ROWS = DocumentRows()
 
 
 def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
-    """Add the partition count of a topic. Raise InputError if the topic has another count."""
+    """Set a topic's partition count. Raise InputError if another count is known."""
     if counts.setdefault(topic, count) != count:
         raise InputError(
             f"{where}: topic {topic!r} has {count} partitions here, "
@@ -61,7 +61,7 @@ def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
 
 
 def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
-    """Join the states of groups with their numbers of members, which metrics show separately."""
+    """Join rows with states and rows with member counts, which metrics show separately."""
     joined: dict[object, StateRow] = {}
     for row in rows:
         known = joined.get(row.group)
@@ -75,7 +75,7 @@ def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
 
 
 def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
-    """Merge the contents of several parts of a file. Raise InputError if counts differ."""
+    """Merge the data of parts of a file. Raise InputError if partition counts differ."""
     counts: dict[str, int] = {}
     minimum: dict[str, int] = {}
     sizes: dict[tuple[str, int], int] = {}
@@ -101,7 +101,7 @@ _CONTINUES = FORMS["key of a page"]
 
 
 def require_last_page(table: Mapping[str, object], where: str) -> None:
-    """Raise InputError if a JSON object is one page of a list that continues."""
+    """Raise InputError if a JSON object is not the last page of a list."""
     metadata = table.get("metadata")
     objects = (table, *([metadata] if isinstance(metadata, Mapping) else []))
     for name, value in (item for one in objects for item in one.items()):
@@ -130,7 +130,7 @@ class JsonFields:
         return JsonFields(input_files.as_object(self._required(key), where), where)
 
     def optional_inner(self, key: str) -> "JsonFields | None":
-        """Return the JSON object at a key, or None."""
+        """Return the JSON object at a key, or None if it is missing or null."""
         return None if self.table.get(key) is None else self.inner(key)
 
     def each(self, key: str) -> list["JsonFields"]:
@@ -142,14 +142,14 @@ class JsonFields:
         ]
 
     def text(self, key: str) -> str:
-        """Return the string at a key, which must not be empty."""
+        """Return the string at a key. Raise InputError if it is empty."""
         value = input_files.as_text(self._required(key), f"{self.where}.{key}")
         if not value:
             raise InputError(f"{self.where}.{key}: must not be empty")
         return value
 
     def optional_text(self, key: str) -> str | None:
-        """Return the string at a key, or None, also for an empty string."""
+        """Return the string at a key, or None if it is missing, null or empty."""
         return input_files.as_optional_text(self.table.get(key), f"{self.where}.{key}") or None
 
     def integer(self, key: str) -> int:
@@ -157,7 +157,7 @@ class JsonFields:
         return input_files.as_integer(self._required(key), f"{self.where}.{key}")
 
     def optional_integer(self, key: str) -> int | None:
-        """Return the integer at a key, or None."""
+        """Return the integer at a key, or None if it is missing or null."""
         return input_files.as_optional_integer(self.table.get(key), f"{self.where}.{key}")
 
     def count(self, key: str) -> int:
@@ -178,7 +178,7 @@ class JsonFields:
 
 @dataclass(frozen=True, slots=True)
 class FoundText:
-    """Lines of a tool: the rule, their number, and their contents or why they are invalid.
+    """Lines that a rule has read: their number, and their contents or their error.
 
     ``value`` is a JSON value of no known tool. ``is_weak`` is set for a name and a number, and
     ``is_noise`` for lines that are not used.

@@ -160,7 +160,7 @@ def test_groups_get_windows_and_conditions(read):
         "t-2 and 1 more had the mean weight of the topic before the first sample and the weights "
         "that are unknown in 1 of 3 windows, such as 2025-12-01 02:00 UTC, are means of known ones"
     )
-    with pytest.raises(InputError, match="has 2 partitions, weights are given for 3"):
+    with pytest.raises(InputError, match="has 2 partitions, but 3 weights"):
         with_weights(
             parse_group({"topics": {"t": 2}, "members": []}), ImportOptions(weight_windows=found)
         )
