@@ -145,8 +145,7 @@ def is_custom_assignor(name: str) -> bool:
 def parse_custom_assignor(name: str) -> CustomAssignor:
     """Parse the name of a custom assignor: its command, time limit and Java class.
 
-    Raise InputError if the name is invalid, or if the class or the library with its interface is
-    missing.
+    Raise InputError if the name is invalid, or its class, interface or library is missing.
     """
     match = _match(name)
     has_limit = match["seconds"] is not None

@@ -31,16 +31,16 @@ _METRICS = {
     metric: (content, labels)
     for metric, content, *labels in read_data_file(__package__, "exporter_metrics.txt")
 }
-"""Content and labels by metric."""
+"""Kind of content, and names of labels, by metric."""
 CLUSTER_LABELS = ("cluster_name", "cluster", "cluster_id", "kafka_cluster")
-"""Labels with the name of the cluster."""
+"""Names of labels that can contain the name of the cluster."""
 _MIN_SUFFIX = 8
-"""Characters of a metric from which it is the end of another one and not its own name."""
+"""Length above which an unknown metric counts as the end of a known metric's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Sample of a metric. The methods raise InputError with the line of an invalid sample."""
+    """Sample of a metric. Its methods raise InputError if a label or the value is invalid."""
 
     name: str  # of the file
     line: int
@@ -65,7 +65,7 @@ class _Sample:
         return int(value)
 
     def value(self) -> int | None:
-        """Parse an integer in float notation, such as ``4.259513e+06``. Return None for NaN."""
+        """Parse the value, such as ``4.259513e+06``, as an integer. Return None for NaN."""
         try:
             value = Decimal(self.text)
         except InvalidOperation:
@@ -79,9 +79,9 @@ class _Sample:
 
 
 def read_metric(content: str, *, name: str, line: int) -> DocumentRows | None:
-    """Read a line of a Prometheus scrape. Return None if the line is none.
+    """Read a line of a Prometheus scrape. Return None for other lines.
 
-    Comments, and metrics that kassay does not use, have no content.
+    Comments and unused metrics have no content. Raise InputError for a used metric that is cut.
     """
     if content.startswith(("# HELP ", "# TYPE ", "# EOF")):
         return NO_ROWS
@@ -95,17 +95,17 @@ def read_metric(content: str, *, name: str, line: int) -> DocumentRows | None:
         is_metric = match is not None and labels is not None and is_number(match["value"])
         return NO_ROWS if is_metric and ("{" in content or "_" in metric) else None
     if match is None or labels is None:
-        raise error_at(name, line, "not a complete sample", content)
+        raise error_at(name, line, "the sample of a metric is not complete", content)
     return _content(_Sample(name, line, content, metric, labels, match["value"]))
 
 
 def hides_metric(text: str) -> bool:
-    """Return whether a text is a sample that is used, for example behind a comment sign."""
+    """Return whether a text, for example behind a comment sign, is a sample of a used metric."""
     return text.startswith(tuple(f"{name}{{" for name in _METRICS))
 
 
 def series_of(document: JsonFields, *types: str) -> Iterator[tuple[JsonFields, dict[str, str]]]:
-    """Yield the series and their labels of an answer of the HTTP API of Prometheus."""
+    """Yield each series with its labels from an answer of Prometheus, or raise InputError."""
     if document.text("status") != "success":
         raise InputError(f"{document.where}: Prometheus reports: {document.table.get('error')!r}")
     data = document.inner("data")
@@ -117,7 +117,7 @@ def series_of(document: JsonFields, *types: str) -> Iterator[tuple[JsonFields, d
 
 
 def read_series(document: JsonFields, line: int, *, name: str) -> list[DocumentRows]:
-    """Read an answer of the HTTP API of Prometheus: the newest value of each series."""
+    """Read the newest value of each series from an answer of Prometheus's HTTP API."""
     found = []
     for series, labels in series_of(document, "vector", "matrix"):
         points = [series.table["value"]] if "value" in series.table else series.table.get("values")
@@ -135,7 +135,7 @@ def read_series(document: JsonFields, line: int, *, name: str) -> list[DocumentR
 
 
 def _metric_with(labels: Mapping[str, str]) -> str | None:
-    """Return the metric of a lag that has these labels, for sums, which have no name."""
+    """Return the metric of lag with these labels, or None. Sums of metrics have no name."""
     return next(
         (
             metric

@@ -19,13 +19,13 @@ from kassay.reference.protocol import record_codec
 _NAMES = {key: tuple(names.split()) for key, names in read_data_file(__package__, "group_json.txt")}
 _TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _FOREIGN = frozenset({"kind", "kafka"})
-"""Keys of REST Proxy and of Metricbeat, which have readers of their own."""
+"""Keys of REST Proxy and Metricbeat, which other functions read."""
 _UNASSIGNED = ("", "-")
 _PATH = re.compile(r"\.\d+(\.|$)|\[\d+\]")
 
 
 class _Node:
-    """JSON object whose values are read by the names in `_NAMES`."""
+    """JSON object with access by key. `_NAMES` has the names of each key in the tools."""
 
     def __init__(self, table: Mapping[str, Any], where: str) -> None:
         self.where = where
@@ -41,7 +41,7 @@ class _Node:
         return all(any(name in self.table for name in _NAMES[key]) for key in keys)
 
     def get(self, key: str, kind: type | tuple[type, ...] = object) -> Any:
-        """Return the first value of a type under the names of a key, or None."""
+        """Return the first unused value of a type under the names of a key, or None."""
         for name in _NAMES[key]:
             value = self.table.get(name)
             if value is not None and isinstance(value, kind) and name not in self.used:
@@ -72,7 +72,7 @@ class _Node:
             yield _Node(value, where)
 
     def check(self) -> None:
-        """Raise InputError for an error that the tool states, and for unknown lists and objects."""
+        """Raise InputError if the tool reports an error, or if a list or object is unknown."""
         error = self.get("error")
         if error not in (None, 0, "", "none", "null"):
             raise InputError(f"{self.where}: the tool reports error {format_value(error)}")
@@ -98,7 +98,7 @@ def _normal(key: str) -> str:
 
 
 def is_group_json(value: object) -> bool:
-    """Return whether a JSON value describes groups, or lists their members, states or lags."""
+    """Return whether a JSON value describes groups or their members, states or lags."""
     if isinstance(value, list):
         return bool(value) and all(map(is_group_json, value))
     if not isinstance(value, Mapping) or not value or _FOREIGN & value.keys():
@@ -121,7 +121,7 @@ def _describes_group(node: _Node) -> bool:
 
 
 def read_group_json(value: object, where: str, *, line: int) -> list[DocumentRows]:
-    """Read a JSON value that describes groups."""
+    """Read a JSON value that describes groups. Raise InputError for other values in it."""
     if isinstance(value, list):
         return [
             one
@@ -145,7 +145,7 @@ def read_group_json(value: object, where: str, *, line: int) -> list[DocumentRow
 
 
 def _group(node: _Node, line: int) -> DocumentRows:
-    """Return the rows of a group, or of one member or partition that names its group."""
+    """Return the rows of an object that describes a group, a member or a partition."""
     inner = node.get("group", Mapping)
     if inner is not None:  # {"Group": {"Name": "orders", "ProtocolType": "consumer"}}
         inside = _Node(inner, f"{node.where}: group")
@@ -204,7 +204,7 @@ def _group(node: _Node, line: int) -> DocumentRows:
 
 
 def _topics(node: _Node) -> Iterator[_Node]:
-    """Yield the objects in the lists of partitions or topics. Lists of names have no data."""
+    """Yield the objects in lists of partitions or topics. Skip lists of names."""
     for name in _NAMES["rows"]:
         values = node.table.get(name)
         if isinstance(values, list) and name not in node.used:
@@ -220,7 +220,7 @@ def _topics(node: _Node) -> Iterator[_Node]:
 def _offsets(
     node: _Node, group: str, line: int, topic: str | None = None
 ) -> Iterator[table_rows.OffsetRow]:
-    """Yield the rows of a partition, or of the partitions of a topic."""
+    """Yield a row for a partition, or one row per partition of a topic."""
     lists = [value for name, value in node.table.items() if name in _NAMES["rows"]]
     if node.has("partition") or all(isinstance(one, int | str) for one in lists):
         yield _offset(node, group, topic, line)
@@ -235,7 +235,7 @@ def _offset(node: _Node, group: str, topic: str | None, line: int) -> table_rows
     number = node.number("partition")
     name = node.text("topic") or topic
     if number is None or number < 0 or name is None:
-        raise InputError(f"{node.where}: a partition needs a topic and a number from 0")
+        raise InputError(f"{node.where}: a partition must have a topic and a number from 0")
     consumer, client, host = node.text("consumer"), node.text("client"), node.text("host")
     node.get("instance")
     if consumer is None and (client or host):
@@ -287,7 +287,7 @@ def _subscription(value: object, where: str) -> tuple[str, ...] | None:
 
 
 def _assignment(value: object, where: str) -> table_rows.Assignment:
-    """Return the partitions per topic of any form of an assignment."""
+    """Convert an assignment in any supported JSON form to partition numbers by topic."""
     found: dict[str, list[int]] = {}
     for topic, number in _pairs(_decoded(value, record_codec.ASSIGNMENT, where), where):
         found.setdefault(topic, []).append(number)
@@ -312,7 +312,7 @@ def _pairs(value: object, where: str) -> Iterator[tuple[str, int]]:
         case Mapping():
             yield from _pairs_of_object(_Node(value, where), value)
         case _:
-            raise InputError(f"{where}: not an assignment: {format_value(value)}")
+            raise InputError(f"{where}: expected an assignment, got {format_value(value)}")
 
 
 def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -341,7 +341,7 @@ _LISTS = ("assignedpartitions", "topicpartitions", "assignment", "partitions", "
 
 
 def _decoded(value: Any, schema: record_codec.Schema, where: str) -> Any:
-    """Decode the bytes of a message, as ``JSON.stringify`` writes a Buffer of Node.js."""
+    """Decode a message in a Buffer of Node.js. Return other values unchanged."""
     if not isinstance(value, Mapping) or value.get("type") != "Buffer":
         return value
     try:
@@ -355,7 +355,7 @@ def _decoded(value: Any, schema: record_codec.Schema, where: str) -> Any:
 
 
 def _state(text: str | None) -> str:
-    """Return the state as Kafka's tools print it, from PREPARING_REBALANCE or State.STABLE."""
+    """Convert a state such as PREPARING_REBALANCE or State.STABLE to the form of Kafka's tools."""
     if text is None:
         return "-"
     word = text.rpartition(".")[2]

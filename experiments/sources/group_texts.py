@@ -20,11 +20,11 @@ _SUMMARY = FORMS["line of rpk"]
 
 
 _PLAIN = re.compile(r"\S+(?<!\.\.\.)")
-"""Id of a group in a line of its own. With blanks, it could be two texts on one line."""
+"""Valid id of a group on its own line. A text with blanks could be two texts."""
 
 
 def read_rpk_summary(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read the lines above the table of ``rpk group describe``: key and value per line."""
+    """Read the summary above the table of ``rpk group describe``. Return None for other lines."""
     found: dict[str, str] = {}
     for line in lines[at:]:
         match = _SUMMARY.fullmatch(line.text.strip())
@@ -54,7 +54,7 @@ def _described(
     count: int = 1,
     is_entered: bool = False,
 ) -> FoundText:
-    """Return the group that the values of a text describe, or why they are invalid.
+    """Read the group that keys and values of a text describe, or return their error.
 
     With ``is_entered``, tables below the lines are about the group.
     """
@@ -76,7 +76,7 @@ _BLOCK = re.compile(r"(\S+):")
 def read_kaf(  # noqa: C901, PLR0912 - one branch per kind of line
     lines: Sequence[Line], at: int, name: str
 ) -> FoundText | None:
-    """Read the output of ``kaf group describe``, which shows clients and hosts, no member ids."""
+    """Read ``kaf group describe``, which shows no member ids. Return None for other lines."""
     if not lines[at].text.lstrip().startswith("Group ID:"):
         return None
     values: dict[str, str] = {}
@@ -135,7 +135,7 @@ _MEMBER = FORMS["member of the AdminClient"]
 
 
 def read_admin_client(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read descriptions of groups that a Java program has printed: ``(groupId=orders, ...``."""
+    """Read a line with groups as Java prints them: ``(groupId=orders, ...``. Else return None."""
     line = lines[at]
     if "groupId=" not in line.text or "isSimpleConsumerGroup=" not in line.text:
         return None
@@ -167,7 +167,7 @@ _NULL = (None, "null", "Optional.empty")
 
 
 def read_yaml(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read a group as ``kafkactl describe consumer-group -o yaml`` prints it."""
+    """Read ``kafkactl describe consumer-group -o yaml``. Return None for other lines."""
     start = re.fullmatch(r"(\s*)[Gg]roup:\s*", lines[at].text)
     if start is None:
         return None
@@ -200,7 +200,7 @@ _KCAT_OTHER = FORMS["other line of kcat -L"]
 
 
 def read_kcat(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read a topic with its partitions, or another line, of the output of ``kcat -L``."""
+    """Read a topic or a line of noise in the output of ``kcat -L``. Return None for other lines."""
     text = lines[at].text.strip()
     match = _KCAT_TOPIC.fullmatch(text)
     if match is None:
@@ -219,4 +219,4 @@ Reader = Callable[[Sequence[Line], int, str], FoundText | None]
 READERS: tuple[Reader, ...] = (
     *(read_rpk_summary, read_kaf, read_admin_client, read_yaml, read_kcat),
 )
-"""Readers in the order in which they are tried."""
+"""Readers of texts, in the order in which kassay tries them."""

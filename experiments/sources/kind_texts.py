@@ -24,7 +24,7 @@ from kassay.reference.model.group import ASSUMED
 from kassay.reference.model.group_remarks import AssumedSubscriptions
 
 Tasks = dict[str, dict[str, list[int]]]
-"""Partition numbers by topic or subtopology, by role: active, standby, warmup."""
+"""Partition numbers by role (active, standby or warmup) and by topic or subtopology."""
 _SECTION = re.compile(r"(?P<role>(TARGET-)?(ACTIVE|STANDBY|WARMUP)):(?P<lists>( \S+:\[[\d,]*\];)+)")
 _LIST = re.compile(r"(\S+):\[([\d,]*)\];")
 _SHARED_CELL = re.compile(r"\S+:\d+(,\d+)*(;\S+:\d+(,\d+)*)*")
@@ -32,7 +32,7 @@ _SHARED_CELL = re.compile(r"\S+:\d+(,\d+)*(;\S+:\d+(,\d+)*)*")
 
 @dataclass(frozen=True, slots=True)
 class ToolMemberRow:
-    """Row of a members table: the member, its process and its current assignment."""
+    """Row of a members table of share groups or Streams groups."""
 
     group: str
     member: str
@@ -41,14 +41,14 @@ class ToolMemberRow:
 
 
 def is_share_cell(text: str) -> bool:
-    """Return whether a cell has an assignment as the tool for share groups prints it."""
+    """Return whether a cell has an assignment in the form of kafka-share-groups.sh."""
     return bool(_SHARED_CELL.fullmatch(text))
 
 
 def kind_member_rows(
     tables: Iterable[ParsedTable], *, name: str
 ) -> Iterator[tuple[str, ToolMemberRow | InputError]]:
-    """Yield the groups and rows of members tables, or errors. ``name`` is that of the file."""
+    """Yield pairs of a group and a row of a members table, or the row's error."""
     for table, row in ((one, row) for one in tables for row in one.rows):
         if isinstance(row, OtherRow):
             cells = dict(zip(table.columns, row.cells, strict=True))
@@ -77,7 +77,7 @@ def _row(cells: dict[str, str], name: str, number: int) -> ToolMemberRow:
 
 
 def read_tasks(text: str) -> Tasks | None:
-    """Parse current tasks such as ``ACTIVE: 0:[0,2]; 1:[0];``, or return None for another form."""
+    """Parse tasks such as ``ACTIVE: 0:[0,2]; 1:[0];``. Return None for other forms."""
     found: Tasks = {"active": {}, "standby": {}, "warmup": {}}
     if " ".join(match[0].strip() for match in _SECTION.finditer(text)) != " ".join(text.split()):
         return None
@@ -115,7 +115,7 @@ def document_of_rows(
     if rows[0].process is None:
         return _share_group_of_rows(group, rows, options)
     if most_copies(row.assigned["active"] for row in rows) > 1:
-        raise InputError(f"group {group!r}: two members have the same active task")
+        raise InputError(f"group {group!r}: two members have one active task; capture it again")
     counts = _highest(row.assigned[role] for row in rows for role in ROLES)
     standby = most_copies(row.assigned["standby"] for row in rows)
     return checked_document(
@@ -151,7 +151,7 @@ def _share_group_of_rows(
         if given is not None:
             if row.member not in given:
                 raise InputError(
-                    f"group {group!r}: the file of subscriptions lacks member {row.member!r}"
+                    f"group {group!r}: the file of --subscriptions has no member {row.member!r}"
                 )
             topics = list(given[row.member])
         pairs = [[name, number] for name, numbers in owned.items() for number in numbers]
@@ -176,18 +176,18 @@ def _highest(lists: Iterable[Mapping[str, Sequence[int]]]) -> dict[str, int]:
 
 
 def most_copies(lists: Iterable[Mapping[str, Sequence[int]]]) -> int:
-    """Return the largest number of members that have the same task."""
+    """Return the maximum number of members that have the same task."""
     tasks = ((name, number) for one in lists for name in one for number in one[name])
     return max(Counter(tasks).values(), default=0)
 
 
 def standby_note(copies: int) -> str:
-    """Return the note that states the assumed number of standby tasks."""
+    """Return the note about the assumed number of standby tasks."""
     return f"{ASSUMED}num.standby.replicas is {copies}, the most standby tasks of a task"
 
 
 def checked_document(content: Mapping[str, Any]) -> KindDocument:
-    """Return the document, after a check by the rules for documents of its kind."""
+    """Check JSON by the rules of its kind, and return it as a document."""
     return parse_kind_document(content, kind=None, where=f"group {content['id']!r}")
 
 
@@ -197,11 +197,11 @@ _NOTES = [
     f"{ASSUMED}every worker runs a connector or a task",
     f"{ASSUMED}scheduled.rebalance.max.delay.ms is {DEFAULT_MAX_DELAY // 1000} s",
 ]
-"""The REST interface shows neither idle workers nor settings of the workers."""
+"""Notes on data that the REST interface does not show: idle workers and their settings."""
 
 
 def is_connect_status(value: object) -> bool:
-    """Return whether a JSON value is an answer of ``/connectors`` with ``expand=status``."""
+    """Return whether a JSON value is an answer of ``/connectors?expand=status``."""
     return (
         isinstance(value, Mapping)
         and bool(value)
@@ -220,7 +220,7 @@ def is_connector_status(value: object) -> bool:
 def connect_result(
     value: object, *, where: str, id: str | None
 ) -> tuple[str | None, KindDocument | InputError]:
-    """Return the id and the document of an answer about connectors, or the error in the answer."""
+    """Convert an answer about connectors. Return the id with the document or its error."""
     try:
         return id, connect_document(value, where=where, id=id)
     except InputError as error:
@@ -259,7 +259,7 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
                 notes.append(f"connector {name} has {len(numbers)} tasks, and tasks.max is {most}")
         _add(running, status.inner("connector"), "connectors", name)
     if not running:
-        raise InputError(f"{where}: no worker runs a connector or a task")
+        raise InputError(f"{where}: the answer shows no worker with a connector or a task")
     if failed:
         notes.append(f"tasks that have failed still count for their worker: {', '.join(failed)}")
     workers = sorted(running)
@@ -281,14 +281,14 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
 
 
 def _tasks_max(entry: object) -> int | None:
-    """Return the setting tasks.max of a connector, or None if the answer lacks it."""
+    """Return ``tasks.max`` of a connector, or None if the answer does not show it."""
     config: Any = entry.get("info", {}).get("config", {}) if isinstance(entry, dict) else {}
     most = str(config.get("tasks.max")) if isinstance(config, Mapping) else ""
     return int(most) if most.isdecimal() else None
 
 
 def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDocument:
-    """Read a running Connect cluster. ``url`` is the REST interface of one of its workers.
+    """Read a running Connect cluster through ``url``, the REST interface of one worker.
 
     The request does not change the cluster. ``timeout`` is in seconds.
 
@@ -319,7 +319,7 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDoc
 
 
 def _add(running: dict[str, dict[str, list[str]]], entry: JsonFields, key: str, name: str) -> None:
-    """Add a connector or task to its worker, unless it is not running."""
+    """Add a connector or a task to its worker if it runs."""
     if entry.text("state") in _STOPPED:
         return
     lists = running.setdefault(entry.text("worker_id"), {"connectors": [], "tasks": []})

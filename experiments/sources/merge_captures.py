@@ -24,16 +24,16 @@ _STATES_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 _OWNER_COLUMNS = frozenset({"CONSUMER-ID", "OWNER", "Owner"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HIDDEN_ID = FORMS["hidden id"]
-"""Id that its author has shortened or replaced, or that contains a part of a message."""
+"""Form of ids that a person has shortened or replaced, or that contain a part of a message."""
 _RANDOM_ID = re.compile(r"(.*-)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _CONFUSED = str.maketrans("Oo1I5", "00llS", " ")
-"""Characters that people and text recognition confuse, and blanks."""
+"""Replacements of similar characters, which people or text recognition can confuse."""
 _RETRY = "the captures are from different moments, take them again"
 
 
 @dataclass(slots=True)
 class ObservedMember:
-    """A member as the captures or a cluster show it. None means that they do not show the value."""
+    """A member as captures or a cluster show it. None means that a value is not shown."""
 
     id: str
     client_id: str | None = None
@@ -62,7 +62,7 @@ class ObservedMember:
 
 @dataclass(slots=True)
 class ObservedGroup:
-    """A group as the captures show it. None means that no capture shows the value."""
+    """A group as captures show it. None means that no capture shows a value."""
 
     id: str
     members: dict[str, ObservedMember] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class ObservedGroup:
 
     @property
     def hides_state(self) -> bool:
-        """Return whether the sources of the members never show that a group is rebalancing."""
+        """Return whether the captures cannot show that a group is rebalancing."""
         return bool(self.members) and self.state is None and not self.is_described
 
     @property
@@ -109,7 +109,7 @@ class ObservedGroup:
 
     @property
     def hides_members(self) -> bool:
-        """Return whether the group may have members although the captures show no members."""
+        """Return whether the group can have members that no capture shows."""
         return not (self.members or self.is_empty or self.is_rebalancing)
 
     @property
@@ -127,7 +127,7 @@ class ObservedGroup:
 
 
 class Snapshot(StrEnum):
-    """Snapshot to use of a group that a file shows at several moments."""
+    """Snapshot to use if a file shows a group at several moments."""
 
     FIRST = "first"
     LAST = "last"
@@ -135,7 +135,7 @@ class Snapshot(StrEnum):
 
 @dataclass(frozen=True)
 class Capture:
-    """Parsed capture with its file name, and the group id for tables that name no group.
+    """Parsed capture with its file name, and a group id for tables that name no group.
 
     ``group_source`` describes the id in a note, for example as the name of the file. None for an id
     that an option gives.
@@ -154,25 +154,25 @@ class Capture:
         return frozenset(name for name in named if name is not None)
 
     def rows(self) -> Iterator[tuple[DescribedRow, table_rows.ParsedTable]]:
-        """Yield the rows about groups, with their tables."""
+        """Yield each row about a group, with its table."""
         for table in self.read.tables:
             for row in table.rows:
                 if isinstance(row, DescribedRow):
                     yield row, table
 
     def group_of(self, row: DescribedRow, table: table_rows.ParsedTable) -> str | None:
-        """Return the group of a row: as its table, a message above or the file names it."""
+        """Return the group that the row, its table, a message above or the file names, or None."""
         return row.group or table.group or self.only_group or self.group
 
     @property
     def named_groups(self) -> set[str]:
-        """Return the groups that the capture names."""
+        """Return the groups that rows or tables of the capture name."""
         every = (row.group or table.group for row, table in self.rows())
         return {name for name in every if name is not None}
 
     @cached_property
     def only_group(self) -> str | None:
-        """Return the group that all tables with a column for groups show, if there is only one."""
+        """Return the only group in the columns for groups, or None if there are several."""
         named = {row.group for row, _ in self.rows()} - {None}
         return next(iter(named)) if len(named) == 1 else None
 
@@ -235,7 +235,7 @@ def _add_problems(groups: dict[str, ObservedGroup], capture: Capture) -> None:
 
 
 def _check_consistent(group: ObservedGroup, *, is_ambiguous: bool) -> None:
-    """Set the error of a group whose captures contradict each other."""
+    """Set the error of a group if its captures contradict each other."""
     problem = None
     cut = _cut_id(group.members) or _cut_id({topic for topic, _ in group.partitions})
     unowned = sorted(key for key in group.unowned if group.partitions.get(key) is not None)
@@ -264,7 +264,7 @@ def _check_consistent(group: ObservedGroup, *, is_ambiguous: bool) -> None:
 
 
 def _odd_id(ids: Mapping[str, object]) -> str | None:
-    """Return an id that is not unique in itself, if other ids are."""
+    """Return an id without a random part if other ids have one, else None."""
     odd = [id for id in ids if not table_rows.UNIQUE_ID.fullmatch(id)]
     return min(odd) if 0 < len(odd) < len(ids) else None
 
@@ -274,7 +274,7 @@ def _damaged(name: str, other: str) -> str:
 
 
 def _cut_id(ids: Iterable[str]) -> tuple[str, str] | None:
-    """Return an id that ends inside the random part of another one, or looks like it."""
+    """Return an id that is a cut or misread copy of another id, with that id, or None."""
     ordered = sorted(ids)
     spelled: dict[str, str] = {}
     for id in ordered:
@@ -291,7 +291,7 @@ def _cut_id(ids: Iterable[str]) -> tuple[str, str] | None:
 def _one_snapshot(
     capture: Capture, snapshot: Snapshot | None, groups: dict[str, ObservedGroup]
 ) -> Capture:
-    """Return a capture with one snapshot per group.
+    """Return a capture that has only one snapshot per group.
 
     Several snapshots are an error of their group, unless an option chooses one.
     """
@@ -334,7 +334,7 @@ def _one_snapshot(
 
 
 def _snapshots(tables: Sequence[table_rows.ParsedTable]) -> list[list[table_rows.ParsedTable]]:
-    """Return the tables of one kind and group, split where the group is shown again."""
+    """Split the tables of one kind and group where a new snapshot of the group starts."""
     snapshots: list[list[table_rows.ParsedTable]] = []
     for table in (each for one in tables for each in _without_repetitions(one)):
         current = snapshots[-1] if snapshots else []
@@ -355,7 +355,7 @@ def _snapshots(tables: Sequence[table_rows.ParsedTable]) -> list[list[table_rows
 
 
 def _without_repetitions(table: table_rows.ParsedTable) -> Iterator[table_rows.ParsedTable]:
-    """Yield the rows of documents, whose rows can repeat, as tables in which they do not."""
+    """Split a table so that no part has two contradicting rows of one partition or member."""
     rows: dict[object, table_rows.TableRow] = {}
     for row in table.rows:
         if _key(row) in rows and not _agree(rows[_key(row)], row):
@@ -375,7 +375,7 @@ def _key(row: table_rows.TableRow) -> object:
 
 
 def _agree(left: table_rows.TableRow, right: table_rows.TableRow) -> bool:
-    """Return whether no field has two values. Missing values agree with all values."""
+    """Return whether two rows agree in each field. A missing value agrees with any value."""
     if type(left) is not type(right):
         return False
     pairs = (
@@ -397,7 +397,7 @@ def _add_table(
         if isinstance(row, DescribedRow):
             name = capture.group_of(row, table)
             if name is None:
-                message = "the table does not name its group, give --name"
+                message = "the table does not name its group; give --name GROUP"
                 raise error_at(capture.name, row.line, message)
             cluster = table.cluster if has_clusters else None
             if _CONTROL.search(name):
@@ -504,7 +504,7 @@ def _add_partition(
 ) -> None:
     if not table_rows.TOPIC.fullmatch(partition[0]) or _CONTROL.search(owner or ""):
         name = partition[0] if not table_rows.TOPIC.fullmatch(partition[0]) else owner
-        raise InputError(f"{where}: the name {name!r} is not one that Kafka accepts")
+        raise InputError(f"{where}: Kafka does not accept the name {name!r}; check the capture")
     known = group.partitions.setdefault(partition, owner)
     if owner is not None:
         if known not in (None, owner):

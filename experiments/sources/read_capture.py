@@ -51,13 +51,13 @@ _LOOSE = (
 )
 _PROMPT, _MAX_PROMPTS = FORMS["prompt alone"], 20
 _CELLS = FORMS["cells of a damaged row"]
-"""Cells of a damaged row that starts like a command or a message, such as ``kafka-events 0 10``."""
+"""Cells of a damaged row that starts like a command, such as ``kafka-events 0 10``."""
 _HIDDEN = re.compile(r"onsumer group [`'\"]|\S\s+\[\d[\d ]*\]$")
 """Part of a notice, or partitions of a member as kaf prints them."""
 _FIRST_WORDS = ("Topic:", "Group ID:", "group:", "Metadata for ")
 _LEFT_OUT = "lines left out"
 _UNREADABLE = re.compile("[\ufffd\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e]")
-"""Replacement of a byte that is no UTF-8, and control characters."""
+"""Control characters, and the character that replaces bytes that are not UTF-8."""
 _ROW_PART = FORMS["part of a row or message"]
 _TEXT_RULES = (*_COMMANDS, "mail or chat", "greeting")
 _JSON_IN_LINE = re.compile(r"(?!^-)\S\s*(?=[{]\s*([\"']|$)|\[\s*([{]|$))")
@@ -66,16 +66,16 @@ _PARTS = ("start", "end", "row", "cell")
 _MARKUP = [[FORMS[f"{kind} table: {part}"] for part in _PARTS] for kind in ("HTML", "wiki")]
 _MAX_TEXTS = 40
 _MIN_CELLS = 3
-"""Words from which a text beside a capture in JSON may be a row of it."""
+"""Minimum number of words of a text in JSON that can be a row of a capture."""
 _KINDS = frozenset(Kind) - {Kind.CONSUMER}
 _KIND_TABLES = (table_headers.TableKind.SHARE, table_headers.TableKind.STREAMS)
 _MAX_BROKEN = 200
-"""Number of errors after which JSON values must stand in one line."""
+"""Number of errors after which kassay reads only JSON values on one line, to save time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Line that no rule took, the table above it, and the group of the messages above it."""
+    """Line that no rule has used, with the table and the group above it."""
 
     line: Line
     table: OpenTable | None
@@ -83,7 +83,7 @@ class _Waiting:
 
 
 class _Reader:
-    """Reader of one text. Its rules return the number of lines that they use."""
+    """Reader of one text. Each rule returns the number of lines that it uses, or 0."""
 
     def __init__(self, text: str, name: str, group: str | None) -> None:
         self.name = name
@@ -111,7 +111,7 @@ class _Reader:
         self.group: str | None = None  # named by the last notice or command
 
     def read(self) -> ReadCapture:
-        """Apply the rules to all lines."""
+        """Apply the rules to all lines, check the tables, and return the content."""
         at = 0
         while at < len(self.lines):
             used = next((used for rule in _RULES if (used := rule(self, at))), 0)
@@ -168,7 +168,7 @@ class _Reader:
         return replace(own, **joined)
 
     def use(self, at: int, rule: str, count: int = 1, *, is_noise: bool = False) -> int:
-        """Account for lines, and return their number."""
+        """Record that a rule uses lines, or ignores them as noise. Return their number."""
         for line in self.lines[at : at + count]:
             self.uses.append(LineUse(line.number, rule, is_noise))
             if not is_noise and (found := _UNREADABLE.search(line.text)):
@@ -177,12 +177,12 @@ class _Reader:
         return count
 
     def note(self, line: int, group: str | None, text: str) -> None:
-        """Add a note about a line, unless the group has one of the same text."""
+        """Add a note about a line, unless the group has the same note."""
         if all(known != group or not note.endswith(text) for known, note in self.notes):
             self.notes.append((group, f"{self.name}:{line}: {text}"))
 
     def refuse(self, at: int, message: str, count: int = 1, *, is_foreign: bool = False) -> int:
-        """Account for lines as an error, and return their number."""
+        """Record lines as an error. Return their number."""
         line = self.lines[at]
         text = "" if message.startswith(self.name) else line.text
         self.problems.append(
@@ -191,7 +191,7 @@ class _Reader:
         return count
 
     def notice(self, at: int) -> int:
-        """Use a line with a message of Kafka's tool about a group."""
+        """Use a message of Kafka's tool about a group, on one or two lines."""
         first = self.lines[at].text.strip()
         is_error = first.startswith("Error: ") and not _OTHER_GROUP.match(first)
         if "onsumer group" not in first and not is_error:
@@ -210,13 +210,13 @@ class _Reader:
         return self.use(at, f"notice: {kind}", count)
 
     def record(self, at: int) -> int:
-        """Refuse a record of the offsets topic, which another command reads."""
+        """Refuse a record of ``__consumer_offsets``, which kassay history reads."""
         if not _RECORD.fullmatch(self.lines[at].text.strip()):
             return 0
         return self.refuse(at, _RECORD_MESSAGE, is_foreign=True)
 
     def json_value(self, at: int) -> int:
-        """Use the lines of a JSON value."""
+        """Use the lines of a JSON value. Lines inside it can be a capture."""
         lines, start = self.lines, at
         if len(self.problems) > _MAX_BROKEN:  # the time would grow with the square of the length
             lines, start = self.lines[at : at + 1], 0
@@ -229,7 +229,7 @@ class _Reader:
         return (self._text_in_json(at, found) if is_unknown else 0) or self._take(at, found)
 
     def _json_behind_text(self, at: int) -> int:
-        """Use a JSON value of a known form that follows other text in a line, such as a log."""
+        """Use a JSON value behind other text, such as the time of a log, in a line."""
         line = self.lines[at]
         start = _JSON_IN_LINE.search(line.text)
         if start is None or self._hides_row(line.text[: start.start() + 1]):
@@ -244,7 +244,7 @@ class _Reader:
         return self.json_value(at)
 
     def _text_in_json(self, at: int, found: FoundText) -> int:
-        """Use JSON values that have captures as texts, such as JSON Lines that have its lines."""
+        """Use JSON values with captures as texts, such as a log with one line per value."""
         values, count = [], 0
         value: FoundText | None = found
         while value is not None and value.value is not None:
@@ -273,7 +273,7 @@ class _Reader:
         return self.use(at, rule, count)
 
     def markup_table(self, at: int) -> int:
-        """Use a table in HTML or in the markup of a wiki."""
+        """Use a table in HTML or in wiki markup."""
         form = next((one for one in _MARKUP if one[0].match(self.lines[at].text)), None)
         if form is None:
             return 0
@@ -289,7 +289,7 @@ class _Reader:
         return self._inner([html.unescape(table)], "table in markup", at, count)
 
     def _take(self, at: int, found: FoundText) -> int:
-        """Use the lines that a reader has found, or refuse them with its error."""
+        """Use lines that a function has read, or refuse them if it found an error."""
         if found.error is not None:
             is_foreign = isinstance(found.error, UnknownFormatError)
             return self.refuse(at, str(found.error), found.count, is_foreign=is_foreign)
@@ -304,7 +304,7 @@ class _Reader:
         return self.use(at, found.rule, found.count, is_noise=found.is_noise)
 
     def header(self, at: int) -> int:
-        """Use the header of a table, which a terminal may have wrapped."""
+        """Use the header of a table, also if a terminal has wrapped it."""
         texts = [line.text for line in self.lines[at : at + table_headers.MAX_PARTS]]
         header = table_headers.read_header(texts, line=self.lines[at].number)
         if header is None:
@@ -320,7 +320,7 @@ class _Reader:
         return self.use(at, f"header of {self.current.rule}", header.parts)
 
     def group_text(self, at: int) -> int:
-        """Use the lines of a tool that prints a group or a topic on several lines."""
+        """Use the lines of a group or a topic that one of the `READERS` recognises."""
         for read in READERS:
             found = read(self.lines, at, self.name)
             if found is not None:
@@ -330,7 +330,7 @@ class _Reader:
         return 0
 
     def row(self, at: int) -> int:
-        """Use a row of the table above."""
+        """Use a row of the current table."""
         if self.current is None or not self.lines[at].text.strip():
             return 0
         cells = self.current.split(self.lines[at].text)
@@ -340,7 +340,7 @@ class _Reader:
         return self.use(at, self.current.rule)
 
     def tool_line(self, at: int) -> int:
-        """Use a line of another tool: a topic, a metric."""
+        """Use a line of another tool about a topic or a metric."""
         found = read_tool_line(self.lines[at], name=self.name)
         if found is None:
             return 0
@@ -374,7 +374,7 @@ class _Reader:
         return self.use(at, rule, is_noise=True)
 
     def _enter(self, group: str | None) -> None:
-        """Note the group of the following tables that do not name theirs."""
+        """Set the group of the following tables that do not name their group."""
         if group != self.group and self.current is not None and not names_group(self.current):
             self.current = None
         self.group = group
@@ -406,7 +406,7 @@ class _Reader:
         return True
 
     def _hides_row(self, text: str) -> bool:
-        """Return whether a row of a table, a metric or JSON follows other text in a line."""
+        """Return whether a line has a row, a metric or JSON behind other text."""
         if hides_json(text):
             return True
         starts = [match.start() for match in re.finditer(r"(?<=\s)\S|(?<=[*~_#>])\w", text)]
@@ -418,7 +418,7 @@ class _Reader:
         )
 
     def _read_waiting(self) -> None:
-        """Account for the lines that no rule took."""
+        """Read each line that no rule has used, as a wrapped row, as prose or as an error."""
         names = self._names()
         data = {use.line for use in self.uses if not use.is_noise or use.rule == "table rule"}
         for run in _runs(self.waiting):
@@ -438,13 +438,13 @@ class _Reader:
                 at += count or self._refuse_row(run[at])
 
     def _is_prose(self, waiting: _Waiting, names: frozenset[str]) -> bool:
-        """Return whether a line is text of its author, and no row follows in the line."""
+        """Return whether a line is prose, and has no row behind it."""
         text = waiting.line.text
         is_sentence = is_prose(text, names, is_below=waiting.table is not None)
         return (is_sentence or self._continues_prose(waiting)) and not self._hides_row(text)
 
     def _is_apart(self, waiting: _Waiting, names: frozenset[str]) -> bool:
-        """Return whether a line is apart from all data, and has no part of a row or message.
+        """Return whether a line is separate from all data, and contains no part of a row.
 
         It stands above all tables, or below known noise, such as a command or a message.
         """
@@ -462,7 +462,7 @@ class _Reader:
         )
 
     def _continues_prose(self, waiting: _Waiting) -> bool:
-        """Return whether a line is a title, or a word below a sentence, such as a name."""
+        """Return whether a line is a title, a name in a list, or belongs to text above it."""
         line = waiting.line
         above = next((use for use in self.uses if use.line == line.number - 1), None)
         is_prose_above = above is not None and above.rule in ("prose", "greeting", "mail or chat")
@@ -485,7 +485,7 @@ class _Reader:
         return frozenset(name for name in found if name)
 
     def _wrapped(self, run: Sequence[_Waiting], at: int) -> int:
-        """Join lines to a row of their table, if exactly one way to join them gives a row.
+        """Join wrapped lines to a row of their table, if all valid joins give the same row.
 
         A terminal breaks a line at its width, or at spaces that are lost. The longest row counts,
         and ways that leave no blank inside a name are preferred.
@@ -519,7 +519,7 @@ class _Reader:
         return 0
 
     def _end_of_row(self, run: Sequence[_Waiting]) -> int:
-        """Join the first line to the row above it, which a terminal broke inside its last cell.
+        """Join the first line to the row above it, if a terminal wrapped its last cell.
 
         Return the number of lines that are used.
         """
@@ -547,7 +547,7 @@ class _Reader:
         return 1
 
     def _width(self, table: OpenTable) -> int:
-        """Return the length of the longest line of a table: the width of a terminal that wraps."""
+        """Return the length of the longest line of a table, which is the terminal's width."""
         if id(table) not in self.widths:
             numbers = [table.header.line, *(row.line for row in table.rows)]
             lengths = (len(self.lines[number - 1].text.rstrip()) for number in numbers)
@@ -555,7 +555,7 @@ class _Reader:
         return self.widths[id(table)]
 
     def _without_header(self, waiting: _Waiting) -> int:
-        """Read a row without a header by the layout of the one table of the text that fits."""
+        """Read a row without a header, if the header of only one other table fits."""
         line = waiting.line
         fitting: dict[tuple[str, ...], tuple[OpenTable, Cells]] = {}
         for table in self.tables:
@@ -622,7 +622,7 @@ _RULES: tuple[Callable[[_Reader, int], int], ...] = (
     _Reader.tool_line,
     _Reader.noise,
 )
-"""Rules in the order in which they are tried."""
+"""Rules in the order in which the reader tries them."""
 _DATA_TABLES = frozenset(table_headers.TableKind) - {
     table_headers.TableKind.LISTING,
     table_headers.TableKind.DELETION,
@@ -640,14 +640,14 @@ def read_capture(text: str, *, name: str, group: str | None = None) -> ReadCaptu
 
 
 def _starts_group(text: str) -> bool:
-    """Return whether a line is a header, or the first line of a group or topic."""
+    """Return whether a line is a table header, or the first line of a group or topic."""
     return text.startswith(_FIRST_WORDS) or isinstance(
         table_headers.read_header([text], line=1), table_headers.Header
     )
 
 
 def _starts_data(text: str) -> bool:
-    """Return whether a line is a header, a notice, a topic, a metric or a JSON object."""
+    """Return whether a line can start data: a header, notice, topic, metric or JSON value."""
     content = text.strip()
     return (
         table_headers.starts_table(text)
@@ -659,7 +659,7 @@ def _starts_data(text: str) -> bool:
 
 
 def _runs(waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
-    """Yield the runs of consecutive lines below the same table."""
+    """Yield lists of consecutive lines below the same table."""
     run: list[_Waiting] = []
     for one in waiting:
         if run and (one.line.number != run[-1].line.number + 1 or one.table is not run[-1].table):

@@ -18,7 +18,7 @@ _UUID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 def recognise_library(
     client_id: str | None, *, member_id: str | None = None, assignor: str | None = None
 ) -> str | None:
-    """Return the client library that a client id or assignor indicates, or None if unknown.
+    """Recognise the client library by client id, member id or assignor, or return None.
 
     A member id of the classic protocol is the client id and a UUID, so it replaces a client id
     that the source does not show. An application that sets ``client.id`` is recognised only by
@@ -31,7 +31,7 @@ def recognise_library(
 
 
 def client_id_of(member_id: str) -> str | None:
-    """Return the client id in a member id of the classic protocol, or None without a UUID."""
+    """Return the client id at the start of a classic member id, or None without a UUID."""
     found = _UUID_SUFFIX.search(member_id)
     return member_id[: found.start()] if found else None
 

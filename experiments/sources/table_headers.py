@@ -1,4 +1,4 @@
-"""Headers of tables: layouts that Kafka's tools, rpk, kcl and kafkactl print, and CSV.
+"""Parse table headers of Kafka's tools, rpk, kcl and kafkactl, and of CSV.
 
 The header defines the kind of a table. Columns, widths and separators differ between releases. In
 CSV, the columns have any order, and commas, semicolons, tabs or bars separate them.
@@ -18,13 +18,13 @@ _SPELLINGS = {
     (where, name): column
     for where, name, column in read_data_file(__package__, "column_spellings.txt")
 }
-"""Name of a column in this module, by its name in a ``layout`` or in ``CSV``."""
+"""Name of a column in kassay, by format (``layout`` or ``CSV``) and name in the input."""
 _MIN_KNOWN_COLUMNS = 2
 _FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group", "CLIENT_HOST")
 
 
 class TableKind(StrEnum):
-    """Kind of a table that ``kafka-consumer-groups.sh`` prints."""
+    """Kind of a table in the output of tools."""
 
     OFFSETS = "offsets"
     MEMBERS = "members"
@@ -43,7 +43,7 @@ class TableKind(StrEnum):
 _LAYOUTS = {
     TableKind(kind): layout for kind, layout in read_data_file(__package__, "table_layouts.txt")
 }
-"""All sequences of columns that a release prints."""
+"""Pattern of all valid sequences of columns, by kind of table."""
 _COLUMNS = {
     kind: frozenset({*re.findall("#?[A-Za-z_-]{3,}", layout), "COORDINATOR (ID)"})
     for kind, layout in _LAYOUTS.items()
@@ -56,16 +56,16 @@ _CSV_KEYS = {
     TableKind.MEMBERS: ("CONSUMER-ID", "CLIENT-ID"),
     TableKind.STATE: ("GROUP", "STATE"),
 }
-"""Columns that define the kind of a table in CSV."""
+"""Columns that a CSV table of a kind must have."""
 _UNUSED = frozenset({"CLUSTER", "SIMPLE", "", "#", "INDEX", "NO", "NO.", "UNNAMED:-0"})
-"""Columns of Confluent CLI without data about members, and indices of data frames."""
+"""Ignored columns: those of Confluent CLI without member data, and row numbers."""
 MAX_PARTS = 6
-"""Maximum number of lines that a terminal makes of one header or row."""
+"""Maximum number of lines into which a terminal wraps one header or row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Header line of a table. The delimiter of its columns is empty for blanks."""
+    """Header line of a table. ``delimiter`` is empty if blanks separate the columns."""
 
     kind: TableKind
     names: tuple[str, ...]
@@ -76,19 +76,19 @@ class Header:
 
     @property
     def is_csv(self) -> bool:
-        """Return whether the table is in CSV. In release 0.9, a blank follows each comma."""
+        """Return whether the table is in CSV. Tables of release 0.9 with commas are not CSV."""
         return not self.starts
 
     @property
     def gap(self) -> int:
-        """Return the number of blanks behind the first name, 0 without columns of fixed width."""
+        """Return the number of blanks behind the first column name, 0 without fixed widths."""
         if self.delimiter or len(self.starts) < _MIN_KNOWN_COLUMNS:
             return 0
         return self.starts[1] - self.starts[0] - len(self.names[0])
 
 
 def starts_table(text: str) -> bool:
-    """Return whether a line is the header of a table, possibly a cut or unknown one."""
+    """Return whether a line is a table header, also if it is cut or unknown."""
     return _starts_layout(text) or isinstance(_csv_header(text, line=1), Header)
 
 
@@ -101,7 +101,7 @@ def _starts_layout(text: str) -> bool:
 
 
 def read_header(texts: Sequence[str], *, line: int) -> Header | str | None:
-    """Parse the header of a table in the first line, or in several that a terminal made of it.
+    """Parse a table header in the first line, or in the first lines if a terminal wrapped it.
 
     Return the problem of a header that is cut or unknown, and None for other lines. ``line`` is the
     number of the first line. In CSV, names of columns may be in lower case and have ``_`` or a
@@ -128,7 +128,7 @@ def read_header(texts: Sequence[str], *, line: int) -> Header | str | None:
 
 
 def _layout_header(text: str, *, line: int) -> Header | None:
-    """Parse a header, or return None if no tool prints this sequence of columns."""
+    """Parse a header line. Return None if no tool prints this sequence of columns."""
     names = tuple(_names(text))
     layout_text = " ".join(names)
     kind = next(
@@ -147,7 +147,7 @@ def _names(text: str) -> list[str]:
 
 
 def _csv_header(text: str, *, line: int) -> Header | str | None:
-    """Parse the header of a table in CSV, or return its problem, or None.
+    """Parse a CSV header. Return a text for an invalid header, and None for other lines.
 
     A blank after the separators indicates the output of release 0.9, which is not CSV.
     """
@@ -178,7 +178,7 @@ def _csv_header(text: str, *, line: int) -> Header | str | None:
 
 
 def csv_cells(text: str, separator: str) -> Sequence[str] | None:
-    """Return the cells of a line in CSV or between bars, or None if it is not valid CSV."""
+    """Split a line of CSV, or a line with bars, into cells. Return None for invalid CSV."""
     if separator == "|":
         inside = text.strip().removeprefix("|").removesuffix("|")
         return [cell.strip() for cell in inside.split("|")]
@@ -196,10 +196,10 @@ def _csv_column(cell: str) -> str:
 
 
 def csv_row_problem(text: str, header: Header) -> str:
-    """Return why a line is no complete row of a table in CSV."""
+    """Return why a line is no complete row of a CSV table."""
     values = csv_cells(text, header.delimiter)
     if values is None:
-        return "not valid CSV"
+        return "the line is not valid CSV"
     if len(values) != len(header.names):
         return f"a row of {len(values)} cells under a header of {len(header.names)}"
-    return f"not a complete row of the {header.kind} table"
+    return f"the line is not a complete row of the {header.kind} table"

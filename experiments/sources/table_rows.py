@@ -1,4 +1,4 @@
-"""Rows of the tables that Kafka's tools, rpk, kcl and kafkactl print, and of CSV."""
+"""Parse table rows of Kafka's tools, rpk, kcl and kafkactl, and of CSV."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,18 +13,18 @@ _BLANK_IN_RPK = (
     *("CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST", "ERROR"),
     *("SUBSCRIBED-TOPICS", "ASSIGNMENT", "TARGET-ASSIGNMENT"),
 )
-"""Columns of rpk and kcl that are blank for a partition or member without an assignment."""
+"""Columns of rpk and kcl that are blank if a partition or member has no assignment."""
 _KCL_MEMBERS = ("CONSUMER-ID", "CLIENT-ID")
-"""First columns of the members table of kcl."""
+"""First columns of kcl's members table."""
 Cells = dict[str, str]
-"""Cell of a row by column."""
+"""Cells of a row by column name."""
 # Empty for a dynamic member beside static members, no client id, an empty group.
 _MAY_BE_BLANK = frozenset({"GROUP-INSTANCE-ID", "CLIENT-ID", "ASSIGNMENT-STRATEGY", "ASSIGNMENT"})
 # The tool prints several spaces inside this cell.
 _MAY_CONTAIN_GAPS = "COORDINATOR (ID)"
 _GAP = re.compile(r" {2,}")
 _NULL = re.compile(r"\s*|[<(\[]?(null|none|nan|n/a|nil)[>)\]]?|\\N", re.IGNORECASE)
-"""Missing value in an export of a database or data frame."""
+"""Text for a missing value in an export of a database or data frame."""
 # Blank cells that a row without columns of fixed width can lack.
 _BLANK_IN_WORDS = frozenset({"GROUP-INSTANCE-ID", "ASSIGNMENT-STRATEGY", "ASSIGNMENT"})
 _ASSIGNMENT_GAP = re.compile(r"(?<=\d)\), +(?=[\w.(-])")
@@ -54,7 +54,7 @@ def split_row(text: str, header: Header) -> Cells | None:
 
 
 def _by_delimiter(text: str, header: Header) -> Cells | None:
-    """Split a row at its delimiter. A blank cell is a dash."""
+    """Split a row at its delimiter. A blank cell becomes a dash. Return None if cells lack."""
     values = list(csv_cells(text, header.delimiter) or ())
     if header.is_csv:
         if not "".join(values[len(header.names) :]).strip():
@@ -111,14 +111,14 @@ def _by_words(text: str, header: Header) -> Cells | None:
 
 
 def _words(text: str, header: Header) -> list[str]:
-    """Return the words of a row. The parts of an assignment, and of a coordinator, are one word."""
+    """Split a row into words. Each assignment and each coordinator is one word."""
     if _MAY_CONTAIN_GAPS in header.names:
         text = _COORDINATOR_GAP.sub("", text)
     return [word.replace("\0", " ") for word in _ASSIGNMENT_GAP.sub("),\0", text).split()]
 
 
 def _by_words_with_blank(text: str, header: Header) -> Cells | None:
-    """Split a row at spaces if it has one word less than columns, and one cell can be blank."""
+    """Split a row with one blank cell at spaces, or return None if the split is ambiguous."""
     words = _words(text, header)
     if len(words) != len(header.names) - 1:
         return None
@@ -162,7 +162,7 @@ _DITTO = ('"', "''", '""', "\u3003")
 _MISSING = frozenset({"-", "unknown"})
 _COUNT = re.compile(r"[0-9]{1,10}")
 _CUT_ID = re.compile(r"-[0-9a-f]{8}-([0-9a-f]{4}-){1,3}[0-9a-f]{0,11}$")
-"""End of an id whose random part is cut."""
+"""End of an id with a cut random part."""
 _ADDRESS = re.compile(r"/\d+\.\d+\.\d+\.\d+")
 # Redpanda prints no slash.
 _HOST = re.compile(r"(?!.*[0-9a-f]{8}-[0-9a-f]{4}-)(\S*/\S*|(?=\S*[a-zA-Z.:])[\w.:%\[\]-]+)")
@@ -171,7 +171,7 @@ _TOPIC_NAME = r"[a-zA-Z0-9._-]{1,249}"
 UNIQUE_ID = re.compile(r"(.*-)?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|[\w/+-]{22}(==)?")
 """Id of a member with a random part."""
 TOPIC = re.compile(_TOPIC_NAME)
-"""Name of a topic."""
+"""Valid name of a topic."""
 _TOPIC_IN_PARENTHESES = re.compile(rf"({_TOPIC_NAME})\({_NUMBER_LIST}\)")
 _TOPIC_WITH_COLON = re.compile(rf"({_TOPIC_NAME}):{_NUMBER_LIST}")
 # Releases 3.8 and 3.9 print the partition numbers of each topic without the topic.
@@ -221,7 +221,7 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """Row of the state table: assignor and state of a group."""
+    """Row of the state table, with the assignor and the state of a group."""
 
     line: int
     group: str | None
@@ -233,7 +233,7 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class OtherRow:
-    """Row in the output of ``--list``, ``--delete-offsets`` or ``--reset-offsets``: no members."""
+    """Row of a table without data about members, such as the output of ``--list``."""
 
     line: int
     cells: tuple[str, ...]
@@ -296,7 +296,7 @@ def _is_valid_consumer(cells: Cells) -> bool:
 
 
 def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
-    """Build a typed row from the valid cells of a table row."""
+    """Convert the valid cells of a table row to a typed row."""
     row_type = _ROW_TYPES.get(kind)
     if row_type is None:
         return OtherRow(line, tuple(cells.values()))
@@ -321,7 +321,7 @@ def _add_instance(values: dict[str, Any]) -> None:
 
 
 def read_assignment(text: str) -> Assignment | None:
-    """Parse an assignment such as ``t1(0,1), t2(3)``, ``t1:0,1;t2:3`` or ``-`` (empty).
+    """Parse an assignment: ``t1(0,1), t2(3)``, ``t1:0,1;t2:3`` or ``-`` (empty).
 
     Return None if the text is not a valid assignment.
     """
@@ -338,7 +338,7 @@ def read_assignment(text: str) -> Assignment | None:
 
 
 def read_without_topics(text: str) -> tuple[tuple[int, ...], ...] | None:
-    """Parse partition numbers that are shown without topics, such as ``(0,1), (4,5)``.
+    """Parse partition numbers without topics, such as ``(0,1), (4,5)``.
 
     Return None if the text has another form.
     """
@@ -380,7 +380,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
 FIELDS = {
     column: (field, _READERS[reader]) for column, field, reader, *_ in _COLUMNS if field != "-"
 }
-"""Field and reader per column."""
+"""Field of a typed row, and reader of its value, per column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +398,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ParsedTable:
-    """Table of a capture, with typed rows. ``group`` is that of a notice or command above it."""
+    """Table of a capture with typed rows. A notice or command above it gives ``group``."""
 
     kind: TableKind
     columns: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Lines of a capture without what terminals, containers and messages add around them.
+"""Remove text that terminals, containers and messages add to lines of a capture.
 
 Removed are colours, quotes as in ``> ``, and a prefix that lines share, such as the name of a
 container, a time stamp or the number of the line. Lines without data are known noise, or sentences
@@ -16,7 +16,7 @@ from itertools import islice, pairwise, zip_longest
 from kassay.reference.documents.input_files import read_data_file
 
 FORMS = {name: re.compile(form) for name, form in read_data_file(__package__, "line_forms.txt")}
-"""Forms of lines and of parts of lines by name."""
+"""Patterns of lines and of parts of lines, by name."""
 _HEADER_START = FORMS["header start"]
 _EMPHASIS = re.compile(r"(?<=\|)\s*(\*\*|`)([^|`*]+)\1\s*(?=\|)")
 _ESCAPE = re.compile(r"\\(?=[-_*.#])")
@@ -29,14 +29,14 @@ _INVISIBLE = str.maketrans(
     | {"\u2010": "-", "\u2011": "-"}
 )
 _LONE_DASH = re.compile(r"(?<!\S)[\u2012-\u2015\u2212](?!\S)")
-"""Dash that an editor has put in place of a hyphen in a cell."""
+"""Dash by which an editor has replaced a hyphen in a cell."""
 _HTML = FORMS["HTML tag"]
 _BOX = re.compile("[\u2500\u2501\u2504\u2505\u2508\u2509\u254c\u254d\u2550]")
 _BOX_ROW = re.compile("[\u2502-\u257f].*\\w.*[\u2502-\u257f]")
 _BARS = re.compile("[\u2502-\u2503\u2506-\u2507\u250a-\u257f]")
 _GLUED_FENCE = FORMS["fence beside text"]
 _SHARE = 0.8
-"""Share of the lines below that have a prefix or suffix of no known form."""
+"""Minimum share of the lines that must have an unknown prefix or suffix."""
 _MAX_STARTS = 16
 _WORD_START = re.compile(r"(?<=[\s|:>\])}])[^\s|]")
 _JSON_TEXT = re.compile(r'".*\\[n"]')
@@ -47,7 +47,7 @@ _SUFFIXES = [form for name, form in FORMS.items() if name.startswith("end: ")]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Line of a text, without colours and prefixes. The number is that of the original line."""
+    """Line of a text without colours and prefixes, with its number in the original text."""
 
     number: int
     text: str
@@ -59,9 +59,9 @@ def clean_lines(
 ) -> list[Line]:
     r"""Return the lines of a text without colours and prefixes.
 
-    A prefix is one if a header or another start of data, as ``is_start`` recognises it, follows it
-    in some line, and so is any text in front of a header that the line below it repeats, with other
-    numbers. Lines without the prefix stay as they are.
+    A known form is a prefix if a header or another start of data (``is_start``) follows it in any
+    line. An unknown text in front of a header is a prefix if the next line repeats it, with any
+    numbers. Lines without the prefix do not change.
     """
     if _HTML.search(text):
         text = html.unescape(_HTML.sub("", text))
@@ -90,7 +90,7 @@ def clean_lines(
 
 
 def _gaps(numbers: Mapping[int, int]) -> set[int]:
-    """Return the lines before which the numbers in front of the lines have a gap."""
+    """Return the lines at which the printed line numbers have a gap."""
     steps = {at: (numbers[at] - numbers[before], at - before) for before, at in pairwise(numbers)}
     is_counted = sum(0 < step <= distance for step, distance in steps.values()) * 2 >= len(steps)
     return {at for at, (step, distance) in steps.items() if is_counted and step > distance}
@@ -99,7 +99,7 @@ def _gaps(numbers: Mapping[int, int]) -> set[int]:
 def _shared_suffix(
     contents: Sequence[str], is_start: Callable[[str], bool]
 ) -> re.Pattern[str] | None:
-    """Return the pattern of a sign at the end of nearly all lines, None if there is no sign."""
+    """Return the pattern of a suffix that nearly all lines have, or None."""
     filled = [one for one in contents if one.strip()]
     for form in _SUFFIXES:
         found = [match["text"] for one in filled if (match := form.fullmatch(one))]
@@ -111,7 +111,7 @@ def _shared_suffix(
 def _wrapper(
     contents: Sequence[str], rules: Sequence[Callable[[str], bool]]
 ) -> re.Pattern[str] | None:
-    """Return the form of lines without which a rule knows a start of data."""
+    """Return a pattern of wrapped lines that contain a start of data, or None."""
     # The quotes of lines in a JSON object belong to the object, those of a text to the text.
     is_json = any(_JSON_TEXT.match(one) for one in contents) or _has_json("\n".join(contents))
     return next(
@@ -130,7 +130,7 @@ def _wrapper(
 
 
 def _has_json(text: str) -> bool:
-    """Return whether a JSON value on several lines stands in a text."""
+    """Return whether a text contains a JSON value on several lines."""
     for match in islice(_JSON_ON_LINES.finditer(text), _MAX_STARTS):
         with suppress(ValueError, RecursionError):
             json.JSONDecoder().raw_decode(text, match.start())
@@ -141,9 +141,9 @@ def _has_json(text: str) -> bool:
 def _shared_prefix(
     contents: Sequence[str], is_start: Callable[[str], bool], is_header: Callable[[str], bool]
 ) -> re.Pattern[str] | None:
-    """Return the form of a text in front of a header, and of the line below it.
+    """Return the pattern of a prefix that a header and the line below it share, or None.
 
-    In front of other data, nearly all lines below need it.
+    Without a header, nearly all lines below must have the prefix.
     """
     filled = [one for one in contents if one.strip()]
     for number, (content, below) in enumerate(pairwise(filled), start=1):
@@ -180,10 +180,10 @@ def _without(wrapper: re.Pattern[str], content: str) -> str:
 _NOISE_FORMS = [(rule, re.compile(form)) for rule, form in read_data_file(__package__, "noise.txt")]
 _WORD = re.compile(r"[(\"'`*]*([a-z]{2,}('[a-z]+)?|a)[)\"'`*.,:;!?]*")
 _CELL = FORMS["part of a row in a sentence"]
-"""Parts of rows, headers, JSON values and messages that sentences do not contain."""
+"""Pattern of parts of rows, headers, JSON and messages that no sentence contains."""
 _NO_PROSE = FORMS["no sentence"]
 _PHRASE = FORMS["short sentence"]
-"""Words with the end of a sentence or the sign of a list."""
+"""Pattern of words that end like a sentence or start like an entry of a list."""
 _TIME = re.compile(r"\b\d{1,2}:\d\d(:\d\d)?\b")
 _SIGN = re.compile(r"^[^\w/]|[.!?:)]$")
 _PROSE_WORDS = 3
@@ -192,13 +192,13 @@ _TABLE_WORDS = frozenset({"none", "unknown", "range", "roundrobin", "sticky", "u
 
 
 def noise_rule(text: str) -> str | None:
-    """Return the name of the rule that knows a line as noise, or None."""
+    """Return the name of the rule by which a line is noise, or None."""
     content = text.strip()
     return next((rule for rule, form in _NOISE_FORMS if form.fullmatch(content)), None)
 
 
 def is_prose(text: str, names: frozenset[str], *, is_below: bool = False) -> bool:
-    """Return whether a line is a sentence of its author, and no damaged row, message or value.
+    """Return whether a line is a sentence of a person, not a damaged row, message or value.
 
     A sentence has at least three words in lower case, or three words and nothing that looks like a
     cell, such as a number, a host, an id or a gap. Names of the input do not count. Below a table,

@@ -1,4 +1,4 @@
-"""Documents of tools other than ``kafka-consumer-groups.sh``: JSON values, and lines about topics.
+"""Read JSON values, and lines about topics and metrics, that other tools write.
 
 The tools are REST Proxy (API v3), Burrow, Metricbeat, the HTTP API of Prometheus, and Kafka's tools
 about topics, log directories and reassignments. Burrow's paths are
@@ -34,7 +34,7 @@ _CONSUMER_URL = re.compile(r"(/kafka/(?P<cluster>[^/?]+))?/consumer/(?P<group>[^
 
 
 def read_rest_resource(document: JsonFields, line: int) -> DocumentRows:
-    """Read a REST Proxy response that contains one resource or a list of resources."""
+    """Read a REST Proxy response with one resource or a list, or raise InputError."""
     kind, resources = document.text("kind"), [document]
     if kind in set(Kind):
         raise wrong_kind_error(kind, document.where)
@@ -71,7 +71,7 @@ _REST_KINDS = {
     "KafkaConsumerAssignment": ("consumer_id", "topic_name", "partition_id"),
     "KafkaConsumerLag": ("topic_name", "partition_id"),
 }
-"""Keys that a resource of the REST Proxy needs, by its kind."""
+"""Required keys of a resource of the REST Proxy, by its kind."""
 
 
 def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
@@ -87,7 +87,7 @@ def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
     if total is not None and total != len(partitions):
         raise InputError(
             f"{status.where}.partitions: lists {len(partitions)} of {total} partitions, "
-            "request /lag instead of /status from Burrow"
+            "request /lag from Burrow instead of /status"
         )
     group = status.text("group")
     rows = [
@@ -98,7 +98,7 @@ def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
 
 
 def read_burrow_consumer(document: JsonFields, line: int) -> DocumentRows:
-    """Read Burrow's response with the details of a consumer group: partitions per topic."""
+    """Read the partitions in Burrow's response with the details of a consumer group."""
     url = document.inner("request").text("url")
     match = _CONSUMER_URL.search(url)
     if match is None:
@@ -139,7 +139,7 @@ def _burrow_row(one: JsonFields, group: str, topic: str, number: int, line: int)
 
 
 def read_metricbeat_event(document: JsonFields, line: int) -> DocumentRows:
-    """Convert one Metricbeat event, which describes one partition, to an offset row."""
+    """Convert a Metricbeat event, which describes one partition, to an offset row."""
     kafka = document.inner("kafka")
     group = kafka.inner("consumergroup")
     error = group.optional_inner("error")
@@ -171,14 +171,14 @@ _TOPIC_PARTITION = FORMS["topic partition"]
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<number>\d+)")
 _GENERATED = "Proposed partition reassignment configuration"
 METRIC = "metric"
-"""Rule of samples that are used."""
+"""Name of the rule for samples of used metrics."""
 _JSON_START = FORMS["start of JSON"]
 _BEHIND = re.compile(r"[%)'\]>;]*\s*(\([a-zA-Z][\w.$]+\)|(HTTP\S* ?)?\d{3}|</\w+>)?")
-"""Text behind a JSON value: the end of a call, the name of a logger, the status of a request."""
+"""Text that can follow a JSON value: the end of a call, a logger's name or a status."""
 
 
 def read_tool_line(line: Line, *, name: str) -> FoundText | None:
-    """Read a line about a topic or a metric, or a message of a tool. Return None for others."""
+    """Read a line about a topic or a metric. Return None for other lines."""
     content = line.text.strip()
     if match := _TOPIC_PARTITION.fullmatch(content):
         counts = {match["topic"]: int(match["number"]) + 1}
@@ -209,7 +209,7 @@ def _topic(content: str, line: Line, name: str) -> DocumentRows:
 
 
 def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText | None:
-    """Read the JSON value that starts in a line, or return None if none starts there.
+    """Read the JSON value that starts in a line. Return None if no value starts there.
 
     A value that is not complete ends before the next line in which a value can start.
     """
@@ -271,11 +271,11 @@ _PRINTED_START, _PRINTED = FORMS["start of a printed value"], FORMS["part of a p
 _WRITTEN = dict.fromkeys(("None", "nil", "undefined"), "null")
 _WRITTEN |= {"True": "true", "False": "false", "=>": ":", ",": ""}
 _MAX_PRINTED = 5_000
-"""Maximum number of lines of a value that Python or JavaScript has printed."""
+"""Maximum number of lines of a value as Python or JavaScript prints it."""
 
 
 def _values_behind(text: str, end: int) -> Iterator[str]:
-    """Yield JSON values that follow without a line end, as answers to several requests of curl."""
+    """Yield further JSON values on the same line, such as several answers to curl."""
     while end and text[end : end + 1] in ("{", "["):
         try:
             _, stop = json.JSONDecoder().raw_decode(text, end)
@@ -286,7 +286,7 @@ def _values_behind(text: str, end: int) -> Iterator[str]:
 
 
 def _incomplete(lines: Sequence[Line], at: int) -> int:
-    """Return the number of lines of a JSON value that starts in a line and is not complete."""
+    """Return the number of lines of an incomplete JSON value that starts in a line."""
     for count, line in enumerate(lines[at + 1 :], start=1):
         if line.text.startswith(("{", "[")) or not line.text.strip():
             return count
@@ -296,7 +296,7 @@ def _incomplete(lines: Sequence[Line], at: int) -> int:
 def _read_value(
     value: object, line: int, *, name: str, is_complete: bool
 ) -> tuple[list[DocumentRows], str]:
-    """Return the contents of a JSON value, and the name of the tool that wrote it."""
+    """Return the data in a JSON value and its tool, or raise UnknownFormatError."""
     where = f"{name}:{line}"
     if is_group_json(value):
         return read_group_json(value, where, line=line), "description of groups"
@@ -333,9 +333,9 @@ _KUBERNETES = ("List", "ConfigMap", "ConfigMapList")
 def _read_envelope(
     document: JsonFields, line: int, *, name: str, is_complete: bool
 ) -> tuple[list[DocumentRows], str] | None:
-    """Read the values in an object such as ``{"data": [...], "headers": {...}}``.
+    """Read the JSON values inside an object such as ``{"data": [...], "headers": {...}}``.
 
-    Return None if none has a known form, or if a value of an unknown form may have data.
+    Return None if no value has a known form, or if a value of an unknown form can have data.
     """
     found, values = [], list(document.table.values())
     for inner in values:
@@ -358,7 +358,7 @@ _DATA_NAMES = re.compile("(?i)partition|connector|member|consumer|assign|offset|
 
 
 def has_data(value: object) -> bool:
-    """Return whether a JSON value of no known form has a key of members, partitions or lags."""
+    """Return whether a JSON value has a key such as members, partitions or lags."""
     rest = [value]
     while rest:
         one = rest.pop()
@@ -372,7 +372,7 @@ _LOG_KEYS = frozenset({"time", "timestamp", "@timestamp", "ts", "level", "msg", 
 
 
 def hides_json(text: str) -> bool:
-    """Return whether a JSON object about groups follows other text in a line."""
+    """Return whether a line has a JSON object about groups behind other text."""
     start = text.find('{"')
     try:
         value, _ = json.JSONDecoder().raw_decode(text, start) if start > 0 else (None, 0)
@@ -382,7 +382,7 @@ def hides_json(text: str) -> bool:
 
 
 def texts_in_json(values: Sequence[object]) -> list[str]:
-    """Return the texts that JSON values have at the same place, such as the messages of a log.
+    """Join the strings at equal places in JSON values, such as the messages of a log.
 
     A place has no positions in lists, except in records such as [time, line].
     """
@@ -411,7 +411,7 @@ _NAMED_VALUES = ({"field", "value"}, {"name", "value"}, {"key", "value"})
 
 
 def _kcat_metadata(document: JsonFields, _line: int) -> DocumentRows:
-    """Read partition counts from the output of ``kcat -L -J``, which has the key ``topics``."""
+    """Read partition counts from ``kcat -L -J``. Raise InputError if numbers have gaps."""
     counts: Counts = {}
     for topic in document.each("topics"):
         numbers = sorted(partition.integer("partition") for partition in topic.each("partitions"))
@@ -481,8 +481,8 @@ _DOCUMENTS: tuple[tuple[frozenset[str], Callable[[JsonFields, int], DocumentRows
     (frozenset({"topics", "brokers"}), _kcat_metadata, "kcat -L -J"),
     (frozenset({"brokers"}), _log_dirs, "kafka-log-dirs.sh"),
 )
-"""Keys of a JSON object of a tool, its reader, and the name of the tool."""
+"""Required keys of a tool's JSON object, its reader, and the name of the tool."""
 
 
 class UnknownFormatError(InputError):
-    """Error: no supported tool writes JSON documents of this form."""
+    """Error: no supported tool writes a JSON value of this form."""

@@ -1,4 +1,4 @@
-"""Weights per window from recorded traffic.
+"""Compute weights per window from recorded traffic.
 
 Times are UTC and all windows have one length, so that daylight saving time does not affect them. A
 window is known if samples cover 95% of it. Other weights are assumed from known ones, never 0.
@@ -34,17 +34,17 @@ from kassay.reference.model.group import ASSUMED, MAX_WEIGHT
 
 DAY, WEEK = 86_400, 604_800
 _MONDAY = 345_600
-"""Second of the first Monday since 1970 began."""
+"""Start of the first Monday after 1 January 1970, in seconds since 1970."""
 _MAX_WINDOWS = 20_000
-"""Two years of hours. More windows are mostly due to a damaged time."""
+"""Maximum number of windows, two years of hours. More mostly mean a damaged time."""
 _MIN_RISES = 20
-"""Rises per fall from which values can be those of a counter."""
+"""Minimum number of rises per fall of values that can be a counter."""
 _MAX_UNSEEN = 10
-"""Partitions without samples per partition with samples."""
+"""Maximum number of partitions without samples per partition with samples."""
 _MAX_SECONDS = 10**11
-"""Greater times are milliseconds."""
+"""Limit of times in seconds since 1970. Greater times are in milliseconds."""
 _COUNTERS = ("offset", "offsets", "_total", "_count")
-"""Ends of the names of metrics that are counters."""
+"""Ends of the names of metrics that count up."""
 _RECORDED = re.compile(
     r'{\s*"(status|data|time|cluster|end_offsets|key)"\s*:\s*[^\s\[]|\[.*,\d+\]::|(?![{\[])'
 )
@@ -52,9 +52,9 @@ _COMMIT = re.compile(
     r"\[(?P<group>.*),(?P<topic>[^,]*),(?P<partition>\d+)\]::(OffsetAndMetadata\(offset=|"
     r"\[OffsetMetadata\[)(?P<offset>\d+),.*(\bcommitTimestamp=|,CommitTime )(?P<time>\d+)"
 )
-"""Record of kafka-console-consumer.sh with its formatter of offsets."""
+"""Record of kafka-console-consumer.sh with a formatter for offsets."""
 _Row = tuple[str, object, str, object, object, str | None]
-"""Position in the file, time, topic, partition, value, and cluster if it is shown."""
+"""Position in the file, time, topic, partition, value, and cluster if the file shows it."""
 _Period = tuple[int, int, Decimal]  # begin, end, number of records
 
 
@@ -66,13 +66,13 @@ class Cycle(StrEnum):
 
     @property
     def seconds(self) -> int:
-        """Return the length in seconds."""
+        """Return the length of the cycle in seconds."""
         return DAY if self is Cycle.DAY else WEEK
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedWindows:
-    """Weights of partitions per window, in the order of time.
+    """Weights of partitions per window. The windows are in order of time.
 
     The first window starts at ``start``, in seconds since 1970, and each has ``seconds``; ``names``
     are their starts in UTC. ``weights`` has, by topic, one row per partition with one integer per
@@ -91,13 +91,13 @@ class RecordedWindows:
     unfolded: "RecordedWindows | None" = None
 
     def cycle(self, seconds: int) -> "RecordedWindows":
-        """Sum the windows at the same time of the day or week, for the newest whole cycles.
+        """Sum the windows at equal times of the day or week, over the newest whole cycles.
 
         A sum is unknown if all its windows are. Raise InputError if less than a cycle is recorded.
         """
         count, recorded = seconds // self.seconds, len(self.names)
         if recorded < count:
-            raise InputError(f"a cycle has {count} windows, and only {recorded} are recorded")
+            raise InputError(f"--cycle requires {count} windows, but only {recorded} are recorded")
         skipped = recorded % count
         first = skipped + ((_MONDAY % seconds - self.start) // self.seconds - skipped) % count
         start = self.start + first * self.seconds
@@ -120,13 +120,13 @@ class RecordedWindows:
         )
 
     def rows(self, topic: str, count: int) -> list[tuple[int, ...]]:
-        """Return the weights of ``count`` partitions. Unseen ones have the mean of the topic."""
+        """Return the weights of ``count`` partitions; those without samples get the mean."""
         rows = [*map(tuple, self.weights[topic])]
         mean = tuple(_mean(column) or 0 for column in zip(*rows, strict=True))
         return rows + [mean] * (count - len(rows))
 
     def notes(self, counts: Mapping[str, int]) -> Iterator[str]:
-        """Yield the notes and conditions for topics with these numbers of partitions."""
+        """Yield notes on resets and assumed weights. ``counts`` has the partitions per topic."""
         recorded = self.unfolded or self
         yield from (self.resets[topic] for topic in counts if topic in self.resets)
         yield from self.remarks
@@ -149,14 +149,14 @@ class RecordedWindows:
 
 
 def is_recording(path: Path) -> bool:
-    """Return whether a file of weights has recorded traffic, else a JSON table by topic."""
+    """Return whether a file of weights has recorded traffic, not a JSON table by topic."""
     with open_text(path) as stream:
         start = stream.read(500).lstrip()
     return bool(_RECORDED.match(start))
 
 
 def parse_window(text: str) -> int:
-    """Parse the length of windows, such as ``15m``, ``1h`` or ``1d``, which divide a day."""
+    """Parse --window, such as ``15m``, ``1h`` or ``1d``, as seconds, or raise InputError."""
     match = re.fullmatch("([1-9][0-9]{0,3})([mhd])", text)
     seconds = int(match[1]) * {"m": 60, "h": 3_600, "d": DAY}[match[2]] if match else 0
     if not seconds or DAY % seconds:
@@ -199,7 +199,8 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     weights, unknown = {}, {}
     for topic, table in known.items():
         if max(table) > _MAX_UNSEEN * len(table):
-            raise InputError(f"{path}: {topic}-{max(table)}: only {len(table)} partitions are seen")
+            reason = f"only {len(table)} partitions of the topic have samples; check the number"
+            raise InputError(f"{path}: {topic}-{max(table)}: {reason}")
         rows = [[table.get(n, {}).get(window) for window in span] for n in range(max(table) + 1)]
         if any(table.values()):  # else as a topic without samples
             weights[topic] = _filled(rows, DAY // seconds)
@@ -209,7 +210,7 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
 
 @dataclass(frozen=True, slots=True)
 class _Recording:
-    """Samples of a file. ``shift`` is -1 if their times are the ends of periods, else 0.
+    """Samples in a file. ``shift`` is -1 if their times are the ends of periods, else 0.
 
     ``sources`` are those of the last entries of the rows: clusters or, for commits, groups.
     """
@@ -254,7 +255,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
 
 
 def _commit_rows(path: Path, text: str) -> Iterable[_Row]:
-    """Return the last commit of each partition and second."""
+    """Return the last commit of each partition within each second."""
     found: dict[tuple[str, str, str, int], _Row] = {}
     is_json = text.lstrip().startswith("{")
     for place, record in (_json_commits if is_json else _text_commits)(path, text):
@@ -286,7 +287,7 @@ def _json_commits(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any
                 data = value["data"]
                 yield f": record {at}", {**key, **data, "time": data["commitTimestamp"]}
         except (KeyError, TypeError):
-            raise InputError(f"{path}: record {at} is no committed offset") from None
+            raise InputError(f"{path}: record {at}: expected a committed offset") from None
 
 
 def _series_rows(
@@ -319,7 +320,7 @@ def _offset_rows(path: Path, documents: Iterable[LocatedDocument]) -> Iterator[_
 
 
 def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, Decimal]]:
-    """Return the value by partition and time. Equal samples are counted once."""
+    """Return values by partition and time. Raise InputError for contradicting samples."""
     found: dict[PartitionKey, dict[int, Decimal]] = defaultdict(dict)
     clusters = set[str | None]()
     for place, time, topic, number, text, cluster in recording.rows:
@@ -348,7 +349,7 @@ def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, 
 
 @cache
 def _time(value: object) -> int:
-    """Parse a time as ISO 8601, or as seconds or milliseconds since 1970."""
+    """Parse a time in ISO 8601, or in s or ms since 1970, as seconds, or raise InputError."""
     text = str(value)
     try:
         if text.replace(".", "", 1).isdecimal():
@@ -364,7 +365,7 @@ def _time(value: object) -> int:
 
 
 def _number(value: object, *, is_whole: bool = False) -> Decimal:
-    """Parse a number. Decimals keep all digits of counts."""
+    """Parse a number as Decimal, which keeps all digits, or raise InputError."""
     try:
         number = Decimal(str(value))
         if 0 <= number <= MAX_WEIGHT and not (is_whole and number % 1):
@@ -378,7 +379,7 @@ def _number(value: object, *, is_whole: bool = False) -> Decimal:
 def _growth(
     topic: str, number: int, values: Mapping[int, Decimal], resets: dict[str, str]
 ) -> Iterator[_Period]:
-    """Yield the growth of a counter between samples, except at resets."""
+    """Yield the growth of a counter between samples. Resets only add a note."""
     for begin, end in pairwise(sorted(values)):
         if values[begin] <= values[end]:
             yield begin, end, values[end] - values[begin]
@@ -397,7 +398,7 @@ def _counter_remarks(samples: Mapping[PartitionKey, Mapping[int, Decimal]]) -> I
 
 
 def _known_weights(where: str, periods: Iterable[_Period], seconds: int) -> dict[int, int]:
-    """Return the weights of known windows, by the number of the window since 1970."""
+    """Return the weights of covered windows, by window number since 1970, or raise InputError."""
     totals: dict[int, Decimal] = defaultdict(Decimal)
     covered = Counter[int]()
     for begin, end, amount in periods:
@@ -409,7 +410,7 @@ def _known_weights(where: str, periods: Iterable[_Period], seconds: int) -> dict
             totals[window] += amount if first == last else amount * shared / (end - begin)
             covered[window] += shared
             if 20 * covered[window] > 21 * seconds:
-                raise InputError(f"{where}: the samples at {_text(begin)} UTC overlap")
+                raise InputError(f"{where}: samples overlap at {_text(begin)} UTC; remove one")
     return {
         window: round(total * seconds / covered[window])
         for window, total in totals.items()
@@ -418,7 +419,7 @@ def _known_weights(where: str, periods: Iterable[_Period], seconds: int) -> dict
 
 
 def _filled(rows: Sequence[Sequence[int | None]], period: int) -> list[list[int]]:
-    """Replace unknown weights: before the first sample by the mean of the topic."""
+    """Replace unknown weights by means of the topic or of the partition."""
     of_topic = [_mean(column) for column in zip(*rows, strict=True)]
     mean = _mean(of_topic) or 0
     filled = []

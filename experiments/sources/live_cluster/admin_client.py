@@ -57,7 +57,7 @@ _PROTOCOLS: Mapping[ConsumerGroupType, Protocol] = {
 
 
 def convert_group(name: str, described: Any) -> LiveGroup:
-    """Convert confluent-kafka's description of a group to a `LiveGroup`."""
+    """Convert a group that confluent-kafka describes to a `LiveGroup`."""
     members = tuple(map(_member, described.members))
     # An empty group of subscribing consumers keeps its protocol type; this one never had one.
     is_simple = described.is_simple_consumer_group and not members
@@ -87,7 +87,7 @@ def _member(member: Any) -> ObservedMember:
 
 
 def convert_offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
-    """Return the committed offsets in a response of confluent-kafka, by partition.
+    """Convert committed offsets of confluent-kafka to a table by partition.
 
     Partitions without a committed offset are skipped.
     """
@@ -101,7 +101,7 @@ def convert_offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
 
 
 def convert_topic(described: Any) -> LiveTopic:
-    """Convert confluent-kafka's description of a topic to a `LiveTopic`."""
+    """Convert a topic that confluent-kafka describes to a `LiveTopic`."""
     ordered = sorted(described.partitions, key=lambda partition: int(partition.id))
     racks = tuple(tuple(each.rack or None for each in tp.replicas) for tp in ordered)
     id = described.topic_id
@@ -198,7 +198,7 @@ class LiveCluster:
     def _complete(
         self, answers: Mapping[str, LiveGroup | InputError]
     ) -> dict[str, LiveGroup | InputError]:
-        """Describe the groups of the consumer protocol again, with subscriptions and racks."""
+        """Describe groups of the consumer protocol again, to add subscriptions and racks."""
         groups = {
             name: answer
             for name, answer in answers.items()
@@ -241,7 +241,7 @@ class LiveCluster:
         return subscriptions
 
     def describe_groups(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        """Return the description of each group of a kind that kafka-python can describe."""
+        """Return the description of each group, which kafka-python requests by kind."""
         return describe_groups_of_kind(
             self._bootstrap_servers, self._settings, kind, groups, timeout=self._timeout
         )
@@ -346,14 +346,14 @@ class LiveCluster:
                 return answer
 
     def _permanent_errors(self) -> list[KafkaError]:
-        """Return the connection errors that no retry can resolve."""
+        """Return the connection errors that a retry cannot resolve."""
         found = [e for code in _PERMANENT for e in self._connection_errors if e.code() == code]
         is_down = any(e.code() == _ALL_BROKERS_DOWN for e in self._connection_errors)
         refused = [e for e in self._connection_errors if is_down and "refused" in e.str()]
         return [*found, *refused]
 
     def _topic_answer(self, future: "Future[Any]") -> Any:
-        """Return the response, or None if the topic is unknown or the partition has no leader."""
+        """Wait for a response. Return None for an unknown topic or a partition without leader."""
         try:
             return self._wait(future)
         except KafkaException as error:
@@ -364,7 +364,7 @@ class LiveCluster:
     def _group_answer(
         self, name: str, future: "Future[Any]", read: Callable[[str, Any], _T]
     ) -> _T | InputError:
-        """Return the response about one group, converted by ``read``, or this group's error."""
+        """Wait for the response about a group. Convert it with ``read``, or return its error."""
         try:
             return read(name, self._wait(future))
         except InputError as error:
@@ -383,7 +383,7 @@ class LiveCluster:
 
     @contextmanager
     def _request(self, action: str) -> Iterator[None]:
-        """Convert errors of confluent-kafka to a `RunError` that names the action and the cause."""
+        """Convert errors of confluent-kafka to a `RunError` with the action and the cause."""
         try:
             yield
         except (KafkaException, FutureTimeoutError, TypeError, ValueError) as error:
@@ -392,7 +392,7 @@ class LiveCluster:
             ) from None
 
     def _cause(self, error: Exception) -> str:
-        """Return the message of an error or, after a time-out, of the connection error."""
+        """Return the message of an error. After a time-out, this is the connection error."""
         self._admin.poll(_POLL_SECONDS)
         is_other = not isinstance(error, KafkaException) or error.args[0].code() not in _TIMEOUTS
         if is_other and not isinstance(error, FutureTimeoutError):

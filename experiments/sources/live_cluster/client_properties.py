@@ -13,10 +13,10 @@ Settings = Mapping[str, str]
 IGNORED, TLS = "ignored", "TLS"
 _TABLE = read_data_file(__package__, "client_properties.txt")
 PROPERTIES = {java: name for java, name, _ in _TABLE}
-"""Property of librdkafka, or `IGNORED`, by the property of the Java client.
+"""Property of librdkafka, or `IGNORED`, by property of the Java client.
 
-The names of librdkafka are properties too. Ignored are properties of producers and consumers, which
-are common in shared files, and properties that the translations of the store locations read.
+Properties of librdkafka are keys too. `IGNORED` are properties of producers and consumers, which
+are common in shared files, and properties that belong to the locations of stores.
 """
 KAFKA_PYTHON = {name: setting for _, name, setting in _TABLE if setting != "-"}
 """Setting of kafka-python, `TLS` or `IGNORED`, by the property of librdkafka."""
@@ -43,7 +43,7 @@ _KEYSTORE_ERROR = (
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property of a Java properties file, and the line on which the property starts."""
+    """Property in a Java properties file, with the line on which it starts."""
 
     key: str
     value: str
@@ -51,7 +51,7 @@ class Property:
 
 
 def load_librdkafka_settings(path: Path) -> dict[str, str]:
-    """Read a Java properties file, and translate its properties to those of librdkafka."""
+    """Translate a Java properties file to properties of librdkafka, or raise InputError."""
     properties = parse_properties(read_text(path), name=str(path))
     for item in properties.values():
         is_file = item.key.startswith("ssl.") and item.key.endswith(".location")
@@ -99,7 +99,7 @@ def _translated(item: Property, properties: Mapping[str, Property], name: str) -
         if _store_type(item, properties, "ssl.truststore.type") != "PEM":
             raise error_at(name, item.line, _TRUSTSTORE_ERROR)
         return {"ssl.ca.location": item.value}
-    raise error_at(name, item.line, f"property {item.key!r} is not supported")
+    raise error_at(name, item.line, f"kassay does not support the property {item.key!r}; remove it")
 
 
 def _keystore(item: Property, properties: Mapping[str, Property], name: str) -> Settings:
@@ -164,7 +164,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Split a line at the first ``=``, ``:`` or space that does not follow a backslash."""
+    """Split a line at its first ``=``, ``:`` or space without a backslash in front."""
     match = re.match(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
     return (match[1], match[2]) if match else (line, "")
 

@@ -20,7 +20,7 @@ _OTHER_GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class ThreadMember:
-    """Member of the classic group of a Streams application, with its encoded messages."""
+    """Member of a Streams application's classic group, with its encoded messages."""
 
     id: str
     subscription: bytes
@@ -63,7 +63,7 @@ class LiveTopic:
 
 @dataclass(frozen=True, slots=True)
 class EndOffsets:
-    """End offset of each partition, and number of messages appended between two samples."""
+    """End offset per partition, and messages appended per partition between two samples."""
 
     end: Mapping[PartitionKey, int] = field(default_factory=dict)
     appended: Mapping[PartitionKey, int] = field(default_factory=dict)
@@ -88,13 +88,13 @@ class ClusterReading:
 
     @property
     def topic_names(self) -> set[str]:
-        """Return the subscribed topics, and the topics of assigned or committed partitions."""
+        """Return the topics that are subscribed, assigned, or have committed offsets."""
         subscribed = {topic for one in self.group.members for topic in one.subscription or ()}
         return {topic for topic, _ in self.partitions} | subscribed
 
 
 def other_group_reason(name: str, protocol_type: str) -> str:
-    """Describe a group that is not a group of consumers, as the reason why it is not read."""
+    """Return why kassay does not read a group that is no consumer group."""
     kind = _OTHER_GROUPS.get(protocol_type)
     suffix = f"(protocol type {protocol_type!r})"
     if kind is None:
@@ -104,14 +104,14 @@ def other_group_reason(name: str, protocol_type: str) -> str:
 
 
 def with_subscription(member: ObservedMember, data: bytes, *, where: str) -> ObservedMember:
-    """Set the values that a member sent as ``ConsumerProtocolSubscription`` when it joined.
+    """Decode the ``ConsumerProtocolSubscription`` of a member, and set its values.
 
     The owned partitions in the message are not those of the current assignment.
     """
     try:
         fields = decode_message(SUBSCRIPTION, data)
     except CorruptRecordError as error:
-        raise InputError(f"{where}: its subscription cannot be decoded: {error}") from None
+        raise InputError(f"{where}: kassay cannot decode its subscription: {error}") from None
     return replace(
         member,
         subscription=tuple(fields["topics"]),

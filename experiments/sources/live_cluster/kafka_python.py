@@ -27,7 +27,7 @@ _UPPER = frozenset({"sasl.mechanisms", "security.protocol"})
 
 
 def kafka_python_settings(properties: Mapping[str, str], servers: str) -> dict[str, Any]:
-    """Translate properties of librdkafka. Raise InputError for a property without a translation."""
+    """Translate librdkafka properties to kafka-python settings, or raise InputError."""
     settings: dict[str, Any] = {"client_id": "kassay"}
     token = token_source(properties, servers)
     if token is not None:
@@ -60,7 +60,7 @@ def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 @contextmanager
 def _file(properties: Mapping[str, str], name: str) -> Iterator[str | None]:
-    """Yield the path of a certificate or key file. Write inline text to a private file."""
+    """Yield the path of a certificate or key. An inline text goes to a temporary private file."""
     text = properties.get(f"{name}.pem")
     if text is None:
         yield properties.get(f"{name}.location")
@@ -73,10 +73,10 @@ def _file(properties: Mapping[str, str], name: str) -> Iterator[str | None]:
 
 
 _KINDS = {Kind.CONSUMER: "Consumer", Kind.SHARE: "Share", Kind.STREAMS_GROUP: "Streams"}
-"""Start of the names of the messages, which have the API keys 69, 77 and 89."""
+"""Start of the names of the requests, with API keys 69, 77 and 89, by kind."""
 _REQUESTS: dict[Kind, Any] = {}
 RESPONSES: dict[Kind, Any] = {}
-"""Classes of requests and responses by kind; empty if kafka-python 3 is not installed."""
+"""Classes of messages by kind. The table is empty without kafka-python 3."""
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas with a function that Python 3.11 and 3.12 deprecate.
@@ -99,14 +99,14 @@ with warnings.catch_warnings():
                 )
 
 _GROUP_KEY = 0
-"""Type of a key in FindCoordinator: a group id."""
+"""Value of FindCoordinator's key type that means a group id."""
 _CLASSIC_MEMBER = 0
 _TYPES_OF_CONSUMERS = ("consumer", "")
-"""Protocol types of groups of consumers; a group without members may have an empty one."""
+"""Protocol types of consumer groups. A group without members can have an empty type."""
 
 
 class UnreadableDescriptionError(KassayError):
-    """Error: kafka-python is missing, or cannot send the request. The message is the reason."""
+    """Error: kafka-python is missing, or its request fails. The message is the reason."""
 
 
 @contextmanager
@@ -170,7 +170,7 @@ def describe_groups_of_kind(
 
 
 def groups_of_response(response: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the groups that a response describes, by id, without those that it refuses."""
+    """Return the groups in a response by id, without groups that have an error."""
     groups = response.to_dict()["groups"]
     return {group["group_id"]: group for group in groups if not group["error_code"]}
 
@@ -196,7 +196,7 @@ def list_other_groups(
 
 
 def live_group(described: Mapping[str, Any]) -> LiveGroup:
-    """Convert a group of a response to ConsumerGroupDescribe."""
+    """Convert a group in a response to ConsumerGroupDescribe to a `LiveGroup`."""
     return LiveGroup(
         described["group_id"],
         described["group_state"],

@@ -78,7 +78,7 @@ def import_live(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[capture_files.ImportedGroup]:
-    """Import the named groups of a cluster, or all groups if no name is given.
+    """Import the named groups of a cluster, or all groups if ``groups`` is empty.
 
     Share groups, Streams groups and Streams applications are documents of their kind. A group of
     another type is skipped, or an error if it is named. The groups are yielded in the order of
@@ -186,7 +186,7 @@ def _ends(
     readings: Mapping[str, ClusterReading],
     options: ImportOptions,
 ) -> dict[PartitionKey, int]:
-    """Return the end offsets for weights by lag; for the lag alone, those that are available."""
+    """Return end offsets: all for weights by lag; only available ones to show the lag."""
     if options.weights is WeightSource.LAG:
         return cluster.end_offsets(partitions) if partitions else {}
     committed = {one for reading in readings.values() for one in reading.committed_offsets}
@@ -219,7 +219,7 @@ def _growth(
 def _consumed(
     cluster: LiveCluster, readings: Mapping[str, ClusterReading]
 ) -> dict[str, dict[PartitionKey, int]]:
-    """Return the messages consumed per partition since the groups were read."""
+    """Return the messages consumed per partition since kassay read the groups."""
     first = {name: reading.committed_offsets for name, reading in readings.items()}
     second = cluster.committed_offsets(sorted(first)) if first else {}
     return {
@@ -283,7 +283,7 @@ def _pattern_notes(reading: ClusterReading) -> Iterator[str]:
 def read_consumer_groups(
     cluster: LiveCluster, names: Sequence[str], *, sleep: Callable[[float], None]
 ) -> dict[str, ClusterReading | InputError]:
-    """Read groups from a cluster. Read a group again if it changes during the reading."""
+    """Read groups from a cluster. Read groups again that change during the reading."""
     readings: dict[str, ClusterReading | InputError] = {}
     pending = list(names)
     for attempt in range(_ATTEMPTS):
@@ -313,7 +313,7 @@ def read_consumer_groups(
 def resolve_patterns(
     cluster: LiveCluster, readings: Mapping[str, ClusterReading]
 ) -> dict[str, ClusterReading]:
-    """Add the topics that match the regular expressions of subscriptions.
+    """Add the topics that match regular expressions in subscriptions.
 
     The broker resolves an expression in the syntax of RE2 and does not return the result. A
     subscription is removed if Python cannot resolve its expression, or if the result lacks a topic

@@ -10,18 +10,18 @@ from kassay.reference.model.errors import InputError
 
 MECHANISM = "AWS_MSK_IAM"
 PROFILE, ROLE, SESSION = "aws.profile", "aws.role.arn", "aws.role.session"
-"""Keys of settings that only this module reads."""
+"""Keys of AWS settings, which only this module reads."""
 _REGION = re.compile(r"\.([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\.com")
 _CAPTURES = (
     "without access, use captures: kassay import FILE with the output of "
     "kafka-consumer-groups.sh --describe"
 )
 Token = tuple[str, float]
-"""Token, and its expiry in seconds since 1970."""
+"""Token, and its time of expiry in seconds since 1970."""
 
 
 def connection_properties(settings: Mapping[str, str], servers: str) -> dict[str, Any]:
-    """Return settings as properties of librdkafka, with a callback for tokens if they need one."""
+    """Return librdkafka properties, with a callback that returns tokens if IAM needs them."""
     token = token_source(settings, servers)
     if token is None:
         return dict(settings)
@@ -29,7 +29,7 @@ def connection_properties(settings: Mapping[str, str], servers: str) -> dict[str
 
 
 def oauth_properties(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a login with tokens."""
+    """Return the settings for a login with tokens."""
     foreign = ("aws.", "sasl.oauthbearer.")
     known = {name: value for name, value in settings.items() if not name.startswith(foreign)}
     return {"security.protocol": "SASL_SSL", **known, "sasl.mechanisms": "OAUTHBEARER"}
@@ -53,7 +53,7 @@ def token_source(settings: Mapping[str, str], servers: str) -> Callable[[], Toke
         found[1] if found else os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     )
     if region is None:
-        raise InputError(f"{servers}: the name contains no region; set AWS_REGION")
+        raise InputError(f"{servers}: the host name contains no AWS region; set AWS_REGION")
 
     def token() -> Token:
         if ROLE in settings:

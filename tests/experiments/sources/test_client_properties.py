@@ -107,7 +107,7 @@ def test_a_missing_file_is_an_error_with_its_name(tmp_path: Path) -> None:
 
 def test_unknown_properties_are_rejected_with_file_and_line() -> None:
     assert error_of("# x\nclient.id=a\\\n b\nssl.protocl=s3cret\n") == (
-        "c.properties:4: property 'ssl.protocl' is not supported"
+        "c.properties:4: kassay does not support the property 'ssl.protocl'; remove it"
     )
 
 
@@ -185,7 +185,7 @@ def test_iam_of_msk_without_the_signer_or_a_region_says_what_to_do(
 ) -> None:
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
-    with pytest.raises(InputError, match="localhost:9098: the name contains no region"):
+    with pytest.raises(InputError, match="localhost:9098: the host name contains no AWS region"):
         LiveCluster("localhost:9098", settings(f"{IAM_LOGIN};"))
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer.MSKAuthTokenProvider", None)
     with pytest.raises(InputError, match=r"pip install aws-msk.*use captures: kassay import"):
@@ -196,4 +196,4 @@ def test_iam_of_msk_without_the_signer_or_a_region_says_what_to_do(
 def test_the_handler_of_kafka_is_known_and_another_one_is_an_error() -> None:
     handler = "sasl.login.callback.handler.class={}.OAuthBearerLoginCallbackHandler"
     assert settings(handler.format(f"{MODULES}.oauthbearer")) == {}
-    assert "handler.class' is not supported" in error_of("sasl.login.callback.handler.class=x.Own")
+    assert "handler.class'; remove it" in error_of("sasl.login.callback.handler.class=x.Own")
