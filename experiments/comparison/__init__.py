@@ -1,1 +1,1 @@
-"""Comparison of assignments with the optimum, with a front, and level by level."""
+"""Compare assignments with the optimum: in total, per level, and with a front."""

@@ -1,4 +1,4 @@
-"""Find the optimum of a group, and compare assignors with it, with the front and by level."""
+"""Find the optimum of a group, and compare assignors with it and with the front."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLimits(SearchLimits):
-    """Limits of each solver search and, in a study, of the whole evaluation of a group.
+    """Limits of each solver search. In a study, some limit the whole evaluation of a group.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def solve_optimum(
     constraints: Sequence[Constraint] = (),
     limits: SearchLimits = LIMITS,
 ) -> Solution:
-    """Find the optimum; by default, minimum imbalance without tolerance, then the fewest moves.
+    """Find the optimum: by default, minimum imbalance without tolerance, then the fewest moves.
 
     Capacities of members are ignored.
     """
@@ -63,7 +63,7 @@ def solve_optimum(
 
 @cached
 def keep_owners(group: Group) -> Assignment:
-    """Build an assignment without moves: keep owned partitions, and assign unowned partitions.
+    """Build an assignment without moves: keep owned partitions, and place unowned partitions.
 
     Each unowned partition goes to the least loaded member that subscribes to its topic.
     """
@@ -80,7 +80,7 @@ def fewest_moves_within(
     limits: CaseLimits = LIMITS,
     start: Assignment | None = None,
 ) -> int | None:
-    """Return the minimum number of moves to an assignment of at most the given imbalance.
+    """Return the minimum number of moves to an assignment with at most the given imbalance.
 
     The assignment also has at most the given off-rack reads; None means any number. ``optimum``
     is the group's `solve_optimum`; ``start`` is an assignment within both limits, if one is known.
@@ -111,7 +111,7 @@ def fewest_moves_within(
 
 
 def without_capacities(group: Group) -> Group:
-    """Return a copy of a group without capacities. Kafka's assignors ignore them."""
+    """Return a copy of a group without capacities, which Kafka's assignors ignore."""
     if all(member.capacity is None for member in group.members):
         return group
     members = tuple(replace(member, capacity=None) for member in group.members)
@@ -133,7 +133,7 @@ def front_distance(
     limits: SearchLimits,
     min_moves: int = 0,
 ) -> FrontDistance:
-    """Minimise each criterion, with both others at most those of a valid assignment.
+    """Minimise each of three criteria. The others are at most those of the assignment.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def front_distance(
     )
 
     def minimise(*levels: objective.Level, value: int, bound: int) -> ComparedValue:
-        """Minimise the last level within the limits of the others, unless the bound is reached."""
+        """Minimise the last level within the limits of the others, unless ``value`` is minimum."""
         if value <= bound:
             return ComparedValue.with_optimum(value, value)
         solution = solve(unlimited, levels=levels, initial_assignment=assignment, limits=limits)
@@ -239,7 +239,7 @@ def compare(
 
 
 def _result_of(function: AssignorFunction, group: Group) -> StableResult:
-    """Run a function as an assignor, and check its result."""
+    """Run a function as an assignor. Exceptions and invalid results become endings."""
     try:
         assignment = Assignment(function(group))
         ending, detail = Ending.OK, next(violations(group, assignment), None)
@@ -253,7 +253,7 @@ def _result_of(function: AssignorFunction, group: Group) -> StableResult:
 
 @dataclass(slots=True)
 class Comparer:
-    """Comparison of several results with the optimum of a group. Equal results share searches.
+    """Comparer of several results with the optimum of a group. Equal results share searches.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ class Comparer:
         return self.optimum.imbalance.gap == 0 and self.optimum.movement.gap == 0
 
     def _proven_optima(self) -> Mapping[metrics.Measure, int]:
-        """Return the proven minimum per imbalance measure. Measures without proof are missing."""
+        """Return the proven minima by imbalance measure, without measures that lack a proof."""
         if self.optimum.assignment is None or self.optimum.imbalance.gap != 0:
             return {}
         values = metrics.measures(self.group, self.optimum.assignment)
@@ -333,7 +333,7 @@ class Comparer:
         return metrics.measures(group, assignment)[self._measure]
 
     def _fewest_moves(self, imbalance: int, off_rack_reads: int | None = None) -> int | None:
-        """Return the `fewest_moves_within` both limits, or None if the optimum lacks a proof."""
+        """Return `fewest_moves_within` both limits, or None if the optimum is not proven."""
         key = (imbalance, off_rack_reads)
         if key not in self._moves and (self._is_proven or not self.needs_proof):
             self._moves[key] = fewest_moves_within(
@@ -342,7 +342,7 @@ class Comparer:
         return self._moves.get(key)
 
     def _fewest_moves_of(self, assignment: Assignment, front: FrontDistance | None) -> int | None:
-        """Return the fewest moves with at most the imbalance and off-rack reads of a result."""
+        """Return the fewest moves within a result's imbalance and off-rack reads, or None."""
         imbalance = self._imbalance(self.group, assignment)
         fewest = self._fewest_moves(imbalance)
         # A limit on off-rack reads changes nothing if the result itself has the fewest moves.
@@ -354,7 +354,7 @@ class Comparer:
         return self._fewest_moves(imbalance, metrics.off_rack(self.group, assignment))
 
     def _front(self, assignor: str, assignment: Assignment) -> FrontDistance:
-        """Return the distance of a result to the front, and the moves if racks are removed."""
+        """Return the distance of a result to the front, and the moves without racks."""
         group = self.group
         imbalance, moves = self._imbalance(group, assignment), movement(group, assignment)
         key = (imbalance, metrics.off_rack(group, assignment), moves)
@@ -385,7 +385,7 @@ def compare_levels(
     optimum: Solution,
     constraints: Sequence[Constraint] = (),
 ) -> Comparison:
-    """Compare an assignor with the optimum of levels and constraints, level by level.
+    """Compare an assignor with the optimum of given levels and constraints, per level.
 
     ``optimum`` is the `solve_optimum` of the same levels and constraints.
     """
@@ -410,7 +410,7 @@ def compare_levels(
 
 
 def comparison_without_values(group: Group, assignor: str, result: StableResult) -> Comparison:
-    """Return the comparison of a result that has no valid assignment, or none that is compared."""
+    """Create a comparison that has only the ending of a result, and no values."""
     return Comparison(
         case=group.id or "",
         assignor=shown_name(assignor),
@@ -421,9 +421,9 @@ def comparison_without_values(group: Group, assignor: str, result: StableResult)
 
 
 _OPTIMUM_SHARE = 0.5
-"""Share of the time limit for the optimum, before the searches for unnecessary moves."""
+"""Share of the time limit for the optimum. The searches for unnecessary moves get the rest."""
 _SHARE_IF_MISSED = 1 / 15
-"""Share of the time limit for the optimum if a greedy assignment is better than all assignors."""
+"""Share of the time limit for the optimum if all assignors miss the minimum makespan."""
 
 
 def compare_assignors(
@@ -433,7 +433,7 @@ def compare_assignors(
     *,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, object]:
-    """Compare assignors with the optimum of a group within common limits, as JSON.
+    """Compare assignors with the optimum of a group, and return the results as JSON.
 
     If the limits stop the search, the further assignors have no result.
     """

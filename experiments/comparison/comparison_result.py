@@ -1,4 +1,4 @@
-"""Comparison of assignors with the optimum: values, distance to the front, rows."""
+"""Results of comparisons with the optimum: values, distances to the front, table rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class ComparedValue:
 
     @classmethod
     def with_optimum(cls, value: int | None, optimum: int | None) -> "ComparedValue":
-        """Create the comparison of a value with a proven optimum, or None if it is unknown."""
+        """Compare a value with a proven optimum. Each of them is None if it is unknown."""
         return cls(value, optimum, optimum)
 
     @property
@@ -145,7 +145,7 @@ class Comparison:
 
     @property
     def imbalance_gap(self) -> int | None:
-        """Return the assignor's imbalance, in terms of ``measure``, minus the minimum imbalance."""
+        """Return the imbalance in terms of ``measure`` minus the minimum, or None if unknown."""
         return None if self.measure is None else self.imbalance[self.measure].gap
 
     @property

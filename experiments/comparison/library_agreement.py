@@ -1,4 +1,4 @@
-"""Compare the results of client libraries and of releases on the same groups."""
+"""Compare results of client libraries, and of their releases, on the same groups."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAgreement:
-    """Agreement of an assignor with a reference assignor on one group, and with the optimum.
+    """Comparison of an assignor on one group with a reference assignor and the optimum.
 
     The values of several runs are the worst ones. None means that the optimum is not proven, or
     that a run has no valid assignment.
@@ -55,7 +55,7 @@ class GroupAgreement:
 
     @property
     def kinds(self) -> list[str]:
-        """Return the agreement and the shortcomings, the keys of `AgreementCounts.smallest`."""
+        """Return the agreement and the shortcomings: the keys of `AgreementCounts.smallest`."""
         kinds = [str(self.agreement)]
         kinds += ["imbalance"] if self.least_imbalance is False else []
         return kinds + (["unnecessary moves"] if self.unnecessary_moves else [])
@@ -68,7 +68,7 @@ def compare_with_reference(
     repetitions: int | None = None,
     limits: CaseLimits = LIMITS,
 ) -> Iterator[GroupAgreement]:
-    """Compare assignors with the port that `reference_of` returns on one group.
+    """Compare each assignor with its port (see `reference_of`) on one group.
 
     The port runs once, and each assignor runs once or, if its results vary, five times, or the
     number ``repetitions``. If ``limits`` stop the search, the other assignors do not run.
@@ -93,7 +93,7 @@ def compare_with_reference(
 
 
 def reference_of(assignor: str) -> str:
-    """Return the port with the name of an assignor, or range if no port has this name.
+    """Return the port with the same name as an assignor, or else range.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def run_releases(
 def _change(
     group: Group, results: Sequence[StableResult], previous: Sequence[StableResult]
 ) -> Agreement:
-    """Return the agreement of the runs of a release with those of the previous release."""
+    """Compare the runs of a release with the runs of the previous release."""
     is_varying = len(results) > 1
     if is_varying and not _outcomes(group, results).isdisjoint(_outcomes(group, previous)):
         return Agreement.IDENTICAL
@@ -251,7 +251,7 @@ def _change(
 
 
 def _outcomes(group: Group, results: Sequence[StableResult]) -> frozenset[tuple[int, ...] | Ending]:
-    """Return the sorted loads of the runs, and the endings of the runs without assignment."""
+    """Return the sorted loads per run, or the ending of a run without an assignment."""
     return frozenset(
         run.ending if run.assignment is None else sorted_loads(group, run.assignment)
         for run in results

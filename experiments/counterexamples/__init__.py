@@ -1,1 +1,1 @@
-"""Search for the smallest groups on which an assignor does not reach the optimum."""
+"""Search for the smallest groups on which an assignor misses the optimum."""

@@ -1,4 +1,4 @@
-"""Search documents on which the answer of an assignor misses a minimum, and shrink them."""
+"""Search documents on which an assignor misses the minimum of a measure, and shrink them."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ def _smaller_documents(document: KindDocument) -> Iterator[KindDocument]:
 
 
 def _smaller(content: shrinking.Content, kind: Kind) -> Iterator[shrinking.Content]:
-    """Yield documents without one part. Some of them are not valid."""
+    """Yield copies of a document without one part each. Some copies are not valid."""
     if kind is not Kind.CONNECT:
         yield from shrinking.smaller_contents(
             content, shrinking.Keys(KINDS[kind].places, KINDS[kind].topics)
@@ -46,7 +46,7 @@ def _smaller(content: shrinking.Content, kind: Kind) -> Iterator[shrinking.Conte
 
 
 def _without(part: Any, removed: str) -> Any:
-    """Return a list without an element, or a table without a key."""
+    """Return a list without an element, or a mapping without a key."""
     if isinstance(part, Mapping):
         return {key: value for key, value in part.items() if key != removed}
     return [one for one in part if one != removed]
@@ -69,7 +69,7 @@ def _entries(value: Any) -> int:
 
 
 VIOLATIONS = "violations"
-"""Measure of the hunt: the number of violations of an answer."""
+"""Name of the measure that counts the violations of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class DocumentHunt:
     names: dict[str, None] = field(default_factory=dict)
 
     def search(self, documents: Iterable[KindDocument]) -> Iterator[DocumentCounterexample]:
-        """Yield the shrunk counterexamples that differ from all before.
+        """Yield the shrunk counterexamples, each only once.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class DocumentHunt:
             raise UsageError(f"no answer has the measure {self.measure!r}; measures: {names}")
 
     def measured(self, document: KindDocument) -> DocumentCounterexample | None:
-        """Return the counterexample of a document, or None if the excess is too small."""
+        """Return the document as a counterexample, or None if its excess is too small."""
         worst: DocumentCounterexample | None = None
         for state in compare_assignor(document, self.assignor, limits=self.limits)[1]:
             violations = KindMeasure(VIOLATIONS, len(state.invalid), 0, 0)

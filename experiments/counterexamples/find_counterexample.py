@@ -40,7 +40,7 @@ from kassay.solver.solution import Solution
 
 
 def group_kind(group: Group) -> str:
-    """Return a hash of 12 digits that does not depend on the names and order of a group.
+    """Return a hash of 12 digits that ignores names and order in a group.
 
     It combines one `renaming_hash` per marked member: without marks, some groups of 3 members and
     4 partitions that differ have equal hashes. Generations are compared by order only.
@@ -71,7 +71,7 @@ def _member_label(group: Group, member: Member) -> tuple[object, ...]:
 
 
 def renamed(group: Group, *, members: Sequence[int], topics: Sequence[Topic]) -> Group:
-    """Rename the members to c0, c1, ... and the topics to t0, t1, ... in the given orders."""
+    """Rename members to c0, c1, ... and topics to t0, t1, ..., in the given orders."""
     names = {topic.name: f"t{index}" for index, topic in enumerate(topics)}
 
     def new(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -156,11 +156,11 @@ ORDERS: Mapping[str, Sequence[Level]] = {
     "optimum": (Imbalance(), Movement()),
     "spread-optimum": (TopicSpread(), Imbalance(), Movement()),
 }
-"""Levels of the optima that `CounterexampleOptions.worse_than` can name."""
+"""Levels of the optima that `CounterexampleOptions.worse_than` accepts, by name."""
 
 
 class GroupEvent(StrEnum):
-    """Event after an answer of the assignor: the last member joins or leaves, or a switch.
+    """Event before the compared answer: the last member joins or leaves, or a switch.
 
     In a switch, the earlier answer is that of the other assignor, or of
     `CounterexampleOptions.earlier_assignor`.
@@ -191,19 +191,19 @@ class CounterexampleOptions:
 
     @property
     def levels(self) -> Sequence[Level] | None:
-        """Return the levels of the optimum that the assignor is compared with."""
+        """Return the levels of the optimum in ``worse_than``, or None if it names no optimum."""
         return ORDERS.get(self.worse_than or "")
 
     @property
     def has_optimum(self) -> bool:
-        """Return whether the assignor is compared with an optimum, not with an assignor."""
+        """Return whether the search compares the assignor with an optimum."""
         is_other = self.worse_than is not None and self.worse_than not in ORDERS
         return self.shortcoming in NEEDS_OPTIMUM and not is_other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """Severity of a shortcoming of an assignor on one group.
+    """Severity of an assignor's shortcoming on one group.
 
     ``severity`` is 0 if there is no shortcoming, or none is proven. ``imbalance``: imbalance
     above the minimum. ``moves``: unnecessary moves per partition. ``ratio``: maximum load divided
@@ -266,7 +266,7 @@ def _measure_run(
 def _excess(
     group: Group, options: CounterexampleOptions, result: StableResult, optimum: Solution | None
 ) -> Fraction | None:
-    """Return the excess of an assignor over another assignor or order of goals."""
+    """Return the excess over the assignor or optimum in ``worse_than``, None if unknown."""
     imbalance, moves = _values(group, result.assignment)
     is_about_moves = options.shortcoming is Shortcoming.MOVES
     if is_about_moves and moves - _necessary_moves(group, options) < options.excess:
@@ -288,7 +288,7 @@ def _excess(
 
 
 def _necessary_moves(group: Group, options: CounterexampleOptions) -> int:
-    """Return a lower bound on the moves of the optimum. It is much cheaper than the optimum.
+    """Return a lower bound on the moves of the optimum, at lower cost than the optimum.
 
     In an even spread of a topic, each member has a base of partitions, and some have one more.
     """
@@ -304,13 +304,13 @@ def _necessary_moves(group: Group, options: CounterexampleOptions) -> int:
 
 
 def _values(group: Group, assignment: Assignment | None) -> tuple[int, int]:
-    """Return imbalance and moves of an assignment."""
+    """Return the imbalance and the number of moves of an assignment."""
     found = assignment or Assignment({})
     return imbalance(group, found, measure=default_measure(group)), movement(group, found)
 
 
 def reference_assignment(group: Group, options: CounterexampleOptions) -> Assignment | None:
-    """Return the assignment of the other assignor or the proven optimum, None without one."""
+    """Return the assignment to compare with: of the other assignor or the optimum, or None."""
     if not options.has_optimum and options.worse_than is not None:
         return run_until_stable(group, options.worse_than).assignment
     best = solve_optimum(group, levels=options.levels, limits=options.limits)
@@ -367,7 +367,7 @@ class NondeterministicAssignorError(UsageError):
 
 
 def run_repeatable(group: Group, assignor: str) -> StableResult:
-    """Run an assignor. Raise an error if a second run of a custom assignor differs.
+    """Run an assignor. Raise an error if a custom assignor's second run differs.
 
     Shrinking requires that every run returns the same assignment.
     """
@@ -383,7 +383,7 @@ def run_repeatable(group: Group, assignor: str) -> StableResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSearch:
-    """Result of searching one case for a counterexample. Each field is a table column."""
+    """Result of the search of one case. Each field is a column of a table."""
 
     case: str
     error: str | None = None
@@ -469,7 +469,7 @@ def shrink_group(
 
 
 def is_valid_input(group: Group, *, original: Group) -> bool:
-    """Return whether a shrunk group is a valid input, if ``original`` is one.
+    """Return whether a shrunk group is a valid input of an assignor.
 
     At least one member subscribes to a topic. The group has no more members without topics, and
     no more invalid claims and references than the original.
@@ -485,7 +485,7 @@ def is_valid_input(group: Group, *, original: Group) -> bool:
 
 
 def _dangling_references(group: Group) -> int:
-    """Count the invalid claims in a group, and the references to topics that do not exist."""
+    """Count the invalid claims, and the references to topics that do not exist, in a group."""
     topics = group.topic_table()
     owned = ownership(group)
     return (

@@ -1,4 +1,4 @@
-"""Gallery of counterexamples, one verified group per kind, and worst groups of a study."""
+"""Render galleries of counterexamples, and find the worst groups of a study."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ _SHOWN_ERRORS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GalleryEntry:
-    """A counterexample in a gallery, with its severity, assignment, optimum and explanation.
+    """Entry of a gallery: a counterexample with assignment, optimum and explanation.
 
     The group is the smallest one found of its kind.
     """
@@ -84,7 +84,7 @@ class Gallery:
 
 
 def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> Gallery:
-    """Build a gallery from the searched cases. The order of the cases has no effect."""
+    """Build a gallery with one counterexample per kind, independent of the order of cases."""
     ordered = sorted(searches, key=lambda search: _case_key(search.case))
     by_kind: dict[str, list[CaseSearch]] = {}
     for search in ordered:
@@ -120,7 +120,7 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
 
 
 def _counts(searches: Sequence[CaseSearch]) -> dict[str, int]:
-    """Count the searched cases, counterexamples, namings and errors of a search."""
+    """Count the cases, counterexamples, renamed copies and errors of a search."""
     short = [search for search in searches if search.smallest is not None]
     return {
         "cases": len(searches),
@@ -161,7 +161,7 @@ def _entry(
 
 
 def _transfers(assigned: Assignment, other: Assignment) -> Iterator[str]:
-    """Yield the transfers from an assignment to another one."""
+    """Yield the transfers that change one assignment to the other."""
     takers = {tp: member for member, tps in other.items() for tp in tps}
     for giver, tps in assigned.items():
         for tp in tps:
@@ -222,7 +222,7 @@ def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> s
 
 
 def _view(entry: GalleryEntry, gallery: Gallery) -> dict[str, object]:
-    """Return the values that the page template shows for one gallery entry."""
+    """Return the template values of one gallery entry."""
     size = size_of(entry.group)
     title = shown_name(gallery.options.assignor)
     if gallery.options.shortcoming is Shortcoming.LIVELOCK:

@@ -1,4 +1,4 @@
-"""Shrink a group or document: remove members, partitions and other parts, under a condition."""
+"""Shrink a group or document by removing parts while a condition holds."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -15,7 +15,7 @@ from kassay.reference.model.group import Group
 _Item = TypeVar("_Item")
 
 _MAX_COUNT = 1000
-"""Shrinking keeps larger numbers, which are times and offsets."""
+"""Maximum number that shrinking lowers. Larger numbers are times and offsets."""
 _REFERENCES = (
     *("topics", "owned", "target"),
     *("active", "standby", "warmup", "lags", "offsets", "end_offsets"),
@@ -52,7 +52,7 @@ def shrink(
     *,
     attempts: int,
 ) -> _Item:
-    """Remove parts of a group or document step by step, as long as ``fails`` is True for the rest.
+    """Remove parts of a group or document, as long as ``fails`` is True for the rest.
 
     ``fails`` is True for ``found``. ``smaller`` yields copies of a group or document without one
     part.
@@ -70,7 +70,7 @@ def shrink(
 
 
 def smaller_groups(group: Group) -> Iterator[Group]:
-    """Yield copies of a group, each without one part; removals of large parts come first."""
+    """Yield copies of a group without one part each, first those without large parts."""
     document = group_document(replace(group, id=None))
     for content in smaller_contents(document, Keys("members", "topics")):
         with suppress(InputError):
@@ -78,20 +78,20 @@ def smaller_groups(group: Group) -> Iterator[Group]:
 
 
 Content = Mapping[str, Any]
-"""JSON object of a document."""
+"""Document as a JSON object."""
 _Number = Callable[[str, int], int | None]
-"""Function that returns the new number of a partition of a topic, None if it is removed."""
+"""Function that returns a partition's new number, or None for a removed partition."""
 
 
 class Keys(NamedTuple):
-    """Keys of the members or processes, and of the topics or subtopologies of a document."""
+    """Keys of a document for its members or processes, and for its topics or subtopologies."""
 
     places: str
     topics: str
 
 
 def smaller_contents(content: Content, keys: Keys) -> Iterator[Content]:
-    """Yield copies of a document without one part, large parts first. Some of them are not valid.
+    """Yield copies of a document without one part each, large parts first. Some are invalid.
 
     References to removed topics and partitions are removed as well.
     """
@@ -138,7 +138,7 @@ def partition_counts(topics: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _shorter(items: Any) -> Iterator[Any]:
-    """Yield a list or table without ranges: all items, halves, quarters, down to single items."""
+    """Yield copies without all items, without halves, quarters and so on to single items."""
     is_table = isinstance(items, Mapping)
     parts = list(items.items() if is_table else items)
     size = len(parts)
@@ -150,7 +150,7 @@ def _shorter(items: Any) -> Iterator[Any]:
 
 
 def without_a_part(value: Any) -> Iterator[Any]:
-    """Yield copies of a JSON value without some elements or keys, or with a lower count."""
+    """Yield copies of a JSON value with fewer elements or keys, or with a lower number."""
     if isinstance(value, Mapping | list | tuple):
         yield from _shorter(value)
         yield from _with_a_smaller_part(value)
@@ -180,7 +180,7 @@ def _without_partition(content: Content, keys: Keys, topic: str, removed: int) -
 
 
 def _without_lost_references(content: Content, keys: Keys, before: Mapping[str, int]) -> Content:
-    """Remove the references to topics and partitions that only the original document has."""
+    """Remove the references to topics and partitions that were removed."""
     counts = partition_counts(content[keys.topics])
 
     def number(name: str, old: int) -> int | None:
@@ -192,7 +192,7 @@ def _without_lost_references(content: Content, keys: Keys, before: Mapping[str, 
 def _renumbered(
     content: Content, keys: Keys, before: Mapping[str, int], number: _Number
 ) -> Content:
-    """Change the numbers of partitions in all parts of a document."""
+    """Renumber the partitions in all parts of a document. None as number removes one."""
     topics = {
         name: _renumbered_topic(one, before[name], partial(number, name))
         for name, one in content[keys.topics].items()
@@ -200,7 +200,7 @@ def _renumbered(
     lost = before.keys() - topics.keys()
 
     def renumber(reference: Any) -> Any:
-        """Return a pair, or an identifier of a task such as ``0_1``, with the new number."""
+        """Renumber a reference: a pair, or a task such as ``0_1``. Return None if it is removed."""
         if not isinstance(reference, str):
             if len(reference) != 2:  # a part of the pair is removed; such a document is not valid
                 return reference
@@ -239,7 +239,7 @@ def _renumbered_topic(one: Any, before: int, number: Callable[[int], int | None]
 
 
 def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
-    """Change the elements of a list, or the keys of a table; None removes them."""
+    """Change the elements of a list, or the keys of a mapping. None removes one."""
     if isinstance(part, Mapping):  # the keys are texts, also those that are numbers
         keys = {key: change(int(key) if key.isdecimal() else key) for key in part}
         return {str(new): part[key] for key, new in keys.items() if new is not None}

@@ -1,4 +1,4 @@
-"""HTML and Markdown reports of studies and histories."""
+"""HTML and Markdown reports of studies, and comparisons for pull requests."""
 
 from pathlib import Path
 

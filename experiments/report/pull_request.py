@@ -1,4 +1,4 @@
-"""Forms for a pull request: a Markdown table of two assignors, and a JUnit test of one.
+"""Texts for a pull request: a Markdown table of two assignors, or a JUnit test of one.
 
 Both use the JSON records of `kassay.experiments.comparison.compare.compare_assignors`.
 """
@@ -28,7 +28,7 @@ _MEASURES = {
     "unnecessary_moves": "unnecessary moves",
 }
 MAX_TESTS = 10
-"""Maximum number of test methods in a JUnit test: those of the smallest groups."""
+"""Maximum number of test methods in a JUnit test. The smallest groups come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class ComparedGroup:
     record: Mapping[str, Any]
 
     def value(self, position: int, measure: str) -> Any:
-        """Return a value of the assignor at a position, None if it has no assignment."""
+        """Return a measure of the assignor at a position, or None without an assignment."""
         entry = self.record["comparisons"][position]
         value = entry.get(measure) if entry["ending"] == "ok" else None
         return value["value"] if isinstance(value, Mapping) else value
 
     def rank(self, position: int) -> tuple[Any, Any] | None:
-        """Return imbalance and moves of an assignor, or of the optimum after the last one.
+        """Return imbalance and moves of the assignor at a position, or of the optimum.
 
         None means that the assignor has no assignment.
         """
@@ -57,7 +57,7 @@ class ComparedGroup:
 
     @property
     def size(self) -> tuple[int, int, str]:
-        """Return the numbers of members and of partitions, and the id: the order of groups."""
+        """Return the sort key of groups: numbers of members and partitions, and id."""
         return len(self.group.members), self.group.partition_count, self.group.id or ""
 
 
@@ -98,7 +98,7 @@ def _render(template: str, command: Sequence[str], **values: object) -> str:
 
 
 def _row(pairs: Sequence[ComparedGroup], measure: str, text: str) -> tuple[object, ...]:
-    """Return the cells of a measure, or no cells if it is unknown for all groups."""
+    """Return the cells of a measure. Return no cells if all groups lack the measure."""
     rows = [(one.value(1, measure), one.value(0, measure)) for one in pairs]
     known = np.array([row for row in rows if None not in row])
     if not len(known):

@@ -1,4 +1,4 @@
-"""Report of a study as a self-contained HTML page and a Markdown summary."""
+"""Render the report of a study as a self-contained HTML page and a Markdown summary."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,35 +48,35 @@ _FEWEST = "fewest moves at each rebalance"
 
 @dataclass(frozen=True)
 class Report:
-    """Report of a study: values for the templates, and what is rendered from them on first use."""
+    """Report of a study, which is rendered from the template values on first use."""
 
     template_values: Mapping[str, object]
 
     @cached_property
     def html(self) -> str:
-        """HTML page with all figures and tables."""
+        """Return the HTML page with all figures and tables."""
         page = environment(TEMPLATES, autoescape=True)
         return page.get_template("report.html.j2").render(**self.template_values)
 
     @cached_property
     def markdown(self) -> str:
-        """Summary as Markdown."""
+        """Return the summary as Markdown."""
         short = environment(TEMPLATES, autoescape=False)
         return short.get_template("report.md.j2").render(**self.template_values)
 
     @cached_property
     def items(self) -> Mapping[str, Plot | assignor_results.ReportTable]:
-        """Figures and tables by name. All of them have CSV, and figures have SVG."""
+        """Return figures and tables by name. All have CSV data, and figures also have SVG."""
         return {item.name: item for item in _figures_and_tables(self.template_values)}
 
 
 def render(results: StudySummary) -> Report:
-    """Return the report of a study as HTML and Markdown."""
+    """Create the report of a study from its summary."""
     return Report(template_values(results))
 
 
 def _figures_and_tables(values: object) -> Iterator[Plot | assignor_results.ReportTable]:
-    """Find all figures and tables in the nested values for the report's templates."""
+    """Yield all figures and tables in the nested template values."""
     if isinstance(values, Plot | assignor_results.ReportTable):
         yield values
     elif isinstance(values, Mapping | tuple):
@@ -85,7 +85,7 @@ def _figures_and_tables(values: object) -> Iterator[Plot | assignor_results.Repo
 
 
 def template_values(results: StudySummary) -> dict[str, object]:
-    """Return the values for the report's templates from the summary of a study."""
+    """Compute the values for the report's templates from the summary of a study."""
     trajectories = trajectory_sections(results)
     measures = assignor_results.measure_section(results)
     common = {
@@ -138,7 +138,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
 
 
 def studied_families(results: StudySummary) -> list[str]:
-    """Return the names of the families from the manifest of a study, if it has them."""
+    """Return the names of families in a study's manifest, none if the manifest lacks them."""
     return [family["name"] for family in _configuration(results).get("families", [])]
 
 
@@ -192,7 +192,7 @@ _SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}
 
 
 def subscription_plots(halves: assignor_results.Halves) -> tuple[Plot, ...]:
-    """Draw the results of each assignor, separately for equal and mixed subscriptions."""
+    """Draw each assignor's results, separately for equal and mixed subscriptions."""
     return tuple(
         _dot_plot(halves, *plot)
         for plot in (
@@ -231,7 +231,7 @@ _PAIR_COLUMNS = (
 
 
 def pair_table(counts: pd.DataFrame, compared: Sequence[str]) -> assignor_results.ReportTable:
-    """Create the table of paired comparisons, from the numbers of groups per kind of result."""
+    """Create the table that compares assignors in pairs, by numbers of groups."""
     pairs = [compare_pairs(counts, *pair) for pair in itertools.combinations(compared, 2)]
     pairs = [pair for pair in pairs if pair.groups]
     return assignor_results.ReportTable.of(
@@ -263,7 +263,7 @@ _MOVES_WITH_RACKS = {
 
 
 def rack_section(results: StudySummary) -> Mapping[str, assignor_results.ReportTable] | None:
-    """Create the tables about groups with racks and owned partitions, or None without groups."""
+    """Create the tables for groups with racks and owned partitions. Return None without any."""
     if results.fronts.empty:
         return None
     fronts = _by_family(results.fronts)
@@ -307,7 +307,7 @@ def _table(
 
 
 def _share(count: str, total: str) -> Callable[[_Row], str]:
-    """Return a function that formats a share with its interval and its numbers of groups."""
+    """Return a function that formats a row's share, with interval and numbers of groups."""
 
     def cell(row: _Row) -> str:
         numbers = " of ".join(NUMBER(row[name]) for name in (count, total))
@@ -318,7 +318,7 @@ def _share(count: str, total: str) -> Callable[[_Row], str]:
 
 
 def _mean(value: str, total: str, factor: int = 1) -> Callable[[_Row], str]:
-    """Return a function that formats a sum divided by another sum."""
+    """Return a function that formats the ratio of two sums of a row."""
     return lambda row: (
         assignor_results.number_text(factor * row[value] / row[total]) if row[total] else "–"
     )

@@ -1,1 +1,1 @@
-"""Run studies, counterexample searches and history analyses as Spark jobs."""
+"""Run studies, searches for counterexamples, and histories as Spark jobs."""

@@ -1,4 +1,4 @@
-"""Histories of rebalances: tables from ``__consumer_offsets`` records, and summaries of logs.
+"""Compute rebalance histories on Spark, from ``__consumer_offsets`` records and from logs.
 
 The records are in Parquet files, text dumps or a live cluster.
 """
@@ -88,7 +88,7 @@ HINDSIGHT = schema_of(HindsightRow)
 
 
 RECORD_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "8192"}
-"""Spark settings for small records: more rows per Arrow batch."""
+"""Spark settings that increase the rows per Arrow batch, because records are small."""
 
 HISTORY_FOLDER, GROUPS = "history", "groups.jsonl"
 _DOCUMENT = pa.schema([pa.field("document", pa.string(), nullable=False)])
@@ -104,7 +104,7 @@ class ClusterMetadata:
 
 
 def decode_records(raw: DataFrame) -> DataFrame:
-    """Decode raw records of ``__consumer_offsets``."""
+    """Decode raw records of ``__consumer_offsets`` to table rows."""
     return map_batches(raw, decode_batches, RECORDS)
 
 
@@ -144,7 +144,7 @@ def evaluate_rebalances(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Tables of a rebalance history as DataFrames, and the number of rows of each table."""
+    """Tables of a rebalance history as DataFrames, and the number of rows per table."""
 
     generations: DataFrame
     rebalances: DataFrame
@@ -289,7 +289,7 @@ _REQUIRED_COLUMNS = ("key", "value")
 
 
 def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFrame]:
-    """Read and decode ``__consumer_offsets`` records from text dumps and Parquet files.
+    """Read ``__consumer_offsets`` records from dumps and Parquet files, or raise InputError.
 
     Directories are searched for both types of files. Dumps may be compressed with gzip. URIs of
     other file systems must contain Parquet files.
@@ -309,7 +309,7 @@ def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFra
     if unordered and (texts or len(unordered) < len(stored)):
         raise InputError(
             f"{unordered[0]}: the records have no column offset, so their order among the records "
-            "of the other files is unknown"
+            "of the other files is unknown; read these files alone"
         )
     frames = [decode_records(_raw_records(each, path)) for path, each in stored.items()]
     if texts:
@@ -320,7 +320,7 @@ def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFra
 
 
 def record_files(path: Path) -> tuple[list[Path], list[Path]]:
-    """List the text dumps and the Parquet files or directories at a path."""
+    """List the dumps, and the Parquet files, at a path. Raise InputError without both."""
     if not path.exists():
         raise InputError(f"{path}: no such file or directory")
     if path.is_dir():
@@ -365,7 +365,7 @@ def _check_parquet(path: Path) -> None:
             return
     suffixes = " or ".join(log_summary.DUMP_SUFFIXES)
     raise InputError(
-        f"{path}: not a Parquet file; "
+        f"{path}: the file is not a Parquet file; "
         f"the name of a file with output of kafka-dump-log.sh must end with {suffixes}"
     )
 
@@ -397,7 +397,7 @@ def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
 
 
 def _raw_records(frame: DataFrame, path: str) -> DataFrame:
-    """Select the columns of raw records in Parquet files; missing columns become null.
+    """Select the columns of raw records. Optional columns become null; raise InputError for others.
 
     The columns are those of Spark's Kafka source: ``key``, ``value``, and optionally
     ``partition``, ``offset``, ``timestamp`` (a time or milliseconds) and ``topic``. Rows of

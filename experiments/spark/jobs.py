@@ -1,4 +1,4 @@
-"""Map Python functions over DataFrames, read queries, run Spark jobs, and show their progress."""
+"""Helpers for Spark jobs: map Python functions, read queries, and show progress."""
 
 import re
 import threading
@@ -63,7 +63,7 @@ def map_rows(
 
 
 def queries_of(file: str) -> dict[str, str]:
-    """Return the queries of an SQL file of this package, by the names in comment lines."""
+    """Read the queries of an SQL file of this package, by the names in its comments."""
     # On Spark workers, this package is in an archive.
     text = files(__package__).joinpath(file).read_text(encoding="utf-8")
     _, *parts = re.split(r"^-- (\w+)$", text, flags=re.MULTILINE)
@@ -71,7 +71,7 @@ def queries_of(file: str) -> dict[str, str]:
 
 
 def run_concurrently(spark: SparkSession, calls: Iterable[Callable[[], object]], most: int) -> None:
-    """Run functions that start Spark jobs, ``most`` at the same time, until all have ended.
+    """Run functions that start Spark jobs, at most ``most`` at the same time.
 
     After an exception or Ctrl-C, no further function starts, and the running jobs are stopped.
     """
@@ -98,7 +98,7 @@ _LOG_SECONDS = 60.0
 
 @dataclass(slots=True)
 class CaseCounts:
-    """Numbers of cases: total, in finished batches, and in running batches."""
+    """Number of all cases, of those in finished batches, and of those in running batches."""
 
     total: int
     finished: int = 0
@@ -112,7 +112,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def with_progress(spark: SparkSession, counts: CaseCounts) -> Iterator[None]:
-    """Show the progress of a study while a ``with`` block runs and updates ``counts``."""
+    """Print the progress of a study while a ``with`` block runs and updates ``counts``."""
     console = Console(stderr=True)
     bar = Progress(
         *Progress.get_default_columns(),

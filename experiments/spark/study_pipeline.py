@@ -1,4 +1,4 @@
-"""Evaluate or search cases on Spark, and aggregate those of a study into tables of counts.
+"""Evaluate the cases of a study on Spark and summarise them, or search counterexamples.
 
 `kassay report` computes all figures and statistics from the summary tables. study_summary.sql has
 the query of each table.
@@ -49,7 +49,7 @@ _RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
 
 
 def read_cases(spark: SparkSession, root: str, paths: Sequence[str], **options: str) -> DataFrame:
-    """Read the evaluated cases of a study from folders, and verify checksums."""
+    """Read evaluated cases of a study from folders, and verify the checksums of Parquet."""
     checks = {"parquet.page.verify-checksum.enabled": "true", **options}
     frames = spark.read.schema(from_arrow_schema(table_schemas.CASES)).options(**checks)
     return frames.parquet(*(f"{root}/{path}" for path in paths))
@@ -132,7 +132,7 @@ _TASKS_PER_CORE = 3
 _CONCURRENT_BATCHES = 2  # the next batch keeps cores busy during the last tasks of a batch
 _COMPILATION = "spark.sql.codegen.wholeStage"
 _COMPILED_CASES = 100_000
-"""Number of cases from which Spark compiles whole stages of queries, which takes seconds."""
+"""Minimum number of cases for which Spark compiles stages of queries, which takes seconds."""
 _DOCUMENT_ID = "conv(substring(sha2(document, 256), 1, 15), 16, 10)"
 """SQL expression that computes `document_id` of the column ``document``."""
 
@@ -221,7 +221,7 @@ def write_study(
     documents: DataFrame | None = None,
     evaluator: evaluate_case.Evaluator | None = None,
 ) -> None:
-    """Run a study: write the missing batches, the summary and then the manifest.
+    """Run a study: write the missing batches, the summary and, at the end, the manifest.
 
     An interrupted study continues with the missing batches, see `complete_runs`. The function
     ``manifest`` builds the manifest from the number of rows per table.
@@ -304,7 +304,7 @@ _LISTS = {"finite": [name for name, family in FAMILIES.items() if family.is_fini
 def query(
     name: str, *, keys: str = "", compared: Sequence[str] = (), **frames: DataFrame
 ) -> DataFrame:
-    """Run a query on frames. ``keys`` are further columns of its groups."""
+    """Run a query of study_summary.sql on frames. ``keys`` are further columns to group by."""
     spark = next(iter(frames.values())).sparkSession
     text = _QUERIES[name].replace("$keys", keys)
     lists: dict[str, Any] = {**_LISTS, "compared": list(compared)}
@@ -347,7 +347,7 @@ def _written(table: DataFrame, uri: str) -> DataFrame:
 
 
 def _family_digests(cases: DataFrame) -> DataFrame:
-    """Return the SHA-256 of the sorted digests of the cases of each family.
+    """Return, per family, the SHA-256 of the sorted digests of its cases.
 
     Spark sorts the digests of the cases, so that no process has all digests of a family in memory.
     """
@@ -362,7 +362,7 @@ def _digest(rows: Iterator[jobs.Row]) -> Iterator[jobs.Row]:
 
 
 def _case_digest() -> Column:
-    """Return the column with the SHA-256 of the sorted result rows of each case."""
+    """Return a column with the SHA-256 of each case's sorted results."""
 
     def text(row: str, names: Sequence[str]) -> str:
         values = (f"coalesce(cast({row}.{name} AS string), '')" for name in names)
@@ -385,7 +385,7 @@ _RESULTS = table_schemas.schema_of(CaseSearch)
 def search_cases(
     spark: SparkSession, cases: Cases, options: CounterexampleOptions, *, tasks: int | None = None
 ) -> Iterator[CaseSearch]:
-    """Search every case for counterexamples, and yield results as Spark jobs finish.
+    """Search each case for counterexamples. Yield results as soon as a Spark job ends.
 
     Each task is a job of its own, and several jobs run at a time, because a job returns its
     rows only when all its tasks have ended. The workers derive each case from its number.

@@ -1,1 +1,1 @@
-"""Studies that compare assignors with the optimum: cases, evaluation and statistics."""
+"""Studies, which compare assignors with the optimum: cases, evaluation and statistics."""

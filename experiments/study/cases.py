@@ -1,4 +1,4 @@
-"""Cases of a study: each case is computed from its index, and batches divide the cases."""
+"""Cases of a study, computed from their index, and their division into batches."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ IMPORTED = "imported"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One group of a study, with the data that a worker needs to build the group."""
+    """One group of a study, with the data from which a worker builds it."""
 
     family: str  # a name in `STUDIED`, or `IMPORTED`
     seed: int  # random seed; for an imported group, the id of its document
@@ -34,7 +34,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Return the unique name of the case, the key of its rows in all tables."""
+        """Return the unique name of the case, which is the key of its rows in all tables."""
         return f"{self.family}/{self.seed}" + (f"@{shown_name(self.start)}" if self.start else "")
 
     def with_document(self, document: str) -> "Case":
@@ -42,7 +42,7 @@ class Case:
         return replace(self, seed=document_id(document), document=document)
 
     def build(self) -> Group:
-        """Build the group of the case. Raise `InputError` if the group cannot be built."""
+        """Build the group of the case. Raise InputError for an unknown family or invalid JSON."""
         if self.document is not None:
             try:
                 document = json.loads(self.document)
@@ -56,7 +56,7 @@ class Case:
 
 
 class Cases(Protocol):
-    """Sequence of cases in a fixed order, such as a tuple. Its `repr` describes all cases."""
+    """Sequence of cases in a fixed order. Its `repr` identifies all cases."""
 
     def __len__(self) -> int: ...
 
@@ -80,7 +80,7 @@ class Stratum(Cases):
         return self.seeds * (len(self.assignors) if self._has_own_history else 1)
 
     def __getitem__(self, index: int) -> Case:
-        """Compute the case at an index. Families with own history have a case per assignor."""
+        """Compute the case at an index. With ``own_history``, each assignor has its own case."""
         if not self._has_own_history:
             return Case(family=self.family, seed=self.first_seed + index, assignors=self.assignors)
         seed, number = divmod(index, len(self.assignors))
@@ -94,7 +94,7 @@ class Stratum(Cases):
 
 @dataclass(frozen=True, slots=True)
 class ImportedCases(Cases):
-    """Cases of imported group documents. The documents themselves are stored elsewhere.
+    """Cases of imported group documents, without the documents.
 
     ``digest`` describes all documents, so that other documents give another `repr`.
     """
@@ -139,13 +139,13 @@ class JoinedCases(Cases):
 def cases_of(
     families: Sequence[str], *, seeds: int, assignors: Sequence[str], first_seed: int = 0
 ) -> Cases:
-    """Return the cases of a study, with ``seeds`` divided evenly among the families."""
+    """Return the cases of families among which ``seeds`` are divided evenly."""
     divided = divided_seeds(families, seeds)
     return family_cases(divided, assignors=assignors, first_seed=first_seed)
 
 
 def divided_seeds(families: Sequence[str], seeds: int) -> dict[str, int | None]:
-    """Divide seeds evenly among the families without a fixed size; None for the other families."""
+    """Divide seeds evenly among the families. Those of a fixed size get None, for all groups."""
     unlimited = [name for name in families if STUDIED[name].size is None]
     divided: dict[str, int | None] = dict.fromkeys(families)
     for number, name in enumerate(unlimited):
@@ -156,7 +156,7 @@ def divided_seeds(families: Sequence[str], seeds: int) -> dict[str, int | None]:
 def family_cases(
     families: Mapping[str, int | None], *, assignors: Sequence[str], first_seed: int = 0
 ) -> Cases:
-    """Return the cases of families with the given numbers of seeds.
+    """Return the cases of families, by number of seeds. Raise UsageError if one is missing.
 
     None means all groups of a family of fixed size. ``first_seed`` applies to the other families.
     """
@@ -182,14 +182,14 @@ def family_cases(
 
 
 def _assignors_of(family: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the assignors that read the documents of a family; by default, all ports of a kind."""
+    """Return the assignors of a family's kind: those in ``names``, or else all ports."""
     documents = DOCUMENT_FAMILIES.get(family)
     kind = Kind.CONSUMER if documents is None else documents.kind
     found = tuple(name for name in names if kind_of_assignor(name) is kind)
     if documents is not None:
         return found or tuple(name for name, port in KIND_PORTS.items() if port.kind is kind)
     if names and not found:
-        raise UsageError(f"family {family!r}: none of the assignors is for consumer groups")
+        raise UsageError(f"family {family!r} requires an assignor of consumer groups")
     return found
 
 
@@ -242,7 +242,7 @@ def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
 
 
 def case_index(position: Any, total: int) -> Any:
-    """Convert a position in the mixed order of a study to the index of a case.
+    """Convert a position in the mixed order of cases to the index of a case.
 
     The function is a bijection of 0 to ``total - 1``. A position is an integer, or a column of
     64-bit integers.

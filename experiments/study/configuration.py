@@ -51,7 +51,7 @@ class StudyConfig(StudySettings):
         return family_cases(self.families, assignors=self.assignors, first_seed=self.first_seed)
 
     def described(self, imported: ImportedCases) -> dict[str, object]:
-        """Describe the configuration for the manifest. Equal descriptions give equal tables.
+        """Return the configuration for the manifest. Equal configurations give equal tables.
 
         Imported groups are described by the bitwise XOR of the ids of their documents.
         """
@@ -85,14 +85,14 @@ class StudyConfig(StudySettings):
 
 
 def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfig:
-    r"""Read the configuration of a study in YAML or JSON.
+    r"""Parse the configuration of a study in YAML or JSON.
 
     ``groups`` are files relative to ``directory``, or URIs.
     """
     top = read_nodes(text, name)
     items = top.only(*_KEYS)
     if "families" not in items and "groups" not in items:
-        top.fail("'families' or 'groups' is required")
+        top.fail("the key 'families' or 'groups' is required")
     optional: dict[str, Any] = {}
     if "assignors" in items:
         optional["assignors"] = _assignors(items["assignors"])
@@ -184,7 +184,7 @@ _CHECKOUT = Path(__file__).parents[2]
 
 
 def commit(folder: Path = _CHECKOUT) -> str | None:
-    """Return the Git commit of a checkout, with ``+`` for uncommitted changes."""
+    """Return the Git commit of a checkout, with ``+`` for changes, or None without Git."""
     head = _git(folder, "rev-parse", "HEAD")
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return head and head + ("+" if changes else "")

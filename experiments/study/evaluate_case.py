@@ -1,4 +1,4 @@
-"""Evaluate one case of a study: results of its assignors, its optimum, and prices of its goals.
+"""Evaluate one case of a study: assignors, optimum, and prices of goals.
 
 The functions are pure; Spark only decides where they run.
 """
@@ -88,7 +88,7 @@ _LIMITS = CaseLimits(work=300, within_partitions=2 * EVENT_STREAMS.max_partition
 
 
 class _AssignorRows(NamedTuple):
-    """Rows of an assignor on the group of a case, and its assignment."""
+    """Table rows about an assignor on the group of a case, and its assignment."""
 
     assignment: tables.AssignmentRow
     comparison: Comparison
@@ -150,7 +150,7 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
 def _prices(
     found: Iterable[_AssignorRows], group: Group, optimum: Solution | None, limits: CaseLimits
 ) -> tuple[tables.MeasureRow, ...]:
-    """Return the prices of goals of a group, and the values of the assignors by their goals."""
+    """Return the rows of `GroupPrices` for a group and its assignors, none if it has weights."""
     if optimum is None or group.is_weighted or not group.participant_indices:
         return ()
     prices = GroupPrices(group, optimum, limits)
@@ -218,7 +218,7 @@ def _document_row(case: Case, document: KindDocument, *, drawn: bool) -> tables.
 def _evaluate_trajectories(
     case: Case, family: EventStreamFamily, row: tables.GroupRow
 ) -> tables.CaseRecord:
-    """Run each assignor and the optimum through the event stream of a case, also with hindsight."""
+    """Run the assignors, the optimum and the hindsight optimum on a case's event stream."""
     found = (
         compare_trajectories(family, case.seed, case.assignors),
         hindsight_trajectory(family, case.seed),
@@ -235,7 +235,7 @@ def _evaluate_trajectories(
 def _evaluate_assignor(
     group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
 ) -> _AssignorRows:
-    """Run an assignor on a group, and compare the result with the optimum, if known."""
+    """Run an assignor on a group. Compare the result with the optimum if that is known."""
     is_first = runner.first_seconds(assignor) is None
     result, error = _attempt(partial(runner.run_until_stable, group, assignor))
     if result is None:
@@ -268,7 +268,7 @@ def failed_record(case: Case, error: str) -> tables.CaseRecord:
 
 
 def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
-    """Call a function, and return the pair (value, error). One of the two is None.
+    """Call a function. Return its value and None, or None and the text of its exception.
 
     A library that does not start is an error of the study, because it would fail on each group.
     """
@@ -371,7 +371,7 @@ _LINUX_MEMORY = Path("/proc/self/statm")
 
 @contextmanager
 def memory_limit(mebibytes: int | None) -> Iterator[None]:
-    """Limit the additional memory of this process to ``mebibytes`` during a ``with`` block.
+    """Limit the memory that a ``with`` block adds to this process, in MiB.
 
     The limit applies to the address space that is added to the current address space.
 
@@ -396,7 +396,7 @@ def memory_limit(mebibytes: int | None) -> Iterator[None]:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Kill this process if a ``with`` block takes longer, also while native code hangs."""
+    """Kill this process if a ``with`` block takes longer than ``seconds``."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -452,7 +452,7 @@ _LOAD = Imbalance(Measure.MAKESPAN)
 
 @dataclass
 class GroupPrices:
-    """Proven optima of a group with equal weights, with its goals in different orders.
+    """Proven optima of a group with equal weights, for goals in different orders.
 
     ``optimum`` has the minimum sum of squared loads, then the fewest moves.
     """
@@ -474,7 +474,7 @@ class GroupPrices:
         return self._solved[levels]
 
     def _value(self, level: Level, *order: Level) -> int | None:
-        """Return a value at the optimum of some levels, None if these are not proven.
+        """Return the value of a level in the optimum of an order of levels, None without proof.
 
         The least sum of squares minimises the maximum load, also within an even topic spread.
         """
@@ -487,7 +487,7 @@ class GroupPrices:
         return level_value(self._problem, level, placement)
 
     def of_group(self) -> Iterator[MeasureRow]:
-        """Yield the prices of goals that hold for every assignor, as far as they are proven.
+        """Yield the proven prices of goals, which hold for every assignor.
 
         The minimum of a row is the best known value without the goal.
         """
@@ -504,7 +504,7 @@ class GroupPrices:
                 yield MeasureRow(OPTIMUM, name, value, least, least)
 
     def of_assignment(self, assignor: str, assignment: Assignment) -> Iterator[MeasureRow]:
-        """Yield the values of an assignment that its own goal and other goals minimise.
+        """Yield the values of an assignment on the goals, with their minima.
 
         If the topic spread is minimum, two values refer to the assignments with minimum spread:
         the maximum load, and the moves with at most the sum of squared loads of the assignment.

@@ -1,4 +1,4 @@
-"""Read and verify the output directories of studies and rebalance histories."""
+"""Read and verify output directories of ``kassay study`` and ``kassay history``."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ FileDigests = dict[str, FileState]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySummary:
-    """Aggregated results of a study: tables of counts, and the groups with the largest gaps."""
+    """Summary of a study: tables of counts, and the groups with the largest gaps."""
 
     families: pd.DataFrame
     outcomes: pd.DataFrame
@@ -53,7 +53,7 @@ _COUNT_TABLES = [each.name for each in fields(StudySummary) if each.type is pd.D
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Read the newest manifest of an output directory."""
+    """Read the newest valid manifest of an output directory. Raise InputError without one."""
     runs = sorted((directory / MANIFESTS).glob("run=*"), reverse=True)
     for run in runs:
         for part in sorted(run.glob("part-*")):
@@ -149,7 +149,7 @@ def read(path: Path | str) -> dict[str, pd.DataFrame]:
     """
     directory = Path(path).expanduser()
     if not directory.is_dir():
-        raise InputError(f"{path}: no such local directory")
+        raise InputError(f"{path}: no such local directory; give the output of kassay study")
     files = [name for name in verified_manifest(directory)["files"] if name.startswith("cases/")]
     if not files:
         raise InputError(f"{directory} contains no output of kassay study")
@@ -172,7 +172,7 @@ def _rows(cases: pyarrow.dataset.Dataset, name: str) -> pa.Table:
 
 
 def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> StudySummary:
-    """Read the summary tables of a study from its output directory.
+    """Read a study's summary from its output directory. Raise InputError without one.
 
     If ``manifest`` is None, the function also reads the manifest and verifies the files.
     """

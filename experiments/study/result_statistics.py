@@ -1,4 +1,4 @@
-"""Statistics of reports: paired differences, and rates of event streams."""
+"""Statistics for reports: paired differences of assignors, and rates of event streams."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from kassay.experiments.study.tables import OPTIMUM
 
 CONFIDENCE = 0.95
 UPPER_QUANTILE = (1 + CONFIDENCE) / 2
-"""Probability below the upper end of a confidence interval."""
+"""Quantile at the upper end of a confidence interval."""
 _GROUP_RESAMPLES = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedComparison:
-    """Comparison of two assignors: numbers of groups and of families with better results.
+    """Comparison of two assignors by numbers of groups and of families.
 
     A test over all groups has no meaning, because the mix of families is chosen. The numbers of
     families show whether the families agree.
@@ -87,7 +87,7 @@ def compare_pairs(
 def mean_interval(
     values: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64], *, seed: int
 ) -> tuple[float, float]:
-    """Return the bootstrap confidence interval of the mean of values with given counts.
+    """Return the bootstrap confidence interval of the mean of values that occur ``counts`` times.
 
     Resampling the counts of distinct values is equivalent to resampling the values.
     """
@@ -101,7 +101,7 @@ def mean_interval(
 
 _STREAM_RESAMPLES = 2000
 OPTIMAL_MOVES = "optimal_moves"
-"""Moves on the same streams, with the fewest moves at each rebalance."""
+"""Column with the moves of the optimum at each rebalance of the same streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Rate:
     minus: str | None = None
 
     def parts(self, sums: pd.DataFrame) -> tuple["pd.Series[float]", "pd.Series[float]"]:
-        """Return the numerators, without the factor, and the denominators, one per row of sums."""
+        """Return numerator (without the factor) and denominator of the rate, per row of sums."""
         above = sums[self.column].astype(float)
         if self.minus is not None:
             above = above - sums[self.minus].astype(float)
@@ -130,7 +130,7 @@ class Rate:
 
 
 ABOVE_HINDSIGHT = "moves above hindsight, relative"
-"""Name of the rate in per cent of the moves of the hindsight optimum."""
+"""Name of the rate of moves above hindsight, in per cent of the hindsight moves."""
 
 RATES: Mapping[str, Rate] = {
     "fullest member above the minimum": Rate("above_least_makespan", "rebalances", 100),
@@ -145,7 +145,7 @@ RATES: Mapping[str, Rate] = {
     "moves above hindsight": Rate("above_hindsight", "with_hindsight"),
     ABOVE_HINDSIGHT: Rate("above_hindsight", "hindsight_moves", 100),
 }
-"""Rates of the report: percentages, or numbers per rebalance."""
+"""Rates of the report by name, in per cent or per rebalance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class StreamTotals:
     """Sums per stream and assignor, with the weights of the bootstrap."""
 
     def __init__(self, rows: pd.DataFrame, *, seed: int = 0) -> None:
-        """Index the rows of the summary table ``trajectories``."""
+        """Sum the rows of the summary table ``trajectories`` per stream and assignor."""
         keys = ["family", "seed", "assignor"]
         sums = rows.drop(columns=["mixed", "start_members"]).groupby(keys, sort=True).sum()
         self._streams = sums.index.droplevel("assignor").unique()
@@ -192,7 +192,7 @@ class StreamTotals:
 
     @property
     def streams(self) -> int:
-        """Number of event streams."""
+        """Return the number of event streams."""
         return len(self._streams)
 
     def total(self, assignor: str, column: str) -> int:

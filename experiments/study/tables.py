@@ -1,4 +1,4 @@
-"""Tables of studies: row types, Arrow schemas, digests, and columns of the summary.
+"""Tables of studies: row types, Arrow schemas, digests and scopes.
 
 Digests of results and of groups are equal on all machines.
 
@@ -128,7 +128,7 @@ class RebalanceRow:
 
 @dataclass(frozen=True, slots=True)
 class MeasureRow:
-    """Row of the table ``measures``: a measure of an answer, and the minimum of the measure.
+    """Row of the table ``measures``: value of an answer on a measure, and the minimum.
 
     Only other kinds of groups have rows, and groups with prices of goals, see `GroupPrices`. The
     rows of the contestant ``optimum`` are prices that hold for every assignor.
@@ -162,7 +162,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def schema_of(row: type) -> pa.Schema:
-    """Derive an Arrow schema from a dataclass. Optional fields become nullable columns."""
+    """Derive an Arrow schema from a dataclass. A field that can be None becomes nullable."""
     hints = typing.get_type_hints(row)
     return pa.schema([_field(field.name, hints[field.name]) for field in fields(row)])
 
@@ -191,7 +191,7 @@ TABLES: Mapping[str, pa.Schema] = {
     "front_distances": _nullable(comparison_result.FRONT_COLUMNS),
     "measures": schema_of(MeasureRow),
 }
-"""Columns of the tables. Those of the tables other than ``groups`` follow the column `KEY`."""
+"""Columns of the tables. Tables other than ``groups`` start with the column `KEY`."""
 
 LISTS = ("assignments", "comparisons", "timings", "rebalances", "front_distances", "measures")
 """Tables with any number of rows per case."""
@@ -214,7 +214,7 @@ CASES = pa.schema(
         *map(_nested, TABLES),
     ]
 )
-"""One row per case: its position, the digest of the study, and the rows of all tables."""
+"""Columns of the case table: position, digest of the study, and the rows of all tables."""
 
 
 def case_row(record: CaseRecord, *, position: int, study: str) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def case_row(record: CaseRecord, *, position: int, study: str) -> dict[str, Any]
 
 
 def _storable(row: Mapping[str, object]) -> dict[str, object]:
-    """Replace integers above 64 bits by None."""
+    """Replace integers that need more than 64 bits by None."""
     return {
         name: None if type(value) is int and value not in _INT64 else value
         for name, value in row.items()
@@ -250,7 +250,7 @@ _LARGEST = 100_000  # subscriptions, claims and partitions; larger groups have n
 def renaming_hash(
     group: Group, *, colours: Sequence[int] | None = None, rounds: int = 3
 ) -> int | None:
-    """Return a hash that is equal for groups that differ only in names and order.
+    """Return a hash that ignores names and order, or None for large groups.
 
     Names and order are those of members, topics and partitions. Members and topics get colours,
     which are refined by the colours of their neighbours. Groups with different hashes differ;
@@ -313,7 +313,7 @@ def _rack_colour(rack: str | None) -> int:
 
 
 def _sorted(colours: Any, keys: Iterable[Any]) -> tuple[int, ...]:
-    """Return the colours of some neighbours in an order that does not depend on names."""
+    """Return the sorted colours of the given neighbours."""
     return tuple(sorted(colours[key] for key in keys))
 
 
@@ -322,7 +322,7 @@ RESULT_FIELDS = {
     table: tuple(name for name in TABLES[table].names if name != "detail")
     for table in ("comparisons", "rebalances", "front_distances", "measures")
 }
-"""Fields of the results in a digest, by table."""
+"""Fields of results that a digest includes, by table."""
 
 
 def sha256_of_lines(lines: Iterable[str]) -> str:
@@ -339,13 +339,13 @@ COMPARED_ASSIGNORS = tuple(
     for name, port in ASSIGNORS.items()
     if port.goal is Goal.BALANCE_AND_FEW_MOVES and port.release is Release.NEWEST
 )
-"""Assignors of the newest Kafka release that aim at balance and at few moves."""
+"""Assignors of the newest Kafka release with the goal of balance and few moves."""
 _FEW = 4
 _PREVIEWS = [name for name, port in ASSIGNORS.items() if port.release is Release.PREVIEW]
 NAMED_FAMILY = "named"
-"""Name of the family of hand-written groups, which are excluded from all statistics."""
+"""Name of the family of hand-written groups, which no statistics include."""
 GENERATED = "generated"
-"""Scope of the random groups with equal weights and without racks: the groups of all totals."""
+"""Scope of the random groups with equal weights and without racks. Totals use this scope."""
 APART = {
     "weights": "weights",
     "racks": "racks",
@@ -353,7 +353,7 @@ APART = {
     "finite": "finite families",
     "named": "hand-written",
 }
-"""Scopes of the other groups. Each scope has results of its own, and groups of one unit."""
+"""Scopes of the other groups. Reports show the results of each scope separately."""
 WORST_CANDIDATES = 16
 """Number of stored candidates for the worst groups, per assignor and kind of shortcoming."""
 _ASSIGNOR_ORDER = tuple(
@@ -368,18 +368,18 @@ _ASSIGNOR_ORDER = tuple(
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name in results is that of a user's own assignor, or an alias."""
+    """Return whether a name in results is an alias or names a user's own assignor."""
     known = (*ASSIGNORS, *KIND_PORTS, OPTIMUM, HINDSIGHT)
     return name not in known and not is_library_assignor(name)
 
 
 def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Remove duplicate assignor names, and sort the names for tables: own assignors first."""
+    """Sort distinct assignor names for tables, the user's own assignors first."""
     return tuple(sorted(_ordered(names, _ASSIGNOR_ORDER), key=lambda name: not is_own(name)))
 
 
 def compared_assignors(names: Iterable[str], chosen: Sequence[str] = ()) -> tuple[str, ...]:
-    """Select the assignors that a report compares in pairs: own ones and previews first.
+    """Select the assignors that a report compares in pairs, own assignors and previews first.
 
     ``chosen`` are the assignors that the user selected. A few assignors are all compared.
     """
@@ -393,7 +393,7 @@ def compared_assignors(names: Iterable[str], chosen: Sequence[str] = ()) -> tupl
 
 
 def families_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Remove duplicate family names, and sort the names: equal-* first, then mixed-*."""
+    """Sort distinct family names for tables: equal-* first, then mixed-*."""
     return _ordered(names, [name for name in USUAL if name != NAMED_FAMILY])
 
 

@@ -203,7 +203,7 @@ def check_solution(question: Question, solution: SolutionDocument) -> dict[str, 
 def _conflict_record(
     question: Question, solution: SolutionDocument, fingerprint: str
 ) -> dict[str, object]:
-    """Check a document without an assignment. Its certificate must prove a conflict."""
+    """Check a solution document without an assignment: its certificate must prove a conflict."""
     certificate = solution.certificate
     if certificate is None or certificate.conflict is None:
         return {"reason": "the document has no assignment"}
@@ -224,7 +224,7 @@ def _conflict_record(
 
 
 def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
-    """Return levels and constraints as JSON, from the certificate if the document has one."""
+    """Return the levels and constraints as JSON: of the certificate, else as requested."""
     levels, constraints = question.levels, question.constraints
     if certificate is not None:
         if certificate.conflict is None:
@@ -245,7 +245,7 @@ def _fingerprint_errors(expected: str, solution: SolutionDocument) -> Iterator[s
 
 
 def _question_errors(question: Question, solution: SolutionDocument) -> Iterator[str]:
-    """Yield differences between the certificate and the requested levels and constraints."""
+    """Yield an error per difference of the certificate from requested levels and constraints."""
     certificate = solution.certificate
     if certificate is None:
         return

@@ -1,1 +1,1 @@
-"""Families of groups for studies. A family generates one group per seed."""
+"""Families of groups for studies. Each family generates one group per seed."""

@@ -1,4 +1,4 @@
-"""Registry of all families, which generate the cases of studies, by name."""
+"""Registry of all families by name. Families generate the cases of studies."""
 
 import json
 from dataclasses import is_dataclass
@@ -25,7 +25,7 @@ _SECTIONS: dict[str, dict[str, dict[str, Any]]] = json.loads(_TEXT)
 
 
 def _build(kind: Any, parameters: dict[str, Any]) -> Any:
-    """Build a family from its parameters in ``families.json``."""
+    """Build a family, or a parameter that is a family, from JSON values."""
     hints = get_type_hints(kind)
     return kind(**{name: _value(hints[name], value) for name, value in parameters.items()})
 
@@ -60,4 +60,4 @@ DOCUMENT_FAMILIES = {
 """All families of share groups, Streams applications and Connect clusters by name."""
 
 USUAL = tuple(_SECTIONS["usual"])
-"""Names of the families in a study without a configuration."""
+"""Names of the families in a study without --family and without a configuration."""

@@ -1,4 +1,4 @@
-"""Families of documents: share groups, Streams applications and Connect clusters after an event.
+"""Families of documents of share groups, Streams applications and Connect clusters.
 
 The state before the event is an earlier answer of a port of Kafka's assignor. An answer is compared
 with the optimum by `kassay.experiments.study.evaluate_case`.
@@ -18,7 +18,7 @@ from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_
 
 HIGH_AVAILABILITY = "streams-high-availability"
 DOWNTIME_MS = 30_000
-"""Time from the stop of a Connect worker to its return."""
+"""Time in ms from the stop of a Connect worker to its return."""
 JOIN, LEAVE, RESTART, START = "join", "leave", "restart", "start"
 _THREADS = 2
 WARMUPS = 2
@@ -27,7 +27,7 @@ _END_OFFSET = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFamily(SeededCases):
-    """Base class of families of documents of one kind. ``event`` is the last event.
+    """Base class of families of documents. ``event`` is the event before the document.
 
     ``places`` is the range of the number of members, processes or workers, ``topics`` that of the
     topics, subtopologies or connectors, and ``partitions`` that of the partitions or tasks of each.
@@ -41,19 +41,19 @@ class DocumentFamily(SeededCases):
 
     @abstractmethod
     def document(self, seed: int) -> KindDocument:
-        """Build the document of a seed."""
+        """Build the document of a seed. Equal seeds give equal documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareGroups(DocumentFamily):
-    """Share groups, by default of 3 to 8 members and 1 to 4 topics of 1 to 12 partitions."""
+    """Family of share groups with random members, topics and partitions."""
 
     kind: Kind = Kind.SHARE
     places: tuple[int, int] = (3, 8)
     mixed: bool
 
     def document(self, seed: int) -> KindDocument:
-        """Build the share group of a seed: at its start, or after a member has joined or left."""
+        """Build the share group of a seed, at its start or after a member joins or leaves."""
         rng = Random(seed)  # noqa: S311 - reproducible cases
         topics = {f"t{n}": rng.randint(*self.partitions) for n in range(rng.randint(*self.topics))}
         members = []
@@ -77,7 +77,7 @@ class ShareGroups(DocumentFamily):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectClusters(DocumentFamily):
-    """Connect clusters, by default of 2 to 6 workers and 1 to 4 connectors of 1 to 10 tasks.
+    """Family of Connect clusters with random workers, connectors and tasks.
 
     At a restart, a worker other than the leader is back after `DOWNTIME_MS`.
     """
@@ -87,7 +87,7 @@ class ConnectClusters(DocumentFamily):
     delay_ms: int = DEFAULT_MAX_DELAY
 
     def document(self, seed: int) -> KindDocument:
-        """Build the cluster of a seed: its steps before and after the event."""
+        """Build the cluster of a seed, with its steps before and after the event."""
         rng = Random(seed)  # noqa: S311 - reproducible cases
         workers = [f"w{number}" for number in range(rng.randint(*self.places))]
         count = rng.randint(*self.topics)
@@ -111,7 +111,7 @@ class ConnectClusters(DocumentFamily):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsApplications(DocumentFamily):
-    """Applications of processes with two threads and of stateful subtopologies.
+    """Family of Streams applications with two threads per process and stateful subtopologies.
 
     By default, 2 to 6 processes and 1 to 3 subtopologies of 3 to 12 partitions. The application
     is stable under high availability before the event.

@@ -1,4 +1,4 @@
-"""Families of fixed size: hand-written, exhaustive, benchmark and simulated groups."""
+"""Families of a fixed size: hand-written, exhaustive, benchmark and simulated groups."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGroup:
-    """Hand-written group with its optimum and the property of an assignor that it shows."""
+    """Hand-written group, its optimum, and a fault of an assignor that it shows."""
 
     group: Group
     shows: str
@@ -95,7 +95,7 @@ def exhaustive_groups_up_to(*, members: int, partitions: int) -> Iterator[Group]
 
 
 def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
-    """Yield all groups with the given numbers of members and partitions, up to symmetry.
+    """Yield all groups with the given numbers of members and partitions, without renamed copies.
 
     Every topic has a subscriber, and every member has a subscription.
     """
@@ -139,7 +139,7 @@ def _topics(size: int, members: int) -> Iterator[_Topic]:
 
 
 def _is_canonical(topics: tuple[_Topic, ...], members: int) -> bool:
-    """Return whether no reordering of the members gives a smaller description of the topics."""
+    """Return whether topics are the smallest of all copies with reordered members."""
     own = _sorted(topics)
     return all(
         own <= _sorted(tuple((tuple(row[m] for m in order), rest) for row, rest in topics))
@@ -189,7 +189,7 @@ _DEFAULT_ASSIGNOR = "sticky"
 
 
 class GridPoint(NamedTuple):
-    """Point of a parameter grid: the parameters of one group of a family."""
+    """Parameters of one group of a family, a point of a grid of parameters."""
 
     members: int
     partitions_per_member: int
@@ -205,7 +205,7 @@ class GridPoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GridFamily(Family):
-    """Family with one group per point of a parameter grid. The seed selects the point."""
+    """Base class of families with one group per point of a grid. The seed is its position."""
 
     members: tuple[int, ...] = (100, 500, 1_000, 5_000, 10_000)
     partitions_per_member: tuple[int, ...] = (5, 10, 50)
@@ -216,7 +216,7 @@ class GridFamily(Family):
 
     @cached_property
     def points(self) -> tuple[GridPoint, ...]:
-        """Return the points with partitions and at most ``largest`` members times topics."""
+        """Return the points of the grid within the size limit ``largest``."""
         axes = (self.members, self.partitions_per_member, self.topics)
         points = (GridPoint(*point) for point in product(*axes, self.mixed, self.incremental))
         return tuple(
@@ -233,7 +233,7 @@ class GridFamily(Family):
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkFamily(GridFamily):
-    """Family of the groups of Kafka's ``ServerSideAssignorBenchmark`` without racks.
+    """Family of groups as in Kafka's ``ServerSideAssignorBenchmark``, without racks.
 
     With mixed subscriptions, five buckets of members subscribe to disjoint sets of topics. If
     the rebalance is incremental, the members own the result of the studied assignor, and a new
@@ -264,7 +264,7 @@ class BenchmarkFamily(GridFamily):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowFamily(GridFamily):
-    """Family in which the subscriptions of members are sliding windows of half of the topics.
+    """Family in which each member subscribes to half of the topics, shifted by its position.
 
     If the rebalance is incremental, the members own a random balanced assignment, and a new
     member joins.
@@ -301,7 +301,7 @@ GROUPS_PER_SCRIPT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedFamily(Family):
-    """Family of groups that were recorded in simulations as input of the assignor."""
+    """Family of groups that assignors received in recorded simulations."""
 
     @property
     def size(self) -> int:

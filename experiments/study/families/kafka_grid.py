@@ -1,4 +1,4 @@
-"""Groups of Kafka's ``ConsumerAssignorBenchmark``: all combinations of its parameters.
+"""Family of groups as in Kafka's ``ConsumerAssignorBenchmark``.
 
 Upstream: org.apache.kafka.jmh.assignor.ConsumerAssignorBenchmark (commit 32524aba of apache/kafka).
 """
@@ -28,7 +28,7 @@ _DEFAULT_ASSIGNOR = "uniform"
 
 
 class GridPoint(NamedTuple):
-    """Parameters of one group. The measured group has ``members`` members."""
+    """Parameters of one group. ``members`` is the number after the event."""
 
     members: int
     topics: int
@@ -41,7 +41,7 @@ class GridPoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaGridFamily(Family):
-    """Family with one group per combination of the benchmark's parameters except the assignor.
+    """Family with one group per combination of the benchmark's parameters, except the assignor.
 
     The members own the answer of the studied assignor for the earlier group. ``largest`` limits
     the product of members and topics.
@@ -55,7 +55,7 @@ class KafkaGridFamily(Family):
 
     @cached_property
     def points(self) -> tuple[GridPoint, ...]:
-        """Return all combinations."""
+        """Return all combinations of parameters."""
         axes = (self.members, self.topics, self.partitions, _SIZES, _SUBSCRIPTIONS, _EVENTS)
         points = (GridPoint(*point) for point in product(*axes, self.racks))
         return tuple(point for point in points if point.members * point.topics <= self.largest)
@@ -86,7 +86,7 @@ def _share(number: int) -> int:
 
 
 def _topics(point: GridPoint, *, grown: int) -> tuple[Topic, ...]:
-    """Return the topics, of which some have one more partition."""
+    """Return the topics. With ``grown``, some have one more partition."""
     counts = partition_counts(point.sizes, point.topics, point.partitions)
     for index in range(grown):
         counts[index * point.topics // grown] += 1
@@ -135,7 +135,7 @@ def partition_counts(sizes: str, topics: int, partitions: int) -> list[int]:
 
 
 def topic_ids(number: int) -> Iterator[UUID]:
-    """Return the topic ids: two values of ``nextLong`` of ``java.util.Random(42)`` each."""
+    """Return the first topic ids, each from two values of ``java.util.Random(42).nextLong``."""
     halves = _java_ints(42)
     longs = ((high << 32) + low & (1 << 64) - 1 for high, low in zip(halves, halves, strict=False))
     pairs = zip(longs, longs, strict=False)
@@ -151,7 +151,7 @@ def _java_ints(seed: int) -> Iterator[int]:
 
 
 def _members(point: GridPoint, *, earlier: bool = False) -> tuple[Member, ...]:
-    """Return the members. The buckets are those of the measured group."""
+    """Return the members. The number of members after the event decides their buckets."""
     buckets = min(_BUCKETS, point.members, point.topics)
     names = [f"topic-{index}" for index in range(point.topics)]
     ends = [point.topics * bucket // buckets for bucket in range(buckets + 1)]
