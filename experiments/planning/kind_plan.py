@@ -26,7 +26,7 @@ from kassay.solver.limits import SearchLimits
 
 _TEMPLATES = Path(__file__).parent / "templates"
 PAGE, TICKET, TEXT = "kind_plan.html.j2", "kind_ticket.md.j2", "kind_summary.txt.j2"
-"""Templates of the page, the ticket and the text of a plan."""
+"""Templates for the HTML page, the ticket and the text output of a plan."""
 _OMITTED = ("movement", "moves", "stopped_ms", "replaced_copies", "unused_directories")
 """Ends of the names of measures of events, which a state without an event lacks."""
 _LOAD = "maximum load"

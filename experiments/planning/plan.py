@@ -148,7 +148,7 @@ class Plan:
 
     @property
     def is_recommended(self) -> bool:
-        """Return whether the plan has no hold-out, or passes it."""
+        """Return whether the plan passes its hold-out, or has none."""
         return self.windows is None or self.windows.is_recommended
 
     @property

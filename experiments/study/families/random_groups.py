@@ -34,12 +34,12 @@ class SeededCases(ABC):
 
     @property
     def size(self) -> int | None:
-        """Return the number of groups in the family, or None if every seed gives a group."""
+        """Return the number of groups in the family, or None if it has one per seed."""
         return None
 
     @property
     def is_finite(self) -> bool:
-        """Return whether the family has a fixed number of groups, so that none is a sample."""
+        """Return whether the family has a fixed number of groups, which are no sample."""
         return type(self).size is not SeededCases.size
 
 
@@ -85,7 +85,7 @@ CHURN = tuple(event for event in MembershipEvent if event not in _NO_CHANGE)
 def _join(
     group: Group, rng: Random, draw_subscription: DrawSubscription, unused_names: list[str]
 ) -> Group:
-    """Add members to a group: at least one, at most a quarter of the current number."""
+    """Add one or more members to a group, at most a quarter of the current number."""
     count = rng.randint(1, max(1, len(group.members) // 4))
     joined = tuple(
         Member(id=unused_names.pop(), subscription=draw_subscription(rng), generation=NO_GENERATION)
@@ -95,7 +95,7 @@ def _join(
 
 
 def _leave(group: Group, rng: Random) -> Group:
-    """Remove members: at least one of three or more members, at most a quarter."""
+    """Remove one or more members, at most a quarter; groups of one or two do not change."""
     if len(group.members) < 3:
         return group
     leaving = _draw_members(group, rng)
@@ -111,7 +111,7 @@ def _draw_members(group: Group, rng: Random) -> set[int]:
 
 
 def _resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
-    """Change the subscriptions of members: at least one, at most a quarter.
+    """Change the subscriptions of one or more members, at most a quarter.
 
     These members still claim their old partitions, so that claims to unsubscribed topics become
     stale. A drawn subscription that equals the old one is drawn again, at most 8 times.
@@ -142,7 +142,7 @@ def _resubscribe_all(group: Group, rng: Random) -> Group:
 
 
 def _grow(group: Group, rng: Random) -> Group:
-    """Add at most 50% more partitions, but at least one, to a random subscribed topic."""
+    """Add at least one and at most 50% more partitions to a random subscribed topic."""
     subscribers, topics = group.subscribers(), list(group.topics)
     index = rng.choice([i for i, topic in enumerate(topics) if subscribers.get(topic.name)])
     partitions = topics[index].partitions
@@ -278,7 +278,7 @@ _ATTEMPTS = 100
 
 
 class OverlapShape(StrEnum):
-    """Pattern in which the subscriptions of members overlap."""
+    """Pattern by which the subscriptions of members overlap."""
 
     NESTED = "nested"  # each member subscribes to the first topics, later members to more
     CHAINS = "chains"  # each member subscribes to two neighbouring topics
@@ -449,6 +449,6 @@ class RackFamily(Family):
         return replace(group, id=self.id_of(seed, start))
 
     def _rack_of(self, left: str, seed: int) -> str:
-        """Draw the rack of a member that has left the group."""
+        """Draw the rack of a former member of the group."""
         rng = Random(f"{self.base.name}/{seed}/racks/{left}")  # noqa: S311
         return f"r{rng.randrange(self.racks)}"
