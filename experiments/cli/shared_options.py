@@ -138,26 +138,31 @@ def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(known))
 
 
-_REPEATABLE = "Kafka assignor, repeatable in compare and study"
+_REPEATABLE = "Assignor, repeatable in compare and study"
+_PORTS_OF_KINDS = f"Ports for Connect, share groups and Streams: {', '.join(KIND_PORTS)}."
 _FURTHER = (
-    "an assignor of an installed library, such as kafka-clients@2.4.0:sticky (see `kassay "
-    "libraries`); a custom assignor: python:MODULE:FUNCTION, with a module name or a .py file, "
-    "cmd:COMMAND, or class:CLASS@PATH[:PATH], with jars or folders. The time limit per group is 10 "
-    "seconds, or as in python@30s:MODULE:FUNCTION. ALIAS=NAME sets its name in results."
+    "A library's assignor has a name such as kafka-clients@2.4.0:sticky (see `kassay libraries`). "
+    "A custom assignor has one of three forms: python:MODULE:FUNCTION, where MODULE can be a .py "
+    "file; cmd:COMMAND; class:CLASS@PATH[:PATH], with jars or folders. The time limit per group is "
+    "10 seconds, or as in python@30s:MODULE:FUNCTION. ALIAS=NAME sets the name in results."
 )
 
 
 def assignor_option(
-    *, text: str = "Kafka assignor", of_each_kind: bool = False, default: Any = None
+    *, text: str = "Assignor", of_each_kind: bool = False, default: Any = None
 ) -> Any:
     """Declare the option of one assignor: of consumer groups, or of documents of any kind."""
-    names = [*ASSIGNORS, *KIND_PORTS] if of_each_kind else ASSIGNORS
 
     def check(name: str | None) -> str | None:
         return None if name is None else known_assignor(name, of_each_kind=of_each_kind)
 
-    text = f"{text}: {', '.join(names)}; {_FURTHER}"
-    return option(default, callback=check, metavar="NAME", help=text)
+    return option(default, callback=check, metavar="NAME", help=_help(text, of_each_kind))
+
+
+def _help(text: str, of_each_kind: bool) -> str:
+    kinds = f"{_PORTS_OF_KINDS} " if of_each_kind else ""
+    ports = f"{text}: a port ({', '.join(ASSIGNORS)}), a library's assignor or a custom assignor."
+    return f"{ports} {kinds}{_FURTHER}"
 
 
 def required_assignor() -> Any:
@@ -171,5 +176,5 @@ def assignors_option() -> Any:
         None,
         metavar="NAME",
         show_default="all but legacy-range and legacy-roundrobin",
-        help=f"{_REPEATABLE}: {', '.join([*ASSIGNORS, *KIND_PORTS])}; {_FURTHER}",
+        help=_help(_REPEATABLE, True),
     )

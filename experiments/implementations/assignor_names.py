@@ -65,7 +65,6 @@ def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> 
     """Find a Java class in jars and folders, and the assignor interface that it implements.
 
     ``version`` selects the library that has this interface; None selects the newest installed one.
-
     Raise InputError if a path, the class, the interface or the library is missing.
     """
     for path in paths:

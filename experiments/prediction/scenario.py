@@ -20,8 +20,7 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)(\.\d+)*")
 class Timing:
     """Delays in milliseconds as pairs: of idle consumers, and of busy consumers.
 
-    The delays of each sample are between the two values. The defaults enclose the times of groups
-    on idle and on saturated machines.
+    Each sample has delays between both. The defaults enclose idle and saturated machines.
 
     Parameters
     ----------

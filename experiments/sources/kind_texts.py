@@ -290,10 +290,8 @@ def _tasks_max(entry: object) -> int | None:
 def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDocument:
     """Read a running Connect cluster through ``url``, the REST interface of one worker.
 
-    The request does not change the cluster. ``timeout`` is in seconds.
-
-    Raise RunError if there is no answer, or the answer is an error. Raise InputError if the URL is
-    not a URL of HTTP, or the answer is not that of a worker of Kafka Connect.
+    The request does not change the cluster. ``timeout`` is in seconds. Raise RunError without an
+    answer, or if it is an error. Raise InputError for a URL without HTTP, or another answer.
     """
     host = url.partition("://")[2].partition("/")[0]
     if not url.lower().startswith(("http://", "https://")) or not host:

@@ -245,10 +245,8 @@ def case_index(position: Any, total: int) -> Any:
     """Convert a position in the mixed order of cases to the index of a case.
 
     The function is a bijection of 0 to ``total - 1``. A position is an integer, or a column of
-    64-bit integers.
-
-    Neighbouring positions have distant indices: each range of positions contains cases of all
-    families, and expensive cases are spread over all tasks.
+    64-bit integers. Neighbouring positions have distant indices, so that each range of positions
+    has cases of all families, and all tasks get expensive cases.
 
     Examples
     --------

@@ -373,9 +373,7 @@ _LINUX_MEMORY = Path("/proc/self/statm")
 def memory_limit(mebibytes: int | None) -> Iterator[None]:
     """Limit the memory that a ``with`` block adds to this process, in MiB.
 
-    The limit applies to the address space that is added to the current address space.
-
-    None means no limit. Never raise the current limit of the process.
+    It counts added address space. None means no limit. The process's own limit never rises.
     """
     if mebibytes is None:
         yield

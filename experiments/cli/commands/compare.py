@@ -148,7 +148,7 @@ def _print_form(
     if len(names) > 2 or len(names) <= is_table:
         raise typer.BadParameter(f"--format {form} requires --assignor AFTER --assignor BEFORE")
     if not is_table and (java is None or java.kind is not Kind.CONSUMER):
-        raise typer.BadParameter("--format junit requires a class: with a consumer assignor")
+        raise typer.BadParameter("--format junit requires --assignor class:CLASS@PATH")
     groups, all_valid = read_valid_groups([source.file])
     compared = []
     for group in groups:

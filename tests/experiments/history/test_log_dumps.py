@@ -68,7 +68,7 @@ def test_tombstones_other_record_types_and_failures_are_distinguished() -> None:
     failed = read_line(
         f"{HEAD.format(offset=1, time=2)} key: Error at offset 1, skipping. Bad bytes"
     )
-    assert failed["error"] == "dump.txt:1: the tool cannot decode the record: Bad bytes"
+    assert failed["error"] == "dump.txt:1: kafka-dump-log.sh cannot decode the record: Bad bytes"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_tombstones_other_record_types_and_failures_are_distinguished() -> None:
         (line("\x00\x01\x00\x01g", "\x00\x03"), "run kafka-dump-log.sh of Kafka 4.0 or later"),
         (line("group_metadata::group=g", {"generationId": 2}), "Kafka 4.0 or later"),
         (line({"type": "2", "data": {"group": "g"}}, '{"version": "3", "da'), "dump.txt:1: "),
-        (line({"type": "2", "data": {}}, "<DELETE>"), "the field group is missing"),
+        (line({"type": "2", "data": {}}, "<DELETE>"), "the record lacks the field group"),
         (
             f"{HEAD.format(offset=1, time=2)} key: " + '{"type":"2","data":{"group":"g"}}',
             "truncated",

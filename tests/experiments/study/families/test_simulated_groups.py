@@ -35,5 +35,5 @@ def test_groups_of_simulations_depend_on_the_studied_assignor():
     }
     assert len(documents) >= 2
     assert family.build(15).members
-    with pytest.raises(UsageError, match="no recorded groups of assignor"):
+    with pytest.raises(UsageError, match="has no groups of"):
         family.build(15, start="cmd:./mine")
