@@ -95,7 +95,7 @@ def certify(
         return replace(stated, conflict=conflict)
     assignment = solution.assignment if solution else answer
     if not isinstance(assignment, Assignment):
-        raise UsageError("the solution has no assignment and no conflict to certify")
+        raise UsageError("the solution has no assignment and no conflict; raise the work limit")
     problem = build_problem(group)
     placement = problem.valid_placement(assignment)
     stated = stated or _counted_certificate(group, assignment, levels, tuple(constraints))
@@ -165,7 +165,7 @@ def _counted_certificate(
 
 
 def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) -> Certificate:
-    """Search for evidence for the unchecked bounds of a certificate; add it if found."""
+    """Search for evidence of the bounds that only a solver can check. Add it if it is found."""
     if not stated.trusted:
         return stated
     problem = build_problem(group)
@@ -186,7 +186,7 @@ def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) ->
 def _proven(
     evidence: Evidence, problem: Problem, rules: Sequence[Constraint], limits: Sequence[Limit]
 ) -> Evidence:
-    """Search for a proof that no assignment meets constraints and limits; add it if found."""
+    """Search for a proof that no assignment meets constraints and limits. Add it if found."""
     prices = find_prices(problem, rules, limits)
     if prices is not None:
         return replace(evidence, origin=Origin.PARTITION_PRICES, prices=prices)

@@ -75,7 +75,7 @@ class Row(NamedTuple, Generic[_Task, _Result]):
 
 
 class Search(NamedTuple):
-    """Row of a search of one level, which returns a bound, or 0 or None if it proves none.
+    """Row of a search of one level. The search returns a bound, or 0 or None without a proof.
 
     ``origin`` is the origin of this bound. Searches without ``needs_work`` also run if no work is
     left, to add placements that need no search.
@@ -139,7 +139,7 @@ class LevelTask:
 
     @cached_property
     def is_after_moves(self) -> bool:
-        """Whether the number of moves is a finished level."""
+        """Whether a level about moves is already finished."""
         return any(isinstance(done.claim.level, objective.Movement) for done in self.pool.reached)
 
     @property

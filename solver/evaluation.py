@@ -277,7 +277,7 @@ def topic_partitions(problem: Problem, topic: str, number: int | None = None) ->
 def colocated_partitions(
     problem: Problem, constraint: constraints.Colocated
 ) -> list[tuple[int, ...]]:
-    """Return, per partition number, the partitions that get one member under a constraint."""
+    """Return, per partition number, the partitions that a constraint assigns to one member."""
     columns = [topic_partitions(problem, topic).tolist() for topic in constraint.topics]
     longest = max((len(column) for column in columns), default=0)
     sets = [
@@ -327,7 +327,7 @@ def check_levels(group: Group, levels: Iterable[objective.Level]) -> None:
 
 
 def separated_partitions(problem: Problem, constraint: constraints.Separated) -> list[int]:
-    """Return the partitions with subscribers that get different members under a constraint."""
+    """Return the partitions with subscribers that a constraint assigns to different members."""
     indices = (problem.partition_index.get(TopicPartition(*tp)) for tp in constraint.partitions)
     return [partition for partition in indices if partition is not None]
 
@@ -467,7 +467,7 @@ def _limit_errors(constraint: constraints.Constraint, windows: int) -> Iterable[
 
 
 def _topic_errors(topic: str, number: int | None, counts: Mapping[str, int]) -> Iterable[str]:
-    """Check a topic and, unless it is None, the number of a partition."""
+    """Yield an error for an unknown topic, or a partition number that the topic does not have."""
     if topic not in counts:
         yield f"no topic {topic!r} in the group"
     elif number is not None and not _is_integer(number):
@@ -498,7 +498,7 @@ def check_arc_costs(
         return
     cause = f"the level {names[0]}" if names else "a group with copies of partitions or state"
     if not group.common_weight:
-        raise UsageError(f"{cause} requires equal weights")
+        raise UsageError(f"{cause} requires equal weights, but the weights of partitions differ")
     for level in levels:
         if level.tolerance:
             raise UsageError(f"{cause} supports no tolerance, got one of the level {level.name}")

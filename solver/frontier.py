@@ -40,7 +40,7 @@ _MAX_SHARE = 0.5  # maximum share of the work left for one number of moves
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """Point of a frontier. The bound on each value is valid within the other value."""
+    """Point of a frontier. Each bound is valid for assignments within the other value."""
 
     movement: LevelValue
     imbalance: LevelValue
@@ -333,7 +333,7 @@ class _FrontierSearch:
             self.bounds[fewer] = bound
 
     def _point(self, count: int) -> FrontierPoint:
-        """Return the point with the fewest moves that has the imbalance of an entry."""
+        """Return the point with the imbalance of ``points[count]`` and the fewest moves."""
         value = self.points[count].imbalance.value
         first = next(at for at, one in enumerate(self.points) if one.imbalance.value == value)
         least = next((at for at, bound in enumerate(self.bounds) if bound <= value), first)

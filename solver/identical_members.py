@@ -125,7 +125,7 @@ def makespan_of(packing: Packing) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SubsetFilling:
-    """Filling of members, one after the other, by subsets of weights within a capacity.
+    """Fill members, one after the other, with subsets of weights within a capacity.
 
     A subset with the greatest load prefers heavy weights, so that the last members receive many
     light ones. Sums are rounded up to units, to limit their number.

@@ -238,7 +238,7 @@ def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
 
 
 def within_racks(problem: Problem) -> Problem:
-    """Return the problem with only those consumers of a partition in a rack of it, if any."""
+    """Return the problem in which partitions have only consumers in their racks, if there are."""
     racks, consumers = RackTable(problem), [each.tolist() for each in problem.consumer_sets]
     near = (
         [member for member in consumers[index] if not racks.is_cross_rack(at, member)]

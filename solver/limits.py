@@ -123,7 +123,7 @@ class SearchBudget:
 
     @classmethod
     def start(cls, limits: SearchLimits, seed: int = 0) -> Self:
-        """Return a budget that starts now."""
+        """Return a budget that starts now. Raise UsageError if the seed is negative."""
         if seed < 0:
             raise UsageError(f"seed must be at least 0, got {seed!r}")
         counter = WorkCounter() if limits.counter is None else limits.counter
@@ -142,7 +142,7 @@ class SearchBudget:
 
     @property
     def is_interrupted(self) -> bool:
-        """Return whether the search is stopped, or the safety limit is reached."""
+        """Return whether the search is stopped or out of time. Record this in the counter."""
         if self.limits.is_stopped or (self.end < inf and now() >= self.end):
             self.counter.is_interrupted = True
             return True
@@ -159,7 +159,7 @@ class SearchBudget:
         return self.left > 0
 
     def spend(self, units: float) -> None:
-        """Count work."""
+        """Add work to the counter."""
         self.counter.spent += units
 
     def part(self, share: float) -> "SearchBudget":

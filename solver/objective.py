@@ -115,7 +115,7 @@ class _LoadLevel:
             raise UsageError(f"measure must be one of {', '.join(Measure)}, got {self.measure!r}")
         if Measure(self.measure) is Measure.LEXIMAX and self.tolerance:
             raise UsageError(
-                "a tolerance is not supported for leximax; use another imbalance measure"
+                f"leximax supports no tolerance, got {self.tolerance}; use another measure"
             )
         object.__setattr__(self, "measure", Measure(self.measure))
 
@@ -267,7 +267,7 @@ class StatefulImbalance(FlowLevel):
 
 @dataclass(frozen=True, slots=True)
 class MissingTagValues(FlowLevel):
-    """Level: tag values that the copies of stateful partitions lack.
+    """Level: number of tag values that the copies of stateful partitions lack.
 
     For each partition and tag, it adds the greatest possible number of different values minus the
     number of values of the hosts with a copy, for the standbys with the most values.
@@ -278,7 +278,7 @@ class MissingTagValues(FlowLevel):
 
 @dataclass(frozen=True, slots=True)
 class StandbyMoves(FlowLevel):
-    """Level: standbys on hosts that do not hold the partition.
+    """Level: number of standbys on hosts that do not hold the partition.
 
     The standbys are those with the fewest `MissingTagValues` and, among them, the fewest moves.
     """

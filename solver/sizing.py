@@ -184,7 +184,7 @@ def load_by_member_count(
     seed: int = 0,
     progress: Progress = lambda _: None,
 ) -> dict[int, LevelValue | None]:
-    """Find the minimum of the maximum load for numbers of members.
+    """Find the minimum maximum load for each of some numbers of members.
 
     The loads are in the common unit of the resizing. None means that no assignment within the
     capacities was found. Topics that lose their last subscriber do not count. If the search is
@@ -220,7 +220,7 @@ def load_by_member_count(
 
 
 def _monotone(found: dict[int, LevelValue]) -> dict[int, LevelValue]:
-    """Tighten values by those of fewer members, and bounds by those of more members."""
+    """Lower values to those of fewer members. Raise bounds to those of more members."""
     value, bound = None, 0
     bounds = {}
     for number, makespan in reversed(found.items()):
@@ -235,7 +235,7 @@ def _monotone(found: dict[int, LevelValue]) -> dict[int, LevelValue]:
 def _solve(
     resizing: Resizing, number: int, budget: SearchBudget, up_to: int | None = None
 ) -> tuple[LevelValue | None, Status]:
-    """Minimise the maximum load of a number of members; one within ``up_to`` ends the search.
+    """Minimise the maximum load of a number of members. Stop at a load of at most ``up_to``.
 
     Return it in the common unit, or None if no assignment was found.
     """
@@ -382,7 +382,7 @@ def members_that_help(
 
 
 def _members_that_help_evenly(group: Group, assignment: Assignment) -> Sizing:
-    """Count the members that take one partition of each member with the maximum load.
+    """Count the members needed to take a partition from each member with the maximum load.
 
     With equal weights, the lowest sum of squares leaves the fewest partitions above any load.
     """

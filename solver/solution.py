@@ -237,7 +237,7 @@ class Solution:
 
     @property
     def is_optimal(self) -> bool:
-        """Return whether every level but preferences is proven optimal."""
+        """Return whether all levels except preferences are proven optimal."""
         required = (level.is_proven for level in self.levels if not level.is_preference)
         return self.assignment is not None and all(required)
 

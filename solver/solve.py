@@ -100,7 +100,7 @@ def _check_request(
     if not levels:
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     if any(map(objective.is_preference, levels[:-1])):
-        raise UsageError("a preference limits no later level; only the last level can be one")
+        raise UsageError("only the last level can be a preference; move the preference to the end")
     evaluation.check_constraints(group, rules)
     evaluation.check_levels(group, levels)
     evaluation.check_arc_costs(group, levels, rules)

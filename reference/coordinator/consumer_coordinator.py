@@ -278,7 +278,7 @@ class ConsumerCoordinator:
         self._revocations.start(member.id, member.rebalance_timeout, on_timeout)
 
     def fence(self, member_id: str) -> None:
-        """Remove a member from the group, and increase the group epoch."""
+        """Remove a member. Then increase the group epoch, unless the group is downgraded."""
         if member_id in self.group.members:
             is_last = self.group.members[member_id].joined is None
             self._cancel_timers(member_id)

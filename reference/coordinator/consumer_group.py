@@ -213,7 +213,7 @@ class ConsumerGroup:
         self._log.append(("epoch",), (self.epoch, self.metadata_hash))
 
     def hash_metadata(self) -> int:
-        """Return a 64-bit hash of the subscribed topics' metadata, or 0 if no topic is subscribed.
+        """Return a 64-bit hash of the metadata of subscribed topics; 0 if none has metadata.
 
         Deviation: the values differ from those of Kafka's hash.
         """

@@ -413,12 +413,12 @@ def unexpected(value: object, where: str, expected: str) -> InputError:
 
 
 def optional(parse: Parser[T]) -> Parser[T | None]:
-    """Return the parser of a value or null, from the parser of the value."""
+    """Return a parser that accepts null, and all values that ``parse`` accepts."""
     return lambda value, where: None if value is None else parse(value, where)
 
 
 def _column_of(kind: type[T], parse: Parser[T]) -> Parser[tuple[T, ...]]:
-    """Return the parser of an array of many values of one type."""
+    """Return a parser of long arrays with items of one type."""
 
     def parse_column(value: object, where: str) -> tuple[T, ...]:
         values: Any = as_array(value, where)
@@ -428,7 +428,7 @@ def _column_of(kind: type[T], parse: Parser[T]) -> Parser[tuple[T, ...]]:
 
 
 def items_of(parse: Parser[T]) -> Parser[tuple[T, ...]]:
-    """Return the parser of an array, from the parser of an item."""
+    """Return a parser of arrays, which parses each item with ``parse``."""
     return lambda value, where: tuple(
         parse(item, f"{where}[{index}]") for index, item in enumerate(as_array(value, where))
     )
@@ -444,14 +444,14 @@ as_integers, as_texts = _column_of(int, as_integer), _column_of(str, as_text)
 
 
 def table_of(parse: Parser[T]) -> Parser[dict[str, T]]:
-    """Return the parser of an object with any keys, from the parser of a value."""
+    """Return a parser of objects with any keys, which parses each value with ``parse``."""
     return lambda value, where: {
         key: parse(one, f"{where}[{key!r}]") for key, one in as_object(value, where).items()
     }
 
 
 def word_of(words: type[Word]) -> Parser[Word]:
-    """Return the parser of a word of an enumeration."""
+    """Return a parser of the values of an enumeration of texts."""
 
     def parse(value: object, where: str) -> Word:
         word = as_text(value, where)

@@ -64,7 +64,7 @@ def replacing_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Replace the file name in an OSError of the block by ``path``."""
+    """Set the file name in an OSError of the ``with`` block to ``path``."""
     try:
         yield
     except OSError as error:

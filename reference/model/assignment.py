@@ -151,7 +151,7 @@ def rejoin(
 
 
 def _claims(group: Group, rows: PartitionColumns, reason: str) -> Iterator[Claim]:
-    """Yield the claims of some rows as invalid, with a reason."""
+    """Convert rows to invalid claims with a reason."""
     if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
         known = {topic.name for topic in group.topics}
         for index in dict.fromkeys(rows.member.tolist()):

@@ -116,7 +116,7 @@ def by_ordinal(names: Iterable[str]) -> list[str] | None:
 
 
 def next_names(names: Iterable[str], count: int) -> list[str]:
-    """Return names for added members: the next numbers of the usual prefix, or new-1, new-2."""
+    """Return names for added members: the most common prefix with its next numbers, or new-1."""
     taken = set(names)
     found = [ordinal(name) for name in names]
     prefixes = Counter(one[0] for one in found if one is not None)

@@ -171,7 +171,7 @@ class Topic:
             _checked_weights(f"{where}, partition {number}", row, width)
         sums = tuple(map(sum, rows))
         if self.weights is not None and tuple(self.weights) != sums:
-            raise InputError(f"{where}: weights must be the sums of the profiles")
+            raise InputError(f"{where}: weights must be the sums of the profiles; omit the weights")
         object.__setattr__(self, "weights", sums)
         object.__setattr__(self, "profiles", rows if width > 1 else None)
 

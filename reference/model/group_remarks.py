@@ -110,10 +110,10 @@ def condition(group: Group, *, with_racks: bool = False) -> str | None:
 
 
 def other_reading(group: Group) -> Group | None:
-    """Return the group with the other limit of the assumed subscriptions.
+    """Return the group with the other assumption about its unknown subscriptions.
 
-    The other limit of the topics of the partitions are all topics of the group, and vice versa.
-    The result is None if both limits are equal or no subscription is assumed.
+    One assumption is the topics of the member's partitions, the other one all topics of the group.
+    Return None if both give the same subscriptions, or if no subscription is assumed.
     """
     assumed = [member for member in group.members if Assumed.TOPICS in member.assumed]
     if not assumed:

@@ -23,7 +23,7 @@ def join_groups(groups: Sequence[Group]) -> Group:
     ids = [group.id or "" for group in groups]
     if not groups or "" in ids:
         raise InputError(
-            "at least one group is required to balance groups together, and each must have an id"
+            f"to balance groups together, give at least one group, each with an id; got ids {ids}"
         )
     repeated = next((id for id in ids if ids.count(id) > 1), None)
     if repeated is not None:

@@ -141,7 +141,7 @@ def loads(group: Group, assignment: Assignment) -> dict[str, int]:
 
 
 def relative_loads(group: Group, loads: Mapping[str, int]) -> dict[str, int]:
-    """Return the relative load of each participant, see `LoadUnits`. Other loads stay."""
+    """Return the relative load of each participant, see `LoadUnits`. Keep other loads."""
     units = member_units(group)
     factors = dict(zip(units.names, units.factors, strict=True))
     return {member: load * factors.get(member, 1) for member, load in loads.items()}

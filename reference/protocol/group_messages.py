@@ -136,7 +136,7 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """Metadata record of a classic group. ``timestamp`` is that of the last change of its state."""
+    """Metadata record of a classic group. ``timestamp`` is the time of its last state change."""
 
     group: str
     protocol_type: str

@@ -228,7 +228,7 @@ class RebalanceEvidence:
 
     @property
     def loads(self) -> LoadEvidence:
-        """Return the evidence of the permitted loads."""
+        """Return ``member_sets``, or ``best`` without sets, as evidence of the permitted loads."""
         return self.member_sets if self.member_sets or self.best is None else self.best
 
 

@@ -125,7 +125,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
 def _invalid_assignments(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Yield the violations of the assignment and of best known ones, then violated constraints."""
+    """Yield a message per rule that the assignment or a best known assignment violates."""
     named = [("the assignment", assignment)] + [
         (f"the best known assignment on {claim.level.name}", claim.best)
         for claim in certificate.claims
@@ -207,7 +207,7 @@ def _evidence_error(
     limits: Sequence[tuple[Level, int]],
     evidence: LevelClaim | Conflict,
 ) -> str | None:
-    """Return why partition prices or cases do not prove a bound or a conflict, or None."""
+    """Return why the evidence does not prove a bound or a conflict, or None if it does."""
     if evidence.origin is Origin.CASES and not cases_refute(problem, rules, limits):
         return "there are too many cases, or a case meets all limits"
     if evidence.origin is not Origin.PARTITION_PRICES:
@@ -318,7 +318,7 @@ def _assignment_errors(
 def _least_errors(
     evidence: RebalanceEvidence, group: Group, assignment: Assignment, least_makespan: int | None
 ) -> Iterator[str]:
-    """Check that an assignment reaches the claimed minimum makespan, and its certificate."""
+    """Check the claimed minimum makespan of a rebalance, and yield a message per error."""
     best = evidence.best or assignment
     if least_makespan is not None:
         makespan = max(map(len, best.values()), default=0)

@@ -160,7 +160,7 @@ def permitted_loads(
 
 
 def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
-    """Return the maximum load per member, from an assignment with the minimum makespan."""
+    """Return the maximum load per member. Raise InputError if ``best`` is not valid evidence."""
     group = problem.group
     for violation in violations(group, best):
         raise InputError(f"{group.label}: the assignment of the evidence: {violation}")
@@ -174,13 +174,13 @@ def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
         if isinstance(capacity, tuple):
             raise InputError(f"{group.label}: a trajectory requires one weight per partition")
         if capacity is not None and loads[member] > capacity:
-            raise InputError(f"{group.label}: the evidence violates the capacity of {name!r}")
+            raise InputError(f"{group.label}: the evidence exceeds capacity {capacity} of {name!r}")
         most[member] = most[member] if capacity is None else min(most[member], capacity)
     return most
 
 
 def _ranks(problem: Problem, sets: MemberSets) -> Ints:
-    """Return the position of the set of each member of the problem."""
+    """Return the index of each member's set. Raise InputError for a member in no set or in two."""
     rank = np.full(problem.member_count, -1, dtype=np.int64)
     for at, names in enumerate(sets):
         for name in names:
@@ -321,7 +321,7 @@ def check_groups(groups: Sequence[Group], level: Imbalance) -> None:
 def _histories(
     groups: Sequence[Group], rebalances: Sequence[PermittedAssignments]
 ) -> dict[tuple[tuple[int, int], ...], list[Block]]:
-    """Return the partitions by history: the row of the tables and the weight at each rebalance."""
+    """Return partitions by history: pairs (row of the tables, weight), one per rebalance."""
     weighted = is_weighted(groups)
     present: dict[str, dict[int, tuple[Topic, int]]] = {}  # topic and row by name and rebalance
     for at, (group, rebalance) in enumerate(zip(groups, rebalances, strict=True)):
@@ -364,7 +364,7 @@ def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
     most = greatest_price(stream)
     prices_fit = heaviest * int(np.abs(prices).max(initial=0)) <= most
     if not prices_fit or not 1 <= scale <= most:
-        raise InputError(f"prices and scale must be at most {most}, and the scale at least 1")
+        raise InputError(f"prices and scale must be at most {most}, the scale ({scale}) at least 1")
     owned_cost, free_cost = _path_costs(stream, prices, scale)
     total = 0
     for row, count in enumerate(stream.count.tolist()):

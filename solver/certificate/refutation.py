@@ -372,7 +372,7 @@ class _Cases:
         return not self._has_solution(0) and self.left > 0
 
     def _has_solution(self, depth: int) -> bool:
-        """Return whether the remaining blocks fit; False if no cases are left."""
+        """Return whether the blocks from ``depth`` on fit. False when no steps are left."""
         self.left -= 1 if depth < len(self.order) else _CASES_PER_ASSIGNMENT
         if self.left <= 0:
             return False

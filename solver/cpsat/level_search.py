@@ -76,7 +76,7 @@ def _is_leximax(level: Level) -> bool:
 
 
 def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> AssignmentModel | None:
-    """Build a model with all limits and the loads of ``level``. Return None if it is too large."""
+    """Build a model with the limits of the finished levels. Return None if it is too large."""
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
     levels = [level, *(done.claim.level for done in pool.reached)]
@@ -270,7 +270,7 @@ class MovedPartitionsModel:
     def _worst_value(
         self, level: Level, limits: Sequence[LevelLimit], hint: Placement | None
     ) -> int:
-        """Return an upper bound on a level: from the hint, or from all partitions at one member."""
+        """Return the value of a valid hint, or the greatest value if one member has everything."""
         problem = self.problem
         if hint is not None and self._is_within(limits, hint):
             return level_value(problem, level, hint)

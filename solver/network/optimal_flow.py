@@ -123,7 +123,7 @@ class ConvexFlow:
         self.low, self.high = np.zeros_like(self.arcs.high), self.arcs.high.copy()
 
     def cheapest(self, costs: WeightedLevels, *near: Ints) -> Ints | None:
-        """Return the cheapest flow, or None. The search starts near flows that may be invalid."""
+        """Return the cheapest flow, or None if there is none. The search starts near some flows."""
         low, high = self.low, self.high
         windows = np.zeros(len(low), dtype=np.bool_)
         for level, _ in costs:
@@ -492,7 +492,7 @@ class ConvexHull:
         limited: Callable[[FlowPoint | _Circuit], int],
         minimised: Callable[[FlowPoint | _Circuit], int],
     ) -> BoundedPoint | None:
-        """Find a point within a limit on the edge of the hull that crosses it; None if none is."""
+        """Find the point within a limit on the hull edge that crosses the limit, or None."""
         inside, outside = ends
         if limited(inside) > limit:
             return None

@@ -167,7 +167,7 @@ class ExchangeBeam:
     def _exchanges(
         self, state: _BeamState, member: int, own: list[int], rest: Sequence[int], free: int
     ) -> Iterator[_Exchange]:
-        """Yield exchanges after which at most twice the share of free capacity remains."""
+        """Yield exchanges after which a member has at most twice its share of free capacity."""
         usable = [p for p in state.loose if self._may(p, member)]
         required = [p for p in state.loose if not any(self._may(p, other) for other in rest)]
         if not set(required) <= set(usable):
@@ -343,7 +343,7 @@ class NeighbourhoodSearch:
     def initial_solution(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
-        """Find a first placement within the maximum load; return None on failure."""
+        """Find a first placement within the maximum load. Return None if none is found."""
         removal = _OverloadRemoval(self.problem, self.max_load, start.copy())
         if removal.run(may_continue):
             return removal.placement
@@ -448,7 +448,7 @@ class NeighbourhoodSearch:
         chosen[int(self.problem.owner[partition])] = chosen[int(placement[partition])] = None
 
     def _reassigned(self, placement: Placement) -> Placement | None:
-        """Reassign the partitions of some members by CP-SAT. None if it cannot, or finds none."""
+        """Reassign the partitions of some members by CP-SAT. None without a placement."""
         members = self._choose_members(placement)
         if np.count_nonzero(np.isin(placement, members)) > _MAX_PARTITIONS or len(members) < 2:
             return None

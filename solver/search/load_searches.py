@@ -173,7 +173,7 @@ def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
 
 
 def heaviest_moved(problem: Problem) -> tuple[int | None, int]:
-    """Return limits on the weights of moved partitions: none, and half of the lowest load.
+    """Return two limits on the weights of moved partitions: no limit, and half the lowest load.
 
     Few moves of heavy partitions and several moves of light ones can each lead to lower loads.
     """

@@ -76,7 +76,7 @@ class FewestMovesProof:
 
     @property
     def is_proven(self) -> bool:
-        """Return whether the pool has a placement with the bound as cost."""
+        """Return whether the cost of a placement in the pool equals the bound."""
         return self._cost() == self.bound
 
     @property

@@ -253,7 +253,7 @@ class OverloadRepair:
         return False
 
     def _eject(self, candidates: Ints) -> None:
-        """Move a heavy candidate to a member that could hold it alone, and keep it there a while.
+        """Move a heavy candidate to a member that can hold it alone. Keep it there for some steps.
 
         The following steps then move other partitions away from this member.
         """

@@ -102,7 +102,7 @@ class Start:
                 self.pool.add(placement)
 
     def known(self) -> incumbent_pool.KnownLevels:
-        """Return the results of the flows with the greater bounds of merged partitions."""
+        """Return the results of the flows. Higher bounds of the merged problem replace theirs."""
         bounds = dict(self.flows.bounds)
         for index, bound in self.merged.bounds.items():
             if index not in bounds or bound.value > bounds[index].value:

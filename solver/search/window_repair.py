@@ -123,7 +123,7 @@ class WindowRepair(OverloadRepair):
         self._sum_overloads()
 
     def _sum_overloads(self) -> None:
-        """Set the overload per member, which is that of its units, from the loads."""
+        """Set the overload per member: the sum of the overloads of its units."""
         self.overloads = np.zeros(self.problem.member_count)
         for limit, loads in zip(self.limits, self.loads, strict=True):
             self.overloads += np.maximum(loads - limit.max_loads, 0).sum(axis=1)[limit.unit_of]
@@ -166,7 +166,7 @@ class WindowRepair(OverloadRepair):
                 self._move(other, giver)
 
     def _after(self, changes: Ints, windows: int | None = None) -> Floats:
-        """Return the overloads of both members after each change, or, in some windows, a bound."""
+        """Return the overload after each change. With ``windows``, it is a lower bound."""
         ones, others = changes[:2]
         total = np.zeros(len(ones))
         for limit, loads in zip(self.limits, self.loads, strict=True):

@@ -221,7 +221,7 @@ class Prices:
 
     @classmethod
     def of(cls, stream: Stream, program: LinearProgram, duals: Floats) -> Self:
-        """Return the prices of the dual values of a program of all rebalances."""
+        """Convert the dual values of a program of all rebalances to prices."""
         scale = _scale(stream)
         heaviest = max(int(stream.weight.max(initial=0)), 1)
         most = min(greatest_price(stream), scale * _MAX_PRICE_IN_MOVES) // heaviest
@@ -238,7 +238,7 @@ class Prices:
 
 
 def _scale(stream: Stream) -> int:
-    """Return the units of a price per move: more for weights, as prices per unit are smaller."""
+    """Return the number of price units per move. With weights, prices are small: use more units."""
     bits = _WEIGHTED_PRICE_BITS if stream.is_weighted else _PRICE_BITS
     return min(1 << bits, greatest_price(stream))
 

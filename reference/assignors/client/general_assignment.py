@@ -153,7 +153,7 @@ class Reassignment:
             if previous not in self.load:
                 raise UpstreamError(
                     "NullPointerException",
-                    f"the previous owner of {self.table.named(partition)} does not participate",
+                    f"the previous owner of {self.table.named(partition)} takes no part in moves",
                 )
             if load > self.load[previous] + 1:
                 return previous
@@ -197,7 +197,7 @@ class Reassignment:
 
     def _loads_differ_by_at_most_one(self) -> bool:
         if not self.load:
-            raise UpstreamError("NoSuchElementException", "no consumer can participate")
+            raise UpstreamError("NoSuchElementException", "no consumer can take part in moves")
         return max(self.load.values()) - min(self.load.values()) <= 1
 
     def _is_movable(self, partition: int) -> bool:
@@ -263,7 +263,7 @@ class ReassignmentWithDuplicates(Reassignment):
         if consumer not in self.load:
             raise UpstreamError(
                 "NullPointerException",
-                "the assignor reads the load of a consumer that does not participate",
+                "the assignor reads the load of a consumer that takes no part in moves",
             )
         return self.load[consumer]
 
