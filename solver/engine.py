@@ -50,7 +50,7 @@ from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 _LOADS_AFTER_MOVES_WORK = 1.0
 """Work of CP-SAT for the loads after the moves, where it rarely proves the minimum."""
 _WINDOWS_WORK = 4.0
-"""Work of CP-SAT per level with several windows. It proves most of the others within seconds."""
+"""Maximum work of CP-SAT per level with several windows. Most proofs need only seconds."""
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")

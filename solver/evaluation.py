@@ -460,7 +460,7 @@ def _limit_errors(constraint: constraints.Constraint, windows: int) -> Iterable[
     if not _is_integer(limit):
         yield f"the limit {limit!r} is not an integer"
     elif limit < 0:
-        yield "the limit must be at least 0"
+        yield f"the limit must be at least 0, got {limit}"
     window = getattr(constraint, "window", None)
     if window is not None and not (_is_integer(window) and 0 <= window < windows):
         yield f"no window {window!r} in the group; windows are numbered from 0 to {windows - 1}"
@@ -517,7 +517,7 @@ def check_arc_costs(
 Tags = tuple[tuple[str, str], ...]
 
 _MAX_CHOICES = 200_000
-"""Maximum number of compared sets of standbys of a group: a few seconds."""
+"""Maximum number of sets of standbys that are compared, which takes a few seconds."""
 
 
 class HostType(NamedTuple):

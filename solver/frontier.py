@@ -28,10 +28,10 @@ from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
 _MAX_ARCS = 40_000
-"""Maximum total capacity of the members; larger networks take too long for a flow per corner."""
+"""Maximum total capacity of the members. Flows in larger networks take too long."""
 _OPTIMUM_SHARE = 0.4  # share of the work left for each end of the frontier
 _FIRST_MOVES, _FIRST_SHARE = 500, 0.15
-"""Maximum number of moves for first points, and the share of the work left for each search."""
+"""Maximum number of moves of the searches for first points, and share of the work left of each."""
 _BEAMS = ((8, _FIRST_MOVES), (50, 40))
 """Width and maximum number of moves of each beam search. A wide beam finds lower loads for few
 moves."""

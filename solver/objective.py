@@ -318,7 +318,7 @@ FLOW_LEVELS: Mapping[str, type[FlowLevel]] = MappingProxyType(
         )
     }
 )
-"""Levels of groups with several places per partition, by name."""
+"""Levels that only flows minimise, for groups with copies or state, by name."""
 
 _LEVELS: tuple[Level, ...] = (
     *map(Imbalance, Measure),

@@ -37,7 +37,7 @@ from kassay.reference.model.topic_partitions import (
 Weights = NDArray[Any]  # int64, or Python integers where int64 could overflow
 
 UNREACHABLE = 2**62
-"""Integer above all magnitudes in range. The sum of both fits into 64 bits."""
+"""Integer above all magnitudes in range. Its sum with one of them fits into 64 bits."""
 
 
 class Arithmetic(Enum):

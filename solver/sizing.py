@@ -23,9 +23,9 @@ from kassay.solver.solve import solve
 Progress = Callable[[str], None]
 """Function that is called with the name of each step when the step starts."""
 _SHARE = 8
-"""Divisor of the work left, which gives the limit of the next decision on a number of members."""
+"""Divisor: the decision on one number of members gets the work left, divided by it."""
 _HELPING_WORK = 0.5
-"""Limit of the work for the smallest number of members that helps."""
+"""Maximum work to find the smallest number of members that lowers the maximum load."""
 _NO_LOAD = "no member has a load"
 _NOUNS = {WeightSource.RATE: "traffic", WeightSource.LAG: "lag", WeightSource.SIZE: "data"}
 
@@ -43,7 +43,7 @@ class Resizing:
     multiple: int
     """Least common multiple of the speeds of the group and of the added member."""
     fastest: int
-    """Maximum of these speeds."""
+    """Maximum speed of the group and of the added member."""
 
     @classmethod
     def of(cls, group: Group, *, like: str | None = None, allow_lag: bool = False) -> "Resizing":

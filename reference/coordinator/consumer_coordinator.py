@@ -47,7 +47,7 @@ from kassay.reference.protocol.group_messages import (
 )
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
-"""Epochs with a special meaning in a heartbeat."""
+"""Epochs in the heartbeat of a member that joins, leaves, or leaves as a static member."""
 
 Assignor = Callable[[Group], Assignment]
 

@@ -66,7 +66,7 @@ _SCALAR_FIELDS: dict[str, Parser[Any]] = {
     "user_data": as_optional_text,
 }
 _CLIENT_KEYS = {"client_id": "id", "host": "host", "library": "library"}
-"""Field of `Client` per optional key."""
+"""Fields of `Client`, by optional key of a member."""
 
 
 def parse_member(value: object, where: str) -> group_model.Member:

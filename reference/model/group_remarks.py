@@ -186,7 +186,7 @@ class TargetAssignment(NamedTuple):
 
 NO_IDLE_MEMBER = f"{ASSUMED}no member is without partitions"
 HIDDEN_MEMBERS = f"{ASSUMED}members that the source counts but does not show get no partitions"
-"""Notes about members without partitions that the source of a group does not show."""
+"""Note about members without partitions that the source of a group does not show."""
 
 
 def hides_idle_members(group: Group) -> bool:
@@ -249,8 +249,8 @@ def rebalance_caveat(group: Group) -> str | None:
 
 _PER_TOPIC = ("range", "server-range")
 _BALANCED = (*_PER_TOPIC, "roundrobin", "sticky", "cooperative-sticky", "uniform")
-"""Assignors that give each member as many partitions as the others, or one more: of each topic, or
-in total, if all members have one subscription."""
+"""Assignors with which the numbers of partitions of members with equal subscriptions differ by at
+most one: of each topic, or in total."""
 
 
 def assignor_caveat(group: Group) -> str | None:

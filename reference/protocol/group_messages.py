@@ -60,7 +60,7 @@ class ErrorCode(StrEnum):
 
 
 NO_ERROR = ErrorCode.NONE
-"""`ErrorCode.NONE`, which Python 3.11 takes ten times as long to look up."""
+"""`ErrorCode.NONE` as a constant, which Python 3.11 finds ten times as fast."""
 
 
 class SupportedProtocol(NamedTuple):

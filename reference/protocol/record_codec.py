@@ -103,7 +103,7 @@ SCHEMAS = {
     name: Schema(name, **{**table, "fields": _fields(table["fields"])})
     for name, table in _TABLES["schemas"].items()
 }
-"""Schemas of messages and values by name. User data have no version before them.
+"""Schemas of messages and values by name. User data do not start with a version.
 
 User data of ``StickyAssignor`` end before the generation in version 0, of releases before 2.3 and
 of some other clients.

@@ -67,7 +67,7 @@ def certificate_errors(
     if certificate.trusted and certificate.is_optimal and is_priced:
         chain = improving_chain(group, assignment)
         if improves(group, assignment, certificate, chain):
-            yield f"the bounds are wrong: a chain improves the assignment, first {chain[0]}"
+            yield f"the bounds are wrong: transfers improve the assignment, first {chain[0]}"
 
 
 def _node_price_errors(
@@ -93,7 +93,7 @@ def _node_price_errors(
     if error is not None:
         yield error
     if len(certificate.node_prices) != arcs.sink + 1:
-        yield f"{len(certificate.node_prices)} node prices instead of {arcs.sink + 1}"
+        yield f"there must be {arcs.sink + 1} node prices, got {len(certificate.node_prices)}"
         return
     yield from arcs.price_errors(levels, flow, certificate.node_prices)
 
@@ -246,7 +246,7 @@ def _chain_errors(group: Group, assignment: Assignment, certificate: Certificate
     if violation is not None:
         yield f"the chain leads to an assignment that is not valid: {violation}"
     elif not improves(group, assignment, certificate, certificate.chain):
-        yield "the chain improves nothing"
+        yield "the chain does not improve the assignment"
 
 
 def trajectory_errors(

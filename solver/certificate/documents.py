@@ -44,7 +44,7 @@ CONSTRAINTS: dict[str, type[constraints.Constraint]] = {
     "colocated": constraints.Colocated,
     "separated": constraints.Separated,
 }
-"""Constraints by their names in documents. The other keys are the names of their fields."""
+"""Constraints by name in documents. The other keys of a document are fields of the constraint."""
 
 
 def certificate_document(certificate: Certificate) -> dict[str, object]:

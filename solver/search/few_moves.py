@@ -338,7 +338,7 @@ class NeighbourhoodSearch:
     is_permitted: Callable[[Placement], bool] = lambda _: True
     """Whether a placement meets the constraints."""
     found: list[tuple[float, int]] = field(init=False, default_factory=list)
-    """Work spent until each improvement, and its cost."""
+    """Work spent until each improvement, and the cost of the improved placement."""
 
     def initial_solution(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True

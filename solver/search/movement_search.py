@@ -36,7 +36,7 @@ _FIRST_LIMIT, _FIRST_LIMIT_WITH_RULES, _FIRST_LIMIT_OF_CPSAT = 0.6, 6.0, 12.0
 constraints, prices prove weaker bounds; with hosts, speeds or several sets of consumers, the other
 searches find worse placements."""
 _SHARE, _SHARE_OF_CPSAT = 0.5, 0.9
-"""Shares of the work left for all these searches, before other searches for few moves."""
+"""Shares of the work left for these searches: in general, and if CP-SAT runs before prices."""
 _LONG_LIMIT = 4.8  # work from which searches at the bound alternate with searches among all moves
 _MANY_MEMBERS, _MANY_CHOICES = 8, 3_000
 """Numbers of members, and of partitions and their consumers, from which prices come first."""
@@ -64,7 +64,7 @@ class FewestMovesProof:
     priced: "PricedExchanges | None" = None
     """Prices of partitions for these limits, or for higher ones."""
     preferred: Sequence[LevelLimit] | None = None
-    """Lower limits that placements with the bound as cost should meet, if possible."""
+    """Lower limits that a placement whose cost is the bound should meet, if possible."""
     origin: Origin = Origin.COUNTING
     has_searched: bool = False  # whether CP-SAT found a placement
     has_failed: bool = False
@@ -309,11 +309,11 @@ class FewestMovesProofs:
 
 
 _WORK_FOR_FEW_MOVES, _MOVE_STEP = 1.0, 1e-4
-"""Work for the first placement with few moves, whatever the limit, and of one move."""
+"""Work for the first placement with few moves, also after a limit, and work of one move."""
 _EXCHANGE_STEP = 1e-4  # measured work of one exchange of a beam search
 _MIN_PARTITIONS = 60
 _CHOICES_BEYOND_CPSAT = 3_000
-"""Number of partitions times members from which CP-SAT, which runs later, improves little."""
+"""Partitions times members above which the later search with CP-SAT improves little."""
 _INITIAL_SHARE = 0.6  # share of the work left for the first placement
 _IMPROVEMENT_SHARE, _SHARE_BEFORE_CPSAT, _BOUND_SHARE = 0.3, 0.95, 0.7
 """Shares of the work left for the first improvement of the placement, for the bound and the second

@@ -22,11 +22,11 @@ _MAX_CELLS = 1_000_000
 _MAX_CANDIDATES = 60
 """Maximum number of partitions of an overloaded unit that one step considers."""
 _MAX_EXCHANGED = 15_000
-"""Maximum number of partitions that one step considers in exchange for them."""
+"""Maximum number of partitions that one step considers to exchange for such partitions."""
 _MAX_FAILURES = 150
 """Maximum number of random transfers in one repair."""
 _KEPT = 12
-"""Number of partitions that the last ejections moved, and that stay where they are."""
+"""Number of the last ejected partitions, which must stay at their members."""
 _RETURNED = 0.25
 """Share of the moved partitions that are returned before another repair."""
 _LEAST_REDUCTION = 1e-12

@@ -43,16 +43,16 @@ _PARTS_OF_TOLERANCE, _FINE_STEPS = 16, 300
 """Part of the tolerance from which a reduction of the load is small, and the maximum number of
 transfers and exchanges of a search for a small reduction."""
 _LOAD_SHARE, _HARD_LOAD_SHARE, _MOVES_SHARE = 0.08, 0.2, 0.5
-"""Share of the work left for one load limit: in general, and with a limit on moves or colocated
-partitions; and for fewer moves."""
+"""Shares of the work left: for one load limit, for one load limit with a limit on moves or with
+colocated partitions, and for fewer moves."""
 _SQUARES_STARTS, _NOISE = 30, 0.3
 """Number of starts of the search for lower sums of squares, and random change of weights."""
 _FIRST_ROUNDS, _LOAD_ROUNDS, _LIMITED_ROUNDS, _MOVES_ROUNDS = 20, 3, 200, 2_000
 """Number of repairs for the first placement, for one load limit without and with a limit on moves,
 and for fewer moves."""
 _MIN_REPAIR_STEPS, _MAX_REPAIR_STEPS, _REPAIR_STEP = 2_000, 20_000, 1e-4
-"""Numbers of transfers and exchanges: of the first search, before its share of the work ends it,
-and the maximum of each search; and the work of one of them."""
+"""Numbers of transfers and exchanges: minimum of the first search, and maximum of each search; and
+the work of one transfer or exchange."""
 
 
 _WINDOW_STEPS, _MOVES_STEPS, _LOAD_STEPS = 400, 1_200, 10_000
@@ -61,12 +61,12 @@ bound, for fewer moves, and for other load limits."""
 _MANY_PER_MEMBER = 6
 """Partitions per member from which CP-SAT proves the fewest moves of most small groups."""
 _WINDOW_STEP, _WINDOW_STEP_PER_PROPOSAL = 6e-5, 2.5e-7
-"""Work of one such change: in general, and per proposal."""
+"""Work of one change in several windows: a constant part, and a part per proposal."""
 _WINDOW_WORK, _LAST_WORK = 1.5, 3.0
 """Maximum work of the search for one load limit in several windows, and for fewer moves that CP-SAT
 does not prove."""
 _WINDOW_SQUARES_WORK = 0.3
-"""Work of this search after the moves."""
+"""Maximum work to lower sums of squares in several windows after a level about moves."""
 
 
 def may_add_repaired(pool: IncumbentPool) -> bool:

@@ -33,7 +33,7 @@ from kassay.solver.solution import UsedMethod
 _MIN_WORK = 1.0
 """Minimum work to find any placement."""
 _MIN_WORK_PER_CONSTRAINT = 0.1
-"""Least work of a search that adds a constraint."""
+"""Minimum work of a search that adds a constraint."""
 _MODEL_WORK_PER_CHOICE = 1.5e-5
 """Work to build a CP-SAT model per partition and member."""
 _MERGED_SHARE, _MERGED_SHARE_WITH_EQUAL_OWNERS = 0.5, 0.9
@@ -41,7 +41,7 @@ _MERGED_SHARE, _MERGED_SHARE_WITH_EQUAL_OWNERS = 0.5, 0.9
 _MAX_CHOICES = 200_000
 """Partitions times members up to which a greedy rule for constraints or racks takes a second."""
 _WORK_PER_CHOICE = 1e-5
-"""Work of this rule per choice."""
+"""Work of a greedy rule per partition and member."""
 
 
 @dataclass

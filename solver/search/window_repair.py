@@ -19,22 +19,22 @@ from kassay.solver.search.overload_repair import LoadLimit, OverloadRepair
 Floats = NDArray[np.float64]
 
 _PROPOSALS_PER_PARTITION, _MIN_PROPOSALS, _MAX_PROPOSALS = 5, 256, 4_096
-"""Number of proposed changes of one step."""
+"""Number of proposed changes of one step: per partition, minimum and maximum."""
 _FEW_WINDOWS = 24  # windows of greatest total load, which refuse most proposals
 _FIRST_RUN, _LONGEST_RUN, _LONGER = 400, 3_000, 1.5
-"""Minimum number of steps of the first run, maximum number of others, and their ratio."""
+"""Minimum number of steps of the first run, maximum number of a run, and factor between runs."""
 _HOT, _COLD, _HEATED = 0.5, 0.05, 96
 """First and last temperature of a run, in units of the mean positive load of a partition, and the
 number of partitions above which they are lower in proportion."""
 _FIRST_PRICE, _PRICE_FACTOR = 0.3, 1.3
-"""First price of a move in this unit, and its change from run to run."""
+"""First price of a move, in units of the mean positive load, and its factor from run to run."""
 _HOME_SHARE = 0.3  # share of the proposed transfers that return a partition to its owner
 _TENURES = (4, 8, 16, 40)
 """Numbers of steps in which runs of the tabu search do not return a partition to a member."""
 _TABU_STEPS, _PRICED_STEPS = 500, 25  # without a better placement, and with one price
 _LEAST_PRICE, _LEAST_TENURE = 0.03, 0.3  # price of a move, and random share of these numbers
 _MAX_PARTITIONS, _MAX_UPDATES = 250, 200_000
-"""Maximum number of partitions, and half of the loads in all windows that one step computes."""
+"""Limits of the tabu search: partitions, and squared partitions times windows per member."""
 _MORE_WINDOWS = 4  # windows with an overload that the search adds at once
 _NONE = -1  # partition in exchange for a transferred one
 _LEAST_REDUCTION = 1e-9

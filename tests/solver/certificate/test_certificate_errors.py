@@ -78,7 +78,7 @@ def test_a_chain_that_improves_nothing_gives_one_error():
         (LevelClaim(Imbalance(), 5, 5, Origin.CP_SAT), LevelClaim(Movement(), 0, 0, Origin.CP_SAT))
     )
     assert list(certificate_errors(group, uneven, believed)) == [
-        "the bounds are wrong: a chain improves the assignment, first a gives u-0 to b"
+        "the bounds are wrong: transfers improve the assignment, first a gives u-0 to b"
     ]
 
 

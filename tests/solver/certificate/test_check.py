@@ -124,8 +124,8 @@ def test_a_changed_price_is_an_error(node, change):
 
 
 def test_missing_prices_of_a_certificate_are_reported():
-    assert complaints(replace(PROOF, node_prices=(1, 2))) == ["2 node prices instead of 4"]
-    assert complaints(replace(PROOF, node_prices=())) == ["0 node prices instead of 4"]
+    assert complaints(replace(PROOF, node_prices=(1, 2))) == ["there must be 4 node prices, got 2"]
+    assert complaints(replace(PROOF, node_prices=())) == ["there must be 4 node prices, got 0"]
 
 
 def test_prices_do_not_prove_other_levels():

@@ -47,7 +47,7 @@ def test_a_chain_that_does_not_improve_is_rejected():
             (replace(step, taker="zoe"),),
             "the chain cannot be applied: no member 'zoe' in the group",
         ),
-        ((step, replace(step, giver="b", taker="a")), "the chain improves nothing"),
+        ((step, replace(step, giver="b", taker="a")), "the chain does not improve the assignment"),
     ]:
         assert complaints(replace(base, chain=bad), LOPSIDED) == [expected]
 
@@ -65,7 +65,7 @@ def test_trusted_bounds_are_refuted_by_an_improving_chain():
         (LevelClaim(Imbalance(), 9, 9, Origin.CP_SAT), LevelClaim(Movement(), 0, 0, Origin.CP_SAT))
     )
     assert complaints(trusted, LOPSIDED) == [
-        "the bounds are wrong: a chain improves the assignment, first a gives t-0 to b"
+        "the bounds are wrong: transfers improve the assignment, first a gives t-0 to b"
     ]
 
 
