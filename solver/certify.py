@@ -217,7 +217,7 @@ def find_prices(
 
 
 def _dual_prices(problem: Problem, relaxation: Relaxation) -> Iterator[PartitionPrices]:
-    """Yield rounded duals of the linear relaxation.
+    """Yield candidate prices: rounded dual values of the linear relaxation.
 
     The last level is minimised if it is linear or a sum of squares. If it is not, or if no
     placement is within the other limits, the greatest excess over a limit is minimised. The limits

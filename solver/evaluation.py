@@ -481,7 +481,7 @@ def _is_integer(value: object) -> bool:
 
 
 def mean_load(total: int, limits: int | NDArray[np.int64]) -> int:
-    """Return the least load limit with room for a total, by number or capacities of members."""
+    """Return the least maximum load with which members have room for a total load."""
     if isinstance(limits, int):
         return -(-total // limits)
     return bisect_left(

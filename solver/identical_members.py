@@ -177,7 +177,7 @@ class SubsetFilling:
 
 
 def refill(packing: Packing, filling: SubsetFilling, max_failures: int) -> Packing:
-    """Fill a few random members again, repeatedly. Undo it if the overload increases."""
+    """Fill random members again, repeatedly. Keep a result that does not increase the overload."""
     rng, capacity = filling.rng, filling.capacity
     packing = list(packing)
     loads = list(map(sum, packing))

@@ -195,10 +195,9 @@ class SearchBudget:
         return may_continue if most is None else limited_steps(most, may_continue)
 
     def may_start(self, units: float) -> bool:
-        """Return whether a computation of some work, which cannot be interrupted, may start.
+        """Return whether a computation that cannot be interrupted may start. If so, count its work.
 
-        Count its work if so. It may exceed the limits by at most `GRACE`. Its expected seconds are
-        its work.
+        It may exceed the limits by at most `GRACE`. Its expected seconds are its work, ``units``.
         """
         is_late = self.end < inf and now() + units > self.end + self.GRACE
         if self.limits.is_stopped or is_late:

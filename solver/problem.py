@@ -225,7 +225,7 @@ class Problem:
 
     @cached_property
     def greatest_total(self) -> int:
-        """Total relative load of all partitions in the window in which it is greatest."""
+        """Maximum over the windows of the total relative load of all partitions."""
         return max(map(sum, self.load_table.T.tolist()), default=0)
 
     def merged_windows(self, windows: Sequence[int]) -> "Problem":
@@ -351,7 +351,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Copies:
-    """Numbers of members, and the holders, of the partitions with copies, by class of partitions.
+    """Classes of partitions with copies: minimum and maximum number of members, and holders.
 
     A class contains the partitions of one topic with equal numbers of copies and equal holders.
     """

@@ -140,7 +140,7 @@ def deep_copy_assignment(owned: Owned) -> Target:
 
 
 def mutable_copy(partitions: Owned | Target) -> Target:
-    """Return a copy of owned partitions, which an assignor may change, or the target itself."""
+    """Return partitions that an assignor may change: a copy of owned ones, or a target itself."""
     return partitions if isinstance(partitions, HashMap) else deep_copy_assignment(partitions)
 
 

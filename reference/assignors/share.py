@@ -183,7 +183,7 @@ class _Builder:
 
 
 def _capacity(size: int) -> int:
-    """Return the capacity of a hash map that ``AssignorHelpers`` creates for some keys."""
+    """Return the capacity of a hash map that ``AssignorHelpers`` creates for ``size`` keys."""
     return capacity_for(size + 1)
 
 

@@ -51,7 +51,7 @@ class ClientState:
 
 
 class ConstrainedPrioritySet:
-    """Processes that may take a task, by load, then by process id as signed UUIDs."""
+    """Priority queue of processes: by load, then by process id in the order of signed UUIDs."""
 
     def __init__(
         self,

@@ -174,7 +174,7 @@ class HandOut:
         ]
 
     def run(self) -> None:
-        """Give the extra partitions of each topic, topics with few subscribers first."""
+        """Hand out the remaining extra partitions, topics with few subscribers first."""
         shares = self._shares
         topics = [topic for topic in range(len(shares.base)) if shares.missing(topic)]
         for topic in sorted(topics, key=lambda topic: (self._model.subscribers[topic], topic)):
@@ -337,7 +337,7 @@ class ShareBalancer:
 
 
 def place(shares: Shares, topic: int, owners: Sequence[int]) -> list[int]:
-    """Return the member of each partition of a topic: with the given shares, the fewest moves."""
+    """Return the member of each partition of a topic, with the fewest moves within the shares."""
     model, holders = shares.model, shares.holders[topic]
     # Without a base, only the members with an extra have a share.
     cohorts = [model.members_of[cohort] for cohort in model.cohorts_of[topic]]

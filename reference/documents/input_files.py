@@ -473,7 +473,7 @@ def parse_fields(
     *,
     separator: str = ".",
 ) -> dict[str, Any]:
-    """Parse an object with known keys. Errors name a value as ``where``, ``separator``, key."""
+    """Parse an object with known keys. Errors locate a value by ``where``, separator and key."""
     table = as_object(value, where)
     check_keys(table, (*required, *optional), where, required=tuple(required))
     parsers = {**required, **optional}

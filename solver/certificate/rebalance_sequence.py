@@ -364,7 +364,7 @@ def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
     most = greatest_price(stream)
     prices_fit = heaviest * int(np.abs(prices).max(initial=0)) <= most
     if not prices_fit or not 1 <= scale <= most:
-        raise InputError(f"prices and scale must be at most {most}, the scale ({scale}) at least 1")
+        raise InputError(f"prices must be at most {most}, the scale from 1 to {most}, got {scale}")
     owned_cost, free_cost = _path_costs(stream, prices, scale)
     total = 0
     for row, count in enumerate(stream.count.tolist()):

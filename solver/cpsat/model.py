@@ -47,7 +47,7 @@ class SquarePart:
 
 @dataclass(frozen=True, slots=True)
 class SquareRange:
-    """Parts of a sum of squares, per load unit; ``offset`` is added to their sum."""
+    """A sum of squares: one part per load unit, plus ``offset``."""
 
     parts: tuple[SquarePart, ...]
     offset: int
@@ -557,7 +557,7 @@ def search(
 
 
 def new_solver(model: cp_model.CpModel) -> cp_model.CpSolver:
-    """Return a solver without the parts of the presolve that are wrong for a model.
+    """Create a solver, and switch off the steps of the presolve that are wrong for a model.
 
     With coefficients of 2**30 and more, three parts of the presolve of OR-Tools 9.15 have removed
     optimal solutions: the substitution of variables, the search for included constraints, and

@@ -143,7 +143,7 @@ class ConvexFlow:
     def _cheapest_piecewise(
         self, costs: WeightedLevels, first: Ints, last: Ints, windows: NDArray[np.bool_]
     ) -> Ints | None:
-        """Return a flow of minimum cost, if only units in a window have costs of their own."""
+        """Return a flow of minimum cost, or None. The costs are exact only within the windows."""
         pieces = _pieces(self.low, self.high, first, last, windows)
         arc, capacity, unit = (np.concatenate(column) for column in zip(*pieces, strict=True))
         supply = self.arcs.supply
@@ -249,7 +249,7 @@ def _even_flow(arcs: LevelNetwork, expected: Ints) -> Ints | None:
 
 
 def _flow_by_cycles(arcs: LevelNetwork) -> Ints | None:
-    """Improve the flow of the owners by few residual cycles; return None if they do not suffice."""
+    """Improve the flow of owned partitions by a few residual cycles. None if more are needed."""
     network = arcs.network
     is_sparse = len(network.tail) <= _MAX_ARCS_PER_NODE * (network.topics + network.members)
     flow = arcs.flow_of(network.owned)
@@ -492,7 +492,7 @@ class ConvexHull:
         limited: Callable[[FlowPoint | _Circuit], int],
         minimised: Callable[[FlowPoint | _Circuit], int],
     ) -> BoundedPoint | None:
-        """Find the point within a limit on the hull edge that crosses the limit, or None."""
+        """Find a point within a limit, on the hull edge that crosses it. None below all points."""
         inside, outside = ends
         if limited(inside) > limit:
             return None

@@ -297,7 +297,7 @@ def _small_subsets(weights: Ints, max_size: int) -> _Subsets:
 def _matches(
     ascending: Ints, low: Ints, high: Ints, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Return (value, range) index pairs where the range contains the value; a sample of many."""
+    """Return index pairs (value, range) such that the range contains the value, or a sample."""
     start = np.searchsorted(ascending, low, side="left")
     ends = np.cumsum(np.searchsorted(ascending, high, side="right") - start)
     total = int(ends[-1])

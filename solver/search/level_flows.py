@@ -60,7 +60,7 @@ def solve_levels_by_flow(
 
 @dataclass
 class _LevelFlows:
-    """Search for placements and bounds, in a network of flows that are optimal so far."""
+    """Search for placements and bounds. It keeps the flows that are optimal on finished levels."""
 
     problem: Problem
     levels: Sequence[objective.Level]

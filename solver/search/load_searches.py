@@ -1,4 +1,4 @@
-"""Searches for lower loads of members and hosts, by one move after the other or by other methods.
+"""Searches for lower loads of members and hosts.
 
 Most searches add placements to the pool. Some prove a lower bound on the level.
 """

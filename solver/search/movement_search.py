@@ -81,7 +81,7 @@ class FewestMovesProof:
 
     @property
     def proven(self) -> ProvenBound:
-        """Return the bound and its origin.
+        """Return the greatest proven bound on the cost of the moves, and its origin.
 
         If CP-SAT only found the placement, the bound that is proven by counting is valid, too.
         """
@@ -153,7 +153,7 @@ class FewestMovesProof:
         ) and all(isinstance(level, Imbalance | HostImbalance) for level, _ in self.limits)
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
-        """Search for placements with the bound as cost, with more and more work per search.
+        """Search for placements whose cost is the bound. Each search has more work than the last.
 
         Long searches alternate with searches among all moves, which find better placements with
         higher costs, too. All searches do so if only the repair of overloads finds placements.

@@ -176,10 +176,10 @@ class OverloadRepair:
         factors: NDArray[np.float64],
         max_cost: int | None,
     ) -> bool:
-        """Make the best transfer or exchange from a member; return False if none is better.
+        """Make the transfer or exchange of a member that lowers the sum of squares most.
 
-        The columns of each table are the members that may receive a partition, and then the
-        partitions of other members that may be exchanged for it.
+        Return False if none lowers it. The columns of each table are the members that may receive
+        a partition, then the partitions of other members that may be exchanged for it.
         """
         given = self._sample(np.flatnonzero(self.placement == giver), _MAX_CANDIDATES)
         if not len(given):

@@ -380,7 +380,7 @@ class _OverloadSearch:
         return found
 
     def repair(self, limits: "Sequence[LoadLimit]") -> "OverloadRepair | WindowRepair":
-        """Return the repair of overloads of one window, or of several."""
+        """Create the search that repairs overloads: for one window, or for several windows."""
         from kassay.solver.search.overload_repair import OverloadRepair  # noqa: PLC0415
         from kassay.solver.search.window_repair import WindowRepair  # noqa: PLC0415
 

@@ -333,7 +333,7 @@ def proposals(problem: Problem) -> int:
 
 
 def _with_sorted_windows(limit: LoadLimit) -> LoadLimit:
-    """Return a limit with a column per window, in descending order of total load."""
+    """Return a limit with its windows as columns, in descending order of total weight."""
     weight, most = (
         np.asarray(each.reshape(len(each), -1), dtype=np.float64)
         for each in (limit.weight, limit.max_loads)

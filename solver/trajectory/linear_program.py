@@ -185,7 +185,7 @@ def _add_loads(builder: _Builder, stream: Stream, at: int, table: Ints) -> Ints:
 
 
 def _add_departures(builder: _Builder, stream: Stream, at: int, before: Ints, table: Ints) -> None:
-    """Count the partitions that leave members which still subscribe, before a rebalance."""
+    """Add variables and rows that count the partitions that leave subscribed members."""
     stays = (before >= 0) & stream.subscribed(at)
     both = stays & (table >= 0)
     number = int(both.sum())

@@ -68,7 +68,7 @@ def test_assignments_of_solve_are_valid(solved, verify):
         (lambda d: d["certificate"]["claims"][1].update(bound=3), "the bound 3 on movement"),
         # Nodes are the topics, the members and the sink.
         (lambda d: d["certificate"]["node_prices"].__setitem__(0, 10**6), "topic 't' at member"),
-        (lambda d: d["certificate"]["node_prices"].__setitem__(3, 10**6), "member 'b': 1000000 is"),
+        (lambda d: d["certificate"]["node_prices"].__setitem__(3, 10**6), "'b': price difference"),
         (lambda d: d["certificate"]["node_prices"].pop(), "there must be 5 node prices, got 4"),
     ],
 )
