@@ -16,24 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance import jars
+from tests.stored_cases import stored_cases
 
 _CLIENTS = Path(__file__).with_name("clients")
 _APPLICATION = _CLIENTS / "StreamsApplication.java"
 _START_SECONDS = 120.0
 _STOP_SECONDS = 20.0
-_SETTINGS = {
-    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-    "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-    "config.storage.topic": "connect-configs",
-    "offset.storage.topic": "connect-offsets",
-    "status.storage.topic": "connect-status",
-    "config.storage.replication.factor": "1",
-    "offset.storage.replication.factor": "1",
-    "offset.storage.partitions": "1",
-    "status.storage.replication.factor": "1",
-    "status.storage.partitions": "1",
-    "plugin.discovery": "service_load",
-}
+_SETTINGS = stored_cases("settings_of_connect_workers")
 
 
 @dataclass(frozen=True, slots=True)

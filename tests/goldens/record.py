@@ -16,6 +16,7 @@ from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.group import Group
 from tests.conformance.groups import history
 from tests.conformance.upstream import NAMES, UpstreamResult, upstream_assign
+from tests.stored_cases import stored_cases
 
 FILE = Path(__file__).with_name("kafka_4_4_results.jsonl.gz")
 _HISTORIES = 400
@@ -24,28 +25,7 @@ _GROUPS_PER_KIND = 3
 _LIMIT = 3.0
 
 
-_NAMED: tuple[dict[str, Any], ...] = (
-    {
-        "id": "an owner of an earlier generation takes no part",
-        "topics": {"orders": 4, "audit": 1},
-        "members": [
-            {"id": "a", "topics": ["orders"], "owned": {"orders": [0, 1, 2, 3]}, "generation": 2},
-            {"id": "b", "topics": ["orders"]},
-            {"id": "c", "topics": ["audit"], "owned": {"orders": [0]}, "generation": 1},
-        ],
-    },
-    {
-        "id": "a loop without end",
-        "topics": {"t0": 5, "t13": 3, "t2": 5, "t5": 2, "t6": 6},
-        "members": [
-            {"id": "c01", "topics": ["t13", "t6"], "owned": {"t6": [0, 1, 3, 5]}, "generation": 7},
-            {"id": "c02", "topics": ["t0", "t5"], "owned": {"t0": [0, 2, 4]}, "generation": 7},
-            {"id": "c07", "topics": ["t2", "t6"], "owned": {"t6": [2, 4]}, "generation": 7},
-            {"id": "c08", "topics": ["t0", "t5"], "owned": {"t0": [1, 3]}, "generation": 7},
-            {"id": "cNEW", "topics": ["t0", "t6"]},
-        ],
-    },
-)
+_NAMED: tuple[dict[str, Any], ...] = stored_cases("named_goldens")
 
 
 def _kind(group: Group, result: UpstreamResult) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.weighted_groups import dealt_in_turn, weighted_group
-from kassay import Group, Imbalance, Movement, Tolerance, solve
+from kassay import Group, Movement, solve
 from kassay.reference.model.assignment import Assignment
 from kassay.solver.counting_bounds import overload_moves_bound
 from kassay.solver.evaluation import level_value
@@ -91,17 +91,6 @@ def test_few_moves_search_stays_within_the_maximum_load():
     assert max(problem.loads(better)) <= ceiling
     assert mover.cost(better) <= mover.cost(first)
     assert mover.cost(better) == level_value(problem, Movement(), better)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("work", [0.1, 2.0])
-def test_equal_work_gives_the_same_assignment_again(work):
-    group = crowded(4, 80, 6)
-    levels = [Imbalance("makespan", Tolerance(relative=0.02)), Movement()]
-    first, second = (solve(group, levels=levels, limits=SearchLimits(work=work)) for _ in range(2))
-    assert first.assignment == second.assignment
-    assert first.levels == second.levels
-    assert first.movement.bound > 0
 
 
 def test_the_first_solution_keeps_most_owned_partitions():

@@ -11,6 +11,7 @@ import typer
 from kassay import Group, InputError
 from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.output import Format, print_table
+from tests.stored_cases import stored_cases
 
 GOOD = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'
 BAD = '{"id": "bad", "topics": {"t": -1}, "members": []}\n'
@@ -85,22 +86,7 @@ def test_a_full_device_is_one_error_line(write_groups, command, unbuffered):
     assert (done.returncode, errors) == (2, [message])
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "assign --assignor range",
-        "compare --assignor range",
-        "import",
-        "import --anonymize",
-        "scale --maximum-load 1",
-        "plan",
-        "plan --format jsonl",
-        "survey",
-        "survey --format table",
-        "forecast --current range",
-        "forecast --members +1",
-    ],
-)
+@pytest.mark.parametrize("command", stored_cases("commands_with_a_result_per_group"))
 def test_commands_on_groups_fail_if_the_device_of_the_output_is_full(
     kassay, write_groups, monkeypatch, command
 ):

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from kassay.experiments.cli import COMMANDS, app
 from kassay.experiments.cli.application import help_texts
+from tests.stored_cases import stored_cases
 
 RUN = CliRunner()
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -141,23 +142,7 @@ main(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "missing"),
-    [
-        (("solve", "groups.json"), None),
-        (("assign", "groups.json", "--assignor", "sticky"), None),
-        (("compare", "groups.json", "--assignor", "range"), None),
-        (("survey", "groups.json", "--metrics", "kassay.prom"), None),
-        (("scale", "groups.json"), None),
-        (("forecast", "groups.json", "--current", "range"), None),
-        (("plan", "groups.json", "--output", "plan"), None),
-        (("broker:9092",), "live"),
-        (("import", "--bootstrap-server", "broker:9092"), "live"),
-        (("watch", "broker:9092"), "live"),
-        (("study", "--cases", "10", "--output", "study"), "spark"),
-        (("history", "dump.txt", "--output", "history"), "spark"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "missing"), stored_cases("commands_and_extras"))
 def test_only_commands_that_need_an_extra_fail_without_it(tmp_path, arguments, missing):
     (tmp_path / "groups.json").write_text(
         '{"id": "g", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}]}'

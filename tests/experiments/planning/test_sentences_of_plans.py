@@ -14,6 +14,7 @@ from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_pages import PAGE, TEXT, TICKET, render_plan
 from kassay.reference.model.group import WeightSource
 from tests.experiments.planning.enumerated_groups import CASES, Case
+from tests.stored_cases import stored_cases
 
 
 def shown(value):
@@ -49,27 +50,7 @@ class Texts:
         return lines[2].removeprefix("Plan: ")
 
 
-SHORT = (
-    "pinned",
-    "no moves",
-    "one move of equal weight, mixed",
-    "capacity",
-    "racks",
-    "racks before imbalance",
-    "racks and pins",
-    "moves before imbalance",
-    "heavy partition and pins",
-    "small gain",
-    "too few partitions of a topic",
-    "without owners",
-    "two heavy partitions",
-    "lag",
-    "speeds",
-    "speeds and equal weights",
-    "stopped",
-    "reconciling",
-    "assumed",
-)
+SHORT = stored_cases("short_plan_cases")
 
 
 @pytest.fixture(

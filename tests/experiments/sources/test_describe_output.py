@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import re
 import uuid
 from dataclasses import asdict
 
@@ -11,10 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import import_groups
 from kassay.experiments.sources.table_rows import MemberRow, OffsetRow
-from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import InputError
 from tests.conftest import SHARED_FIXTURES
 from tests.experiments.sources import capture_texts, layouts
@@ -194,23 +190,13 @@ def test_damaged_tables_are_errors_with_a_place(text, message):
 
 
 TEXTS = capture_texts.texts()
-MUTATIONS = int(os.environ.get("KASSAY_FUZZ", "800"))
-LOCATED = re.compile(r"(x|.*/x\.txt):\d+: |group ['\"]|.*/x\.txt: ", re.DOTALL)
+MUTATIONS = int(os.environ.get("KASSAY_FUZZ", "800")) // 4
 
 
 def row_lines(text):
     """Return the lines that show a partition or a member."""
     tables = parse_text(text, name="x").tables
     return [r.line for t in tables for r in t.rows if isinstance(r, OffsetRow | MemberRow)]
-
-
-def error_of(read, *arguments, **options):
-    """Return the message of an input error, or None."""
-    try:
-        read(*arguments, **options)
-    except InputError as error:
-        return str(error)
-    return None
 
 
 @pytest.mark.parametrize("index", [i for i, text in enumerate(TEXTS) if row_lines(text)])
@@ -224,27 +210,9 @@ def test_a_cut_row_is_an_error_with_its_line(index):
         parse_text("\n".join(lines), name="x")
 
 
-def test_damaged_texts_give_groups_or_errors_with_a_place(tmp_path):
-    seeded, file = random.Random(20261121), tmp_path / "x.txt"
-    documents = 0
-    for _ in range(MUTATIONS):
-        text = capture_texts.damage(seeded.choice(TEXTS), seeded)
-        message = error_of(parse_text, text, name="x")
-        if message is not None:
-            assert LOCATED.match(message), message
-            continue
-        file.write_text(text, encoding="utf-8")
-        for imported in import_groups([file], ImportOptions()):
-            if imported.error is not None:
-                assert LOCATED.match(imported.error), imported.error
-            elif imported.group is not None:
-                documents += group_document(imported.group)["id"] is not None
-    assert documents > MUTATIONS // 20
-
-
 def test_one_changed_character_never_removes_a_row_silently():
     seeded = random.Random(7)
-    for _ in range(MUTATIONS // 4):
+    for _ in range(MUTATIONS):
         text = seeded.choice(TEXTS)
         parsed = parse_text(text, name="x")
         rows = [row for table in parsed.tables for row in table.rows]

@@ -10,6 +10,7 @@ from kassay.reference.model.group_remarks import condition
 from tests.conftest import ROOT
 from tests.experiments.sources.format_damage import JSON, TEXT
 from tests.experiments.sources.test_capture_account import assert_accounted, read_groups
+from tests.stored_cases import stored_cases
 
 FOLDER = ROOT / "tests" / "data" / "formats"
 FILES = sorted(FOLDER.glob("*"))
@@ -20,18 +21,7 @@ OWNED = {
 IDLE = "c-3-6d2c02f3-5089-4ce7-9f8d-9d3c8c8c4c03"
 BY_CLIENT = {"c-1_/10.0.0.1": OWNED["c-1-4b0be0d1-3f67-4ac5-9d6b-7b1a6a6a2a01"],
              "c-2_/10.0.0.2": OWNED["c-2-5c1bf1e2-4f78-4bd6-8e7c-8c2b7b7b3b02"]}  # fmt: skip
-WITH_IDLE = [
-    "admin-client",
-    "akhq",
-    "confluent-kafka",
-    "kafka-python",
-    "kafkajs",
-    "kcl",
-    "kcl-classic",
-    "kcl-consumer",
-    "kcl-members",
-    "redpanda-console",
-]
+WITH_IDLE = stored_cases("formats_with_idle_members")
 WITHOUT_IDS = ("kaf", "kafkactl", "kafkactl-tables")
 WITH_STATE = (*WITH_IDLE, "kaf", "kafkactl", "kafbat", "rpk")
 WITH_SUBSCRIPTIONS = ("kafka-python.json", "kafkajs.json", "kcl.json")

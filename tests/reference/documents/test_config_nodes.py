@@ -4,6 +4,7 @@ import pytest
 
 from kassay.reference.documents.config_nodes import ConfigNode, read_nodes
 from kassay.reference.model.errors import InputError
+from tests.stored_cases import stored_cases
 
 TEXT = "name: x\nflag: true\ncount: 7\nlist:\n  - 1\n  - {a: b}\n"
 
@@ -47,15 +48,7 @@ def test_values_of_another_type_are_errors(text, method, message: str) -> None:
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "f.yaml:1: the file is empty"),
-        ("a: 1\na: 2", "f.yaml:2: a: the key is repeated"),
-        ("a: [", "not valid YAML or JSON"),
-        ("? [1]\n: 2", "f.yaml:1: a key must be a string"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), stored_cases("invalid_configuration_files"))
 def test_invalid_files_are_errors_with_their_line(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_nodes(text, "f.yaml")

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from kassay import Assignment, Group, Member, Topic, violations
 from kassay.reference.model.assignment import assignee_column
 from kassay.reference.model.group import topic_starts
+from tests.stored_cases import stored_cases
 from tests.strategies import groups, valid_assignments
 
 GROUP = Group(
@@ -25,23 +26,7 @@ def test_members_without_partitions_may_be_missing():
     assert violations_of({"a": [("t", 1), ("t", 0)]}) == []
 
 
-@pytest.mark.parametrize(
-    ("by_member", "violation"),
-    [
-        ({"a": [("t", 0)]}, "t-1 is not assigned"),
-        ({"a": [("t", 0), ("t", 1)], "b": [("t", 1)]}, "t-1 is assigned 2 times: ['a', 'b']"),
-        ({"a": [("t", 0), ("t", 1)], "z": []}, "member 'z' is not in the group"),
-        (
-            {"a": [("t", 0), ("t", 1), ("lonely", 0)]},
-            "member 'a' is assigned topic 'lonely', but does not subscribe to it",
-        ),
-        (
-            {"a": [("t", 0), ("t", 1), ("gone", 0)]},
-            "member 'a' is assigned topic 'gone', which has no metadata",
-        ),
-        ({"a": [("t", 0), ("t", 1), ("t", 2)]}, "member 'a' is assigned t-2, which does not exist"),
-    ],
-)
+@pytest.mark.parametrize(("by_member", "violation"), stored_cases("violations_of_assignments"))
 def test_each_violation_of_an_assignment_is_reported(by_member, violation):
     assert violations_of(by_member) == [violation]
 

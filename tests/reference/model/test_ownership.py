@@ -7,24 +7,12 @@ from hypothesis import given
 from kassay import Assignment
 from kassay.reference.model.assignment import NO_OWNER, current_partitions, ownership, rejoin
 from tests.notation import changed, group
+from tests.stored_cases import stored_cases
 from tests.strategies import groups
 
 
 @pytest.mark.parametrize(
-    ("members", "owners", "contested", "stale"),
-    [
-        ({"a": "t | t-2 @5", "b": "t | t-0 @5"}, [1, -1, 0], "", ""),
-        ({"a": "t | t-0 @4", "b": "t | t-0 @5"}, [1, -1, -1], "", "a"),
-        ({"a": "t | t-0 @5", "b": "t | t-0 @4"}, [0, -1, -1], "", "b"),
-        ({"a": "t | t-0 @5", "b": "t | t-0 t-1 @5"}, [-1, 1, -1], "ab", ""),
-        ({"a": "t | t-0 @5", "b": "t | t-0 @5", "c": "t | t-0 @6"}, [2, -1, -1], "", "ab"),
-        ({"c": "t | t-0 @4", "a": "t | t-0 @5", "b": "t | t-0 @5"}, [-1, -1, -1], "ab", "c"),
-        ({"a": "t | t-0 t-0 @5"}, [0, -1, -1], "", ""),
-        ({"a": "t | t-0 @-1"}, [0, -1, -1], "", ""),
-        ({"a": "u | t-0 @5", "b": "t @5"}, [-1, -1, -1], "", "a"),
-        ({"a": "t | t-0 @5", "b": "u | t-0 @6"}, [-1, -1, -1], "", "ab"),
-        ({"a": "t | t-0 t-1 t-9 @5", "b": "t | t-1 t-2 @6"}, [0, 1, 1], "", "aa"),
-    ],
+    ("members", "owners", "contested", "stale"), stored_cases("claims_of_generations")
 )
 def test_the_claim_of_the_highest_generation_is_valid(members, owners, contested, stale):
     claimed = group("t:3", **members)
