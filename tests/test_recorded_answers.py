@@ -9,20 +9,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.answers import compare, record
+from tests.stored_cases import stored_cases
 
 RECORDED = Path(__file__).parent / "data" / "answers.jsonl"
-SAMPLES = {
-    "typical": 120,
-    "constrained": 16,
-    "equal": 10,
-    "mixed": 20,
-    "large": 1,
-    "trajectories": 2,
-    "several": 5,
-    "exact": 5,
-    "plans": 6,
-    "frontiers": 5,
-}
+SAMPLES = stored_cases("groups_per_set_of_answers")
 """Number of groups per set."""
 
 

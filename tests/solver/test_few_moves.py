@@ -107,22 +107,6 @@ def solve_without_owners(group: Group) -> int:
     return max(problem.loads(longest_processing_time(problem)))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("members", [5, 10])
-def test_more_search_never_gives_more_moves(members):
-    problem = build_problem(crowded(5, 15 * members, members))
-    ceiling = problem.total // members * 103 // 100
-    costs = np.ones(problem.partition_count, dtype=np.int64)
-    before = None
-    for rounds in (0, 4, 12, 24):
-        search = NeighbourhoodSearch(problem, ceiling, costs, np.random.default_rng(0))
-        turns = iter(range(rounds))
-        first = search.initial_solution(keep_owned(problem))
-        found = search.improve(first, 0, lambda turns=turns: next(turns, None) is not None)
-        assert before is None or search.cost(found) <= before
-        before = search.cost(found)
-
-
 @pytest.mark.parametrize("number", short_and_long(40, 120))
 def test_exchanges_find_only_valid_placements_that_are_cheap_enough(number):
     rng = random.Random(17)

@@ -150,15 +150,6 @@ def test_partitions_without_an_owner_are_placed_without_a_move():
     assert (found.placement != NO_OWNER).all()
 
 
-@pytest.mark.long
-def test_weights_beyond_64_bits_give_a_value_and_a_bound():
-    problem = build_problem(log_normal_group(40, 5, 1))
-    heavy = replace(problem, weight=problem.weight.astype(object) * 2**60 + 1)
-    makespan, limits = Imbalance("makespan"), [(Movement(), 5)]
-    found = MovedPartitionsModel(heavy).minimise(makespan, limits, budget=_budget())
-    assert heavy.total / 5 <= found.bound <= max(heavy.loads(found.placement))
-
-
 def test_no_work_gives_no_bound():
     problem = build_problem(log_normal_group(40, 5, 1))
     model = MovedPartitionsModel(problem, movement=Movement("weight"))

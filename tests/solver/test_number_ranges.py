@@ -2,12 +2,11 @@
 
 import random
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from kassay import Capacity, Group, MaxMoves, Member, Topic, frontier, solve
+from kassay import Capacity, Group, MaxMoves, Member, Topic, solve
 from kassay.reference.model.metrics import Measure
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.cpsat.expressions import level_terms
@@ -93,15 +92,6 @@ def test_a_capacity_below_a_total_beyond_60_bits_has_a_value_and_a_bound(method)
     rules = [Capacity(problem.total // 2)]
     limits = SearchLimits(work=0.2)
     assert_valid(solve(group, constraints=rules, method=method, limits=limits))
-
-
-@pytest.mark.long
-def test_a_frontier_of_loads_beyond_64_bits_has_values_and_bounds():
-    points = frontier(big_group(3, 14), limits=SearchLimits(work=0.2)).points
-    assert points
-    for better, worse in pairwise(points):
-        assert better.imbalance.value != worse.imbalance.value
-    assert all(point.imbalance.bound <= point.imbalance.value for point in points)
 
 
 def test_leximax_of_weights_of_32_bits_is_proven_by_cpsat():

@@ -7,15 +7,9 @@ from typing import Any
 import pytest
 
 from kassay.experiments.cli import main
+from tests.stored_cases import stored_cases
 
-LOPSIDED_GROUP = {
-    "id": "g",
-    "topics": {"t": 4},
-    "members": [
-        {"id": "a", "topics": ["t"], "owned": {"t": [0, 1, 2, 3]}},
-        {"id": "b", "topics": ["t"]},
-    ],
-}
+LOPSIDED_GROUP = stored_cases("groups")["all partitions on one of two members"]
 
 
 @dataclass(frozen=True)

@@ -97,14 +97,7 @@ def test_assignors_run_for_each_of_the_joined_groups(kassay, groups):
 
 
 def test_colocation_can_be_a_level(kassay, write_groups):
-    group = {
-        "id": "g",
-        "topics": {"a": 2, "b": 2},
-        "members": [
-            {"id": "x", "topics": ["a", "b"], "owned": {"a": [0], "b": [1]}},
-            {"id": "y", "topics": ["a", "b"], "owned": {"a": [1], "b": [0]}},
-        ],
-    }
+    group = stored_cases("groups")["topics to colocate"]
     options = ("--colocate", "a,b", "--level", "colocation")
     first = kassay("solve", write_groups(group), *options, "--level", "movement").record
     assert (first["colocation"]["value"], first["movement"]["value"]) == (0, 2)

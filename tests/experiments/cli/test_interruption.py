@@ -79,14 +79,6 @@ def test_an_interrupted_solve_keeps_its_assignment_and_bounds(interrupt):
     assert is_bounded(record["movement"])
 
 
-@pytest.mark.long
-def test_an_interrupted_comparison_of_scenarios_keeps_the_first_scenarios(interrupt):
-    record = interrupted_record(interrupt("forecast", "--members", "+0..+40", *_LIMIT))
-    assert record["forecasts"][0]["configuration"] == "optimum"
-    assert len(record["forecasts"]) < 40
-    assert all(is_bounded(level) for one in record["forecasts"] for level in one["levels"].values())
-
-
 def test_an_interrupted_plan_is_written_and_says_so(interrupt, tmp_path):
     record = interrupted_record(interrupt("plan", "-o", tmp_path / "plan", *_LIMIT))
     assert record["makespan"]["planned"] < record["makespan"]["current"]

@@ -7,14 +7,7 @@ import pytest
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 from tests.stored_cases import stored_cases
 
-GROUP = {
-    "id": "g",
-    "topics": {"t": 6, "u": 2},
-    "members": [
-        {"id": "a", "topics": ["t", "u"], "owned": {"t": [0, 1, 2, 3], "u": [0, 1]}},
-        {"id": "b", "topics": ["t"], "owned": {"t": [4, 5]}},
-    ],
-}
+GROUP = stored_cases("groups")["two topics"]
 
 
 @pytest.fixture

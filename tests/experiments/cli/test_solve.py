@@ -4,6 +4,7 @@ import pytest
 
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 from tests.experiments.cli.test_help import modules_after
+from tests.stored_cases import stored_cases
 
 
 @pytest.fixture
@@ -17,18 +18,7 @@ def run(kassay, write_groups):
 def test_the_record_has_the_documented_keys_in_their_order(run):
     done = run(LOPSIDED_GROUP)
     record = done.record
-    assert list(record) == [
-        "id",
-        "status",
-        "method",
-        "imbalance",
-        "movement",
-        "loads",
-        "assignment",
-        "seconds",
-        "proof",
-        "fingerprint",
-    ]
+    assert list(record) == stored_cases("keys_of_solutions")
     assert done.code == 0
     assert record["status"] == "optimal"
     assert record["imbalance"] == {"measure": "sum_of_squares", "value": 8, "bound": 8}

@@ -8,20 +8,15 @@ from itertools import product
 
 import pytest
 
+from tests.stored_cases import stored_cases
+
 CAPTURE = """
 GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID
 g     t     0         4              9              5   c1          /h   app
 g     t     1         4              9              5   c1          /h   app
 g     t     2         4              9              5   c2          /h   app
 """
-DOCUMENT = {
-    "id": "g",
-    "topics": {"t": 3},
-    "members": [
-        {"id": "c1", "topics": ["t"], "owned": {"t": [0, 1]}, "generation": 1},
-        {"id": "c2", "topics": ["t"], "owned": {"t": [2]}, "generation": 1},
-    ],
-}
+DOCUMENT = stored_cases("groups")["three partitions"]
 CSV = (
     "group,topic,partition,current_offset,log_end_offset,lag,consumer_id,host,client_id\n"
     "g,t,0,4,9,5,c1,/h,app\ng,t,1,4,9,5,c1,/h,app\ng,t,2,4,9,5,c2,/h,app\n"

@@ -8,16 +8,10 @@ from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.reference.model.group import Protocol
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 from tests.experiments.sources.test_live_groups import Tables, member
+from tests.stored_cases import stored_cases
 
 CAPTURES = Path("examples/captures")
-BALANCED = {
-    "id": "even",
-    "topics": {"t": 2},
-    "members": [
-        {"id": "a", "topics": ["t"], "owned": {"t": [0]}},
-        {"id": "b", "topics": ["t"], "owned": {"t": [1]}},
-    ],
-}
+BALANCED = stored_cases("groups")["balanced"]
 REJECTED = {"id": "bad", "topics": {"t": -1}, "members": []}
 
 

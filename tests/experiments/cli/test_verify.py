@@ -4,14 +4,9 @@ import sys
 
 import pytest
 
-GROUP = {
-    "id": "g",
-    "topics": {"t": 4, "u": 1},
-    "members": [
-        {"id": "a", "topics": ["t", "u"], "owned": {"t": [0, 1, 2, 3]}},
-        {"id": "b", "topics": ["t"]},
-    ],
-}
+from tests.stored_cases import stored_cases
+
+GROUP = stored_cases("groups")["one member of two topics"]
 WEIGHTED = GROUP | {"topics": {"t": {"partitions": 4, "weights": [7, 5, 4, 3]}, "u": 1}}
 
 

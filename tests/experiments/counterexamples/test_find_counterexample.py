@@ -33,6 +33,7 @@ from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.assignment import movement
 from kassay.reference.model.group import NO_GENERATION, Member, Topic
+from tests.stored_cases import stored_cases
 
 SMALL_GROUPS = list(exhaustive_groups_up_to(members=3, partitions=3))
 
@@ -86,15 +87,7 @@ def test_namings_differ_and_are_of_one_kind():
 
 def test_the_number_of_namings_matches_combinatorics():
     # One member owns one of three partitions: 3 ways; the owner has one of two names.
-    group = parse_group(
-        {
-            "topics": {"t0": 3},
-            "members": [
-                {"id": "c0", "topics": ["t0"], "owned": {"t0": [0]}, "generation": 1},
-                {"id": "c1", "topics": ["t0"]},
-            ],
-        }
-    )
+    group = parse_group(stored_cases("groups")["one owned partition of three"])
     assert sum(1 for _ in namings(group)) == 6
 
 

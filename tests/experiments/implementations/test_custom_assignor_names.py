@@ -62,17 +62,7 @@ def test_invalid_output_and_crashes_fail_with_a_description(tmp_path, body, expe
     assert expected in result.detail
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("{}", "t0-0"),
-        ('{"unknown": [["t0", 0]]}', "unknown"),
-        ('{"c0": [["t0", 0]]}', "c0"),
-        ('{"c0": [["t1", -1]]}', "-1"),
-        ('{"c0": [["t1", 7]]}', "7"),
-        ('{"c0": [["t9", 0]]}', "t9"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "expected"), stored_cases("invalid_assignments_of_processes"))
 def test_an_invalid_assignment_is_reported_with_its_violation(tmp_path, answer, expected):
     result = run_until_stable(GROUP, command(tmp_path, f"    print({answer!r}, flush=True)"))
     assert result.ending in {Ending.INVALID, Ending.FAILED}

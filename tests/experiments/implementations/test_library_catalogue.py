@@ -21,6 +21,7 @@ from kassay.experiments.implementations.runner import (
 )
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.errors import InputError, RunError
+from tests.stored_cases import stored_cases
 
 GROUP = NAMED_GROUPS["A"].group
 ASSIGNED = '{"c0": [["t1", 0]], "c1": [["t1", 1]], "c2": [["t0", 0]]}'
@@ -60,17 +61,7 @@ def test_a_complete_name_contains_version_and_time_limit():
     assert parse_library_assignor(str(limited)) == limited
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("kafka:range", "unknown library 'kafka'; choose from kafka-clients"),
-        ("kafka-clients@1.2.3:range", "unknown version '1.2.3' of kafka-clients; choose from"),
-        ("kafka-clients@2.3.0:cooperative-sticky", "has no assignor 'cooperative-sticky'; choose"),
-        ("kafka-clients@0.10.2.2:sticky", "has no assignor 'sticky'; choose from range, roundrobi"),
-        ("kafka-clients@e-s:sticky", "must be a positive number of seconds, got 'e-'"),
-        ("kafka-clients@1e999s:sticky", "must be a positive number of seconds, got '1e999'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), stored_cases("invalid_library_names"))
 def test_unknown_or_invalid_parts_of_a_name_are_input_errors(name, expected):
     with pytest.raises(InputError, match=expected.replace("(", r"\(")):
         parse_library_assignor(name)

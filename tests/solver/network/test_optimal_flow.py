@@ -13,7 +13,6 @@ from kassay.solver.problem import build_problem
 from tests import brute_force
 from tests.exhaustive import PARTITIONS, difference, small_groups
 from tests.notation import group as small_group
-from tests.random_groups import random_group
 from tests.strategies import groups
 from tests.tiers import short_and_long
 
@@ -35,13 +34,6 @@ def test_both_levels_agree_with_brute_force(group):
 @given(groups(messy=True))
 def test_attributes_of_real_groups_are_accepted(group):
     assert optimum_of(group) == brute_force.optimum(group)
-
-
-@pytest.mark.parametrize("number", short_and_long(400, 4_000))
-def test_random_groups_agree_with_brute_force(number):
-    for seed in range(number):
-        group = random_group(seed)
-        assert optimum_of(group) == brute_force.optimum(group), seed
 
 
 @pytest.mark.parametrize(("partitions", "step"), short_and_long((4, 100), (PARTITIONS, 40)))
