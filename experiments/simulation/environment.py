@@ -19,9 +19,8 @@ from kassay.experiments.simulation.simulation_result import (
 )
 from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.coordinator import consumer_coordinator
-from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator
-from kassay.reference.coordinator.classic_group import GroupState
-from kassay.reference.coordinator.consumer_group import ConsumerGroup, ConsumerMember
+from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator, GroupState
+from kassay.reference.coordinator.consumer_coordinator import ConsumerGroup, ConsumerMember
 from kassay.reference.coordinator.runtime import Clock, Log
 from kassay.reference.model.assignment import Assignment, LivelockError
 from kassay.reference.model.errors import UpstreamError

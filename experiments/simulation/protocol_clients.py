@@ -16,10 +16,10 @@ from kassay.reference.coordinator.consumer_coordinator import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
+    ConsumerMember,
     Heartbeat,
     HeartbeatResponse,
 )
-from kassay.reference.coordinator.consumer_group import ConsumerMember
 from kassay.reference.model.assignment import Assignment, LivelockError
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition

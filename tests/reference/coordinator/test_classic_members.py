@@ -7,11 +7,11 @@ from kassay.reference.coordinator.classic_coordinator import numbered_member_ids
 from kassay.reference.coordinator.consumer_coordinator import (
     ClassicMembers,
     ConsumerCoordinator,
+    ConsumerMember,
     Heartbeat,
     UpgradeRefusedError,
     converted_members,
 )
-from kassay.reference.coordinator.consumer_group import ConsumerMember
 from kassay.reference.coordinator.runtime import Clock
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition

@@ -10,8 +10,8 @@ from kassay.reference.coordinator.consumer_coordinator import (
     ConsumerCoordinator,
     Heartbeat,
     HeartbeatResponse,
+    MemberState,
 )
-from kassay.reference.coordinator.consumer_group import MemberState
 from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Topic
