@@ -15,7 +15,7 @@ from kassay.reference.model.group import MAX_WEIGHT, Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.solver import constraints, evaluation, objective
 from kassay.solver.certificate.certificate import LevelClaim, stable_claims
-from kassay.solver.problem import Ints, Placement, Problem, build_problem
+from kassay.solver.problem import Ints, Problem, build_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,6 @@ class MergedProblem:
     set_size: int | None  # original partitions per merged one; None if the sets differ in size
     has_equal_owners: bool
     """Whether each set has one owner or none, so that its partitions move together."""
-
-    def original_placement(self, placement: Placement) -> Placement:
-        """Return the placement of the original partitions."""
-        return placement[self.merged_into]
 
     def levels(self, levels: Sequence[objective.Level]) -> tuple[objective.Level, ...]:
         """Convert levels to the merged group, up to the first one that it cannot express."""

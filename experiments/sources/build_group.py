@@ -364,7 +364,8 @@ def _member_notes(observed: ObservedGroup) -> Iterator[str]:
 
 
 def _state_notes(observed: ObservedGroup) -> Iterator[str]:
-    if observed.hides_state:
+    # The sources of the members never show that a group is rebalancing.
+    if observed.members and observed.state is None and not observed.is_described:
         yield f"{ASSUMED}the group is stable"
     if observed.is_rebalancing:
         yield f"the group was rebalancing, state {observed.state or 'not shown'}"

@@ -231,7 +231,9 @@ def _without_groups(captures: Sequence[Capture], contents: "_Contents") -> Itera
     has_kinds = any(
         one.read.kinds or one.read.kind_tables or one.read.connectors for one in captures
     )
-    if contents.is_filled and not has_kinds:
+    found = contents.found.values()
+    is_filled = any(one.partition_counts or one.minimum_counts or one.sizes for one in found)
+    if is_filled and not has_kinds:
         names = ", ".join(one.name for one in captures)
         problem = "the files contain only partition counts or sizes, no group"
         yield ImportedGroup(None, error=f"{names}: {problem}")
@@ -309,13 +311,6 @@ class _Contents:
             counts = replace(content, offsets=(), members=(), states=())
             parts = (self._of(content.cluster), counts)
             self.found[content.cluster] = merge_rows(parts, capture.name)
-
-    @property
-    def is_filled(self) -> bool:
-        """Return whether any capture has partition counts or sizes."""
-        return any(
-            one.partition_counts or one.minimum_counts or one.sizes for one in self.found.values()
-        )
 
     def of(self, cluster: str | None) -> group_builder.ImportOptions:
         """Return the options with the contents of a cluster. None means the only cluster."""
@@ -418,7 +413,8 @@ def _import_group(
         return ImportedGroup(observed.id, error=observed.error)
     if not observed.members and "missing" in observed.notices:
         return ImportedGroup(observed.id, skipped="the cluster has no such group")
-    if empty is EmptyGroups.REJECT and observed.hides_members:
+    has_answer = observed.members or observed.is_empty or observed.is_rebalancing
+    if empty is EmptyGroups.REJECT and not has_answer:
         number = observed.stated_members
         return ImportedGroup(
             observed.id,

@@ -95,22 +95,12 @@ class ObservedGroup:
         return "rebalancing" in self.notices or self.state in group_model.REBALANCING_STATES
 
     @property
-    def hides_state(self) -> bool:
-        """Return whether the captures cannot show that a group is rebalancing."""
-        return bool(self.members) and self.state is None and not self.is_described
-
-    @property
     def is_empty(self) -> bool:
         """Return whether the captures show that the group has no members."""
         if self.members or self.is_rebalancing or self.stated_members:
             return False
         known = self.stated_members == 0 or self.state in _STATES_WITHOUT_MEMBERS
         return known or "empty" in self.notices or self.shows_owners
-
-    @property
-    def hides_members(self) -> bool:
-        """Return whether the group can have members that no capture shows."""
-        return not (self.members or self.is_empty or self.is_rebalancing)
 
     @property
     def status(self) -> group_model.GroupStatus:

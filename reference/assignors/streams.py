@@ -44,11 +44,6 @@ class ClientState:
         """Number of active and standby tasks per thread."""
         return self.assigned_count / self.capacity
 
-    @property
-    def active_load(self) -> float:
-        """Number of active tasks per thread."""
-        return len(self.active) / self.capacity
-
 
 class ConstrainedPrioritySet:
     """Priority queue of processes: by load, then by process id in the order of signed UUIDs."""
@@ -427,7 +422,9 @@ def _should_move_a_task(source: ClientState, destination: ClientState) -> bool:
 def _assign_stateless_active_tasks(
     clients: Sequence[ClientState], stateless: Iterable[TaskId]
 ) -> None:
-    by_load = ConstrainedPrioritySet(lambda *_: True, lambda client: client.active_load)
+    by_load = ConstrainedPrioritySet(
+        lambda *_: True, lambda client: len(client.active) / client.capacity
+    )
     by_load.offer_all(clients)
     for task in stateless:
         client = by_load.poll(task)

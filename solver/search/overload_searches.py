@@ -280,7 +280,8 @@ class _OverloadSearch:
         owner = problem.owner
         if self.rules:
             problem = within_pins(problem, self.rules)
-        has_racks = bool(measured) and _racks_before_moves(pool.levels)
+        goals = (each for each in pool.levels if isinstance(each, CrossRack | Movement))
+        has_racks = bool(measured) and isinstance(next(goals, None), CrossRack)
         if has_racks:
             problem = within_racks(problem)
         self.problem = problem
@@ -427,11 +428,6 @@ class _OverloadSearch:
                 inside[evaluation.separated_partitions(problem, rule)] = mean
                 found.append(LoadLimit(members, np.full(problem.member_count, mean), inside))
         return found
-
-
-def _racks_before_moves(levels: Sequence[Level]) -> bool:
-    first = next((each for each in levels if isinstance(each, CrossRack | Movement)), None)
-    return isinstance(first, CrossRack)
 
 
 def load_limits(problem: Problem, limits: Sequence[tuple[Level, int]]) -> "list[LoadLimit]":

@@ -128,7 +128,7 @@ def merge_and_solve(start: Start) -> None:
     bounds = merged.bounds(request.levels, result.claims)
     origins = (_origin_without_check(claim.origin) for claim in result.claims)
     start.merged = incumbent_pool.KnownLevels(
-        [*map(merged.original_placement, result.placements(merged.problem))],
+        [placement[merged.merged_into] for placement in result.placements(merged.problem)],
         dict(enumerate(map(incumbent_pool.ProvenBound, bounds, origins))),
     )
     if len(bounds) == len(request.levels):

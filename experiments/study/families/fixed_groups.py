@@ -20,10 +20,9 @@ from kassay.reference.model.topic_partitions import Partitions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedGroup:
-    """Hand-written group, its optimum, and a fault of an assignor that it shows."""
+    """Hand-written group with its optimum."""
 
     group: Group
-    shows: str
     loads: tuple[int, ...]  # of assignments with minimum imbalance, in descending order
     moves: int  # fewest moves to such an assignment
 
@@ -32,10 +31,7 @@ _FOLDER = files(__package__)  # on Spark workers, this package is in an archive
 _NAMED = json.loads((_FOLDER / "named_groups.json").read_text(encoding="utf-8"))
 NAMED_GROUPS = {
     name: NamedGroup(
-        group=parse_group(fields["group"]),
-        shows=fields["shows"],
-        loads=tuple(fields["loads"]),
-        moves=fields["moves"],
+        group=parse_group(fields["group"]), loads=tuple(fields["loads"]), moves=fields["moves"]
     )
     for name, fields in _NAMED.items()
 }
