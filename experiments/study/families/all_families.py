@@ -10,13 +10,12 @@ from kassay.experiments.study.families import (
     document_families,
     event_streams,
     fixed_groups,
-    kafka_grid,
     random_groups,
 )
 from kassay.experiments.study.families.document_families import DocumentFamily
 from kassay.experiments.study.families.random_groups import Family, Range, SeededCases
 
-_MODULES = (random_groups, fixed_groups, kafka_grid, event_streams, document_families)
+_MODULES = (random_groups, fixed_groups, event_streams, document_families)
 _GENERATORS = {
     name: kind for module in _MODULES for name, kind in vars(module).items() if is_dataclass(kind)
 }
