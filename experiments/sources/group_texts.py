@@ -1,24 +1,37 @@
-"""Read the texts about groups and topics of rpk, kaf, kafkactl, kcat and Java programs.
+"""Read the texts and JSON descriptions of groups and topics that tools and clients write.
 
-Each reader gets the lines of a capture and a position, and returns what stands there, or None.
+Each reader of texts gets the lines of a capture and a position, and returns what stands there, or
+None. The texts are those of rpk, kaf, kafkactl, kcat and Java programs.
+
+JSON is read by the names of its keys. It comes from rpk, Confluent CLI, kafbat and kafka-ui, AKHQ,
+Redpanda Console, kafkactl and kcl, and the dumps of ``describe`` calls of confluent-kafka,
+kafka-python and kafkajs. Their keys differ only in spelling: the data file lists the spellings
+without case, ``_`` and ``-``. An unknown key with a number or text is ignored; one with a list or
+object is an error: it may contain members.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
+from typing import Any
 
 import yaml
 
-from kassay.experiments.sources.document_rows import DocumentRows, FoundText
-from kassay.experiments.sources.group_json import is_group_json, read_group_json
+from kassay.experiments.sources import table_rows
+from kassay.experiments.sources.document_rows import DocumentRows, FoundText, require_last_page
 from kassay.experiments.sources.table_rows import Assignment, OffsetRow, StateRow
 from kassay.experiments.sources.text_lines import FORMS, Line
-from kassay.reference.documents.input_files import error_at
+from kassay.reference.documents.input_files import (
+    as_integer,
+    as_text,
+    error_at,
+    format_value,
+    read_data_file,
+)
 from kassay.reference.model.errors import InputError
+from kassay.reference.protocol import record_codec
 
 _SUMMARY = FORMS["line of rpk"]
-
-
 _PLAIN = re.compile(r"\S+(?<!\.\.\.)")
 """Valid id of a group on its own line. A text with blanks could be two texts."""
 
@@ -220,3 +233,351 @@ READERS: tuple[Reader, ...] = (
     *(read_rpk_summary, read_kaf, read_admin_client, read_yaml, read_kcat),
 )
 """Readers of texts, in the order in which kassay tries them."""
+
+
+_NAMES = {key: tuple(names.split()) for key, names in read_data_file(__package__, "group_json.txt")}
+_TOPIC_PARTITION = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
+_FOREIGN = frozenset({"kind", "kafka"})
+"""Keys of REST Proxy and Metricbeat, which other functions read."""
+_UNASSIGNED = ("", "-")
+_PATH = re.compile(r"\.\d+(\.|$)|\[\d+\]")
+
+
+class _Node:
+    """JSON object with access by key. `_NAMES` has the names of each key in the tools."""
+
+    def __init__(self, table: Mapping[str, Any], where: str) -> None:
+        self.where = where
+        # An object with a link is the address of data that another answer shows.
+        self.table = {
+            _normal(key): value
+            for key, value in table.items()
+            if not (isinstance(value, Mapping) and value.keys() == {"related"})
+        }
+        self.used: set[str] = set()
+
+    def has(self, *keys: str) -> bool:
+        return all(any(name in self.table for name in _NAMES[key]) for key in keys)
+
+    def get(self, key: str, kind: type | tuple[type, ...] = object) -> Any:
+        """Return the first unused value of a type under the names of a key, or None."""
+        for name in _NAMES[key]:
+            value = self.table.get(name)
+            if value is not None and isinstance(value, kind) and name not in self.used:
+                self.used.add(name)
+                return value
+        return None
+
+    def text(self, key: str) -> str | None:
+        value = self.get(key)
+        if isinstance(value, Mapping):  # such as {"id": "c-1"}
+            value = next((one for one in value.values() if isinstance(one, str)), None)
+        return None if value in (None, *_UNASSIGNED) else as_text(value, f"{self.where}: {key}")
+
+    def number(self, key: str) -> int | None:
+        value = self.get(key, (int, str, float))
+        if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value):
+            value = int(value)
+        if value in (None, *_UNASSIGNED):
+            return None
+        return as_integer(value, f"{self.where}: {key}")
+
+    def each(self, key: str) -> Iterator["_Node"]:
+        values = self.get(key, list)
+        for index, value in enumerate(values or ()):
+            where = f"{self.where}: {key}[{index}]"
+            if not isinstance(value, Mapping):
+                raise InputError(f"{where}: expected an object, got {format_value(value)}")
+            yield _Node(value, where)
+
+    def check(self) -> None:
+        """Raise InputError if the tool reports an error, or if a list or object is unknown."""
+        error = self.get("error")
+        if error not in (None, 0, "", "none", "null"):
+            raise InputError(f"{self.where}: the tool reports error {format_value(error)}")
+        require_last_page(self.table, self.where)
+        for name, value in self.table.items():
+            is_list = name in (*_NAMES["rows"], *_NAMES["members"], *_NAMES["assignment"])
+            if is_list and isinstance(value, str) and value[:1] in ("[", "{"):
+                raise InputError(f"{self.where}: {name} must be a list, got text")
+            if _PATH.search(name):
+                raise InputError(f"{self.where}: the key {name!r} is a path; give nested JSON")
+            is_text_list = isinstance(value, list) and not any(
+                isinstance(one, Mapping | list) for one in value
+            )
+            known = self.used.union(_NAMES["ignored"])
+            if isinstance(value, Mapping | list) and value and name not in known:
+                if is_text_list and name == "topics":
+                    continue
+                raise InputError(f"{self.where}: unknown key {name!r} with {format_value(value)}")
+
+
+def _normal(key: str) -> str:
+    return re.sub(r"[_\- ]", "", key).lower()
+
+
+def is_group_json(value: object) -> bool:
+    """Return whether a JSON value describes groups or their members, states or lags."""
+    if isinstance(value, list):
+        return bool(value) and all(map(is_group_json, value))
+    if not isinstance(value, Mapping) or not value or _FOREIGN & value.keys():
+        return False
+    node = _Node(value, "")
+    if node.has("groups"):
+        return any(isinstance(node.table.get(name), list) for name in _NAMES["groups"])
+    if len(node.table) > 1 and (node.has("group") or "id" in node.table):
+        return _describes_group(node)
+    return all(isinstance(one, Mapping) and is_group_json(one) for one in value.values())
+
+
+def _describes_group(node: _Node) -> bool:
+    if node.has("group"):
+        keys = ("members", "consumer", "state", "assignment")
+        return any(map(node.has, keys)) or node.has("topic", "partition")
+    is_kassay = isinstance(node.table.get("topics"), Mapping)
+    is_other = node.has("state") or not {"coordinator", "offsets"}.isdisjoint(node.table)
+    return node.has("members") and is_other and not is_kassay
+
+
+def read_group_json(value: object, where: str, *, line: int) -> list[DocumentRows]:
+    """Read a JSON value that describes groups. Raise InputError for other values in it."""
+    if isinstance(value, list):
+        return [
+            one
+            for index, each in enumerate(value)
+            for one in read_group_json(each, f"{where}[{index}]", line=line)
+        ]
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}: expected an object, got {format_value(value)}")
+    node = _Node(value, where)
+    if node.has("groups"):
+        groups = [_group(each, line) for each in node.each("groups")]
+        node.check()
+        return groups
+    if node.has("group") or "id" in node.table:
+        return [_group(node, line)]
+    return [
+        one
+        for key, each in value.items()
+        for one in read_group_json(each, f"{where}: {key}", line=line)
+    ]
+
+
+def _group(node: _Node, line: int) -> DocumentRows:
+    """Return the rows of an object that describes a group, a member or a partition."""
+    inner = node.get("group", Mapping)
+    if inner is not None:  # {"Group": {"Name": "orders", "ProtocolType": "consumer"}}
+        inside = _Node(inner, f"{node.where}: group")
+        if inside.has("members"):
+            return _group(inside, line)
+        group, kind = inside.text("topic"), inside.text("type")
+    else:
+        group, kind = node.text("group") or node.table.get("id"), node.text("type")
+    group = as_text(group, f"{node.where}: id of the group")
+    if kind not in (None, "consumer"):
+        raise InputError(f"{node.where}: group {group!r} has type {kind!r}, not consumer")
+    cluster = node.text("cluster")
+    if node.has("topic", "partition"):
+        offset = _offset(node, group, None, line)
+        node.check()
+        return DocumentRows(offsets=[offset], cluster=cluster)
+    if node.has("consumer") and not node.has("members"):
+        return DocumentRows(members=[_member(node, group, line)], cluster=cluster)
+    members = [_member(one, group, line) for one in node.each("members")]
+    stated = node.number("members") if not members else None
+    offsets = [row for one in _topics(node) for row in _offsets(one, group, line)]
+    shown = len(members) if node.has("members") and stated is None else stated
+    state = table_rows.StateRow(
+        line,
+        group,
+        _state(node.text("state")),
+        strategy=node.text("assignor"),
+        members=shown,
+        epoch=node.number("group_epoch"),
+    )
+    names = [name for name in _NAMES["members"] if name in node.table]
+    if any(node.table[name] is None for name in names) and state.state not in ("Empty", "Dead"):
+        raise InputError(f"{node.where}: the members of group {group!r} are null")
+    node.check()
+    by_client = [
+        table_rows.OffsetRow(line, group, topic, number, owner=f"{one.client_id}_{one.host or ''}")
+        for one in members
+        if not one.consumer_id
+        for topic, numbers in one.assignment or ()
+        for number in numbers
+    ]
+    unknown = {row.topic for row in by_client} - {row.topic for row in offsets}
+    if offsets and unknown:
+        name = min(map(str, unknown))
+        raise InputError(f"{node.where}: topic {name!r} of a member is not in the list of topics")
+    if by_client:  # without member ids, and therefore without a count of them
+        state = table_rows.StateRow(line, group, state.state, strategy=state.strategy)
+    shows = bool(by_client) or any(row.consumer_id or row.host for row in offsets)
+    return DocumentRows(
+        offsets=[*by_client, *offsets],
+        members=[one for one in members if one.consumer_id],
+        states=[state],
+        shows_owners=shows,
+        cluster=cluster,
+    )
+
+
+def _topics(node: _Node) -> Iterator[_Node]:
+    """Yield the objects in lists of partitions or topics. Skip lists of names."""
+    for name in _NAMES["rows"]:
+        values = node.table.get(name)
+        if isinstance(values, list) and name not in node.used:
+            node.used.add(name)
+            for index, value in enumerate(values):
+                where = f"{node.where}: {name}[{index}]"
+                if isinstance(value, Mapping):
+                    yield _Node(value, where)
+                elif any(isinstance(one, Mapping) for one in values):
+                    raise InputError(f"{where}: expected an object, got {format_value(value)}")
+
+
+def _offsets(
+    node: _Node, group: str, line: int, topic: str | None = None
+) -> Iterator[table_rows.OffsetRow]:
+    """Yield a row for a partition, or one row per partition of a topic."""
+    lists = [value for name, value in node.table.items() if name in _NAMES["rows"]]
+    if node.has("partition") or all(isinstance(one, int | str) for one in lists):
+        yield _offset(node, group, topic, line)
+    else:
+        topic = node.text("topic")
+        for inner in _topics(node):
+            yield from _offsets(inner, group, line, topic)
+    node.check()
+
+
+def _offset(node: _Node, group: str, topic: str | None, line: int) -> table_rows.OffsetRow:
+    number = node.number("partition")
+    name = node.text("topic") or topic
+    if number is None or number < 0 or name is None:
+        raise InputError(f"{node.where}: a partition must have a topic and a number from 0")
+    consumer, client, host = node.text("consumer"), node.text("client"), node.text("host")
+    node.get("instance")
+    if consumer is None and (client or host):
+        raise InputError(f"{node.where}: the id of member {client or host!r} is missing")
+    return table_rows.OffsetRow(
+        line,
+        group,
+        name,
+        number,
+        current=node.number("current"),
+        end=node.number("end"),
+        lag=node.number("lag"),
+        consumer_id=consumer,
+        host=host,
+        client_id=client,
+    )
+
+
+def _member(node: _Node, group: str, line: int) -> table_rows.MemberRow:
+    id = node.text("consumer") or node.table.get("id") or ""
+    assigned, metadata = node.get("assignment"), node.get("metadata")
+    assignment = _assignment(assigned, f"{node.where}: assignment")
+    target = node.get("target")
+    row = table_rows.MemberRow(
+        line,
+        group,
+        as_text(id, f"{node.where}: id"),
+        instance_id=node.text("instance"),
+        client_id=node.text("client"),
+        host=node.text("host"),
+        partitions=None if assigned is None else sum(len(one) for _, one in assignment),
+        assignment=None if assigned is None else assignment,
+        epoch=node.number("epoch"),
+        target=None if target is None else _assignment(target, f"{node.where}: target"),
+        subscription=_subscription(metadata, f"{node.where}: subscription"),
+    )
+    node.check()
+    return row
+
+
+def _subscription(value: object, where: str) -> tuple[str, ...] | None:
+    value = _decoded(value, record_codec.SUBSCRIPTION, where)
+    if isinstance(value, Mapping):
+        names = ("topics", "subscription")
+        value = next((value[key] for key in value if _normal(key) in names), None)
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        return None
+    return tuple(value)
+
+
+def _assignment(value: object, where: str) -> table_rows.Assignment:
+    """Convert an assignment in any supported JSON form to partition numbers by topic."""
+    found: dict[str, list[int]] = {}
+    for topic, number in _pairs(_decoded(value, record_codec.ASSIGNMENT, where), where):
+        found.setdefault(topic, []).append(number)
+    return tuple((topic, tuple(numbers)) for topic, numbers in found.items())
+
+
+def _pairs(value: object, where: str) -> Iterator[tuple[str, int]]:
+    match value:
+        case None:
+            return
+        case str() if found := _TOPIC_PARTITION.fullmatch(value):
+            yield found[1], int(found[2])
+        case str() if (read := table_rows.read_assignment(value)) is not None:
+            yield from ((topic, number) for topic, numbers in read for number in numbers)
+        case [str() as topic, int() as number]:
+            yield topic, number
+        case [str() as topic, [*numbers]]:
+            yield from ((topic, as_integer(number, where)) for number in numbers)
+        case [*entries]:
+            for index, entry in enumerate(entries):
+                yield from _pairs(entry, f"{where}[{index}]")
+        case Mapping():
+            yield from _pairs_of_object(_Node(value, where), value)
+        case _:
+            raise InputError(f"{where}: expected an assignment, got {format_value(value)}")
+
+
+def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    topic = node.text("topic") or ("" if node.has("topic") else None)
+    if topic is not None:
+        number = node.number("partition")
+        numbers = [number] if number is not None else node.get("numbers", list)
+        if numbers is None:
+            raise InputError(f"{node.where}: the partitions of topic {topic!r} are missing")
+        yield from ((topic, as_integer(one, node.where)) for one in numbers)
+        return
+    inner = next((value[key] for key in value if _normal(key) in _LISTS), None)
+    if inner is not None:
+        yield from _pairs(_decoded(inner, record_codec.ASSIGNMENT, node.where), node.where)
+        return
+    for name, numbers in value.items():
+        if _normal(name) in _NAMES["numbers"]:
+            raise InputError(f"{node.where}: the topic of {name!r} is missing")
+        if isinstance(numbers, list):
+            yield from ((name, as_integer(one, node.where)) for one in numbers)
+        elif numbers not in (None, ""):
+            raise InputError(f"{node.where}: unknown key {name!r} with {format_value(numbers)}")
+
+
+_LISTS = ("assignedpartitions", "topicpartitions", "assignment", "partitions", "topics")
+
+
+def _decoded(value: Any, schema: record_codec.Schema, where: str) -> Any:
+    """Decode a message in a Buffer of Node.js. Return other values unchanged."""
+    if not isinstance(value, Mapping) or value.get("type") != "Buffer":
+        return value
+    try:
+        data = bytes(value.get("data") or ())
+        fields = record_codec.decode_message(schema, data) if data else {}
+    except (ValueError, TypeError, record_codec.CorruptRecordError) as error:
+        raise InputError(f"{where}: {error}") from None
+    if schema is record_codec.SUBSCRIPTION:
+        return fields
+    return [[one["topic"], list(one["partitions"])] for one in fields.get("assigned", ())]
+
+
+def _state(text: str | None) -> str:
+    """Convert a state such as PREPARING_REBALANCE or State.STABLE to the form of Kafka's tools."""
+    if text is None:
+        return "-"
+    word = text.rpartition(".")[2]
+    words: Sequence[str] = word.split("_")
+    state = "".join(map(str.capitalize, words)) if word.isupper() or word.islower() else word
+    return state.replace("Rebalancing", "Rebalance")  # as confluent-kafka spells it

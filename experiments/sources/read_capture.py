@@ -15,7 +15,6 @@ from typing import Any
 from kassay.experiments.sources import open_tables, table_headers
 from kassay.experiments.sources.account import UNKNOWN_LINE, Account, LineUse, Problem, ReadCapture
 from kassay.experiments.sources.document_rows import DocumentRows, FoundText, merge_rows
-from kassay.experiments.sources.exporter_metrics import hides_metric
 from kassay.experiments.sources.group_texts import READERS
 from kassay.experiments.sources.kind_texts import (
     connect_result,
@@ -30,6 +29,7 @@ from kassay.experiments.sources.tool_documents import (
     UnknownFormatError,
     has_data,
     hides_json,
+    hides_metric,
     read_json_value,
     read_tool_line,
     texts_in_json,

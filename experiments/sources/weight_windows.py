@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.sources.document_rows import JsonFields
-from kassay.experiments.sources.exporter_metrics import CLUSTER_LABELS, series_of
 from kassay.experiments.sources.merge_captures import PartitionKey
+from kassay.experiments.sources.tool_documents import CLUSTER_LABELS, series_of
 from kassay.reference.documents.input_files import (
     LocatedDocument,
     as_array,

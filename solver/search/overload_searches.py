@@ -34,7 +34,6 @@ from kassay.solver.search.load_searches import MIN_PARTITIONS, fill_members
 
 if TYPE_CHECKING:
     from kassay.solver.search.overload_repair import LoadLimit, OverloadRepair
-    from kassay.solver.search.window_repair import WindowRepair
 
 _LOAD_TARGETS, _MORE_TARGETS = 7, 14
 """Numbers of load limits between the bound and the incumbent: in general, and with a limit on moves
@@ -306,7 +305,7 @@ class _OverloadSearch:
         self.start = keep_owned(problem, units) if self.is_possible else problem.owner
         self.step = _REPAIR_STEP
         if problem.profiles is not None:
-            from kassay.solver.search.window_repair import proposals  # noqa: PLC0415
+            from kassay.solver.search.overload_repair import proposals  # noqa: PLC0415
 
             self.step = _WINDOW_STEP + proposals(problem) * _WINDOW_STEP_PER_PROPOSAL
 
@@ -380,14 +379,13 @@ class _OverloadSearch:
         found[self.part_of] = placement
         return found
 
-    def repair(self, limits: "Sequence[LoadLimit]") -> "OverloadRepair | WindowRepair":
+    def repair(self, limits: "Sequence[LoadLimit]") -> "OverloadRepair":
         """Create the search that repairs overloads: for one window, or for several windows."""
-        from kassay.solver.search.overload_repair import OverloadRepair  # noqa: PLC0415
-        from kassay.solver.search.window_repair import WindowRepair  # noqa: PLC0415
+        from kassay.solver.search import overload_repair  # noqa: PLC0415
 
-        if self.problem.profiles is not None:
-            return WindowRepair(self.problem, [*self._room_limits(), *limits], self.rng)
-        return OverloadRepair(self.problem, [*self._room_limits(), *limits], self.rng)
+        has_windows = self.problem.profiles is not None
+        kind = overload_repair.WindowRepair if has_windows else overload_repair.OverloadRepair
+        return kind(self.problem, [*self._room_limits(), *limits], self.rng)
 
     def _room_in_windows(self) -> "NDArray[np.float64]":
         """Return the capacity of each member (row) in each window."""

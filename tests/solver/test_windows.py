@@ -20,9 +20,8 @@ from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.limits import SearchLimits, limited_steps
 from kassay.solver.objective import Imbalance, Movement, Tolerance, is_preference
 from kassay.solver.problem import build_problem
-from kassay.solver.search.overload_repair import LoadLimit
+from kassay.solver.search.overload_repair import LoadLimit, WindowRepair
 from kassay.solver.search.overload_searches import load_limits
-from kassay.solver.search.window_repair import WindowRepair
 from kassay.solver.sizing import Resizing, members_needed
 from kassay.solver.solve import solve
 from tests.solver.window_cases import WindowCase, optimum, random_case, value_in_windows
