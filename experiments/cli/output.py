@@ -44,6 +44,8 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _FILE_WIDTH = 120
 """Width in characters of tables that are not written to a terminal."""
 _UNLIMITED = 10**6
+_WORD = 20
+"""Maximum width of words that a table does not divide."""
 _CELL = 1000
 """Maximum number of characters of a table cell."""
 
@@ -91,8 +93,10 @@ class TableLayout:
 
     def print(self, records: Iterable[Record]) -> None:
         """Print JSON records without errors as a table."""
-        text = ("group", *self.first, *self.last)
-        print_table(self.table(records), text=text, optional=self.optional)
+        text, rows = ("group", *self.first, *self.last), self.table(records)
+        is_one = len({row["group"] for row in rows}) == 1
+        optional = (*self.optional, "group") if self.optional and is_one else self.optional
+        print_table(rows, text=text, optional=optional)
 
 
 def print_records(
@@ -164,16 +168,28 @@ def print_table(
     table = _rich_table(headings, rows, names, title, is_dense)
     unlimited = console.options.update(width=_UNLIMITED)
     for heading in reversed(optional):
-        if not is_terminal or console.measure(table, options=unlimited).maximum <= console.width:
+        # Rows of a table with lines can have several lines, but no word has.
+        needed = console.measure(table, options=unlimited).maximum
+        if not is_terminal or min(needed, _least_width(table, is_dense)) <= console.width:
             break
         if heading in headings:
             headings.remove(heading)
             hidden.insert(0, heading)
             table = _rich_table(headings, rows, names, title, is_dense)
-    console.print(table)
+    least = _least_width(table, is_dense)
+    if is_terminal and least > console.width:
+        table = _rich_table(headings, rows, names, title, is_dense, divides_words=True)
+    if not is_terminal and least > console.width:
+        console.width = _UNLIMITED
+    console.print(table, crop=False)
     if hidden:
         listed = ", ".join(heading.replace("\n", " ") for heading in hidden)
         print_note(f"hidden columns: {listed}; a wider terminal or JSON shows them")
+
+
+def _least_width(table: "Table", is_dense: bool) -> int:
+    """Return the width of a table with lines that divides no word, else a width that none has."""
+    return _UNLIMITED if is_dense else 1 + sum(3 + (one.min_width or 0) for one in table.columns)
 
 
 def _rich_table(
@@ -182,16 +198,22 @@ def _rich_table(
     text: Collection[str],
     title: str | None,
     is_dense: bool,
+    *,
+    divides_words: bool = False,
 ) -> "Table":
     from rich.table import Table
 
     table = Table(title=title, box=None, pad_edge=False) if is_dense else Table(title=title)
     for heading in headings:
+        lines = [*heading.split("\n"), *(cell(row[heading]) for row in rows)]
+        words = " ".join(lines).split() if heading in text else lines
+        least = max(map(len, words))
         table.add_column(
             heading,
+            min_width=None if divides_words else min(_WORD, least),
             justify="left" if heading in text else "right",
             # Names of assignors in the first columns are copied to commands.
-            no_wrap=heading == "assignor" and heading in headings[:2],
+            no_wrap=heading not in text or (heading == "assignor" and heading in headings[:2]),
             overflow="fold",  # a number or name without its end would be wrong
         )
     for row in rows:

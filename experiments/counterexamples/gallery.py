@@ -18,10 +18,11 @@ from kassay.experiments.counterexamples.shrinking import GroupSize, size_of
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.runner import run
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.plotting.svg_drawings import assignment_panels, plural
+from kassay.experiments.plotting.svg_drawings import assignment_panels
 from kassay.experiments.study.output_reader import StudySummary
 from kassay.reference.documents import json_codec
 from kassay.reference.model.assignment import Assignment, LivelockError, movement
+from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector
 from kassay.solver.network.improving_chains import Transfer, explain
@@ -231,8 +232,8 @@ def _view(entry: GalleryEntry, gallery: Gallery) -> dict[str, object]:
     drawn = {title: entry.assigned, other: entry.optimum}
     return {
         "entry": entry,
-        "size": f"{plural(size.members, 'member')}, {plural(size.topics, 'topic')}, "
-        f"{plural(size.partitions, 'partition')}, {size.owned or 'none'} of them owned",
+        "size": f"{count_of(size.members, 'member')}, {count_of(size.topics, 'topic')}, "
+        f"{count_of(size.partitions, 'partition')}, {size.owned or 'none'} of them owned",
         "panels": assignment_panels(entry.group, drawn, name=str(entry.group.id)),
         "document": json.dumps(json_codec.group_document(entry.group), ensure_ascii=False),
     }

@@ -22,13 +22,14 @@ from kassay.experiments.planning.identify_assignor import (
     lists_default_assignors,
     runs_in_client,
 )
-from kassay.experiments.planning.plan_verdict import count_of, has_lost_rebalance
+from kassay.experiments.planning.plan_verdict import has_lost_rebalance
 from kassay.experiments.planning.recommendation import decide
 from kassay.experiments.prediction.sample import consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Restart, rolling_restarts
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference import assignors
 from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group, Protocol
 from kassay.reference.model.metrics import (
     Measure,
@@ -189,10 +190,12 @@ class RecommendedAction:
 
     ``metrics`` is None if the action changes the partitions. ``configuration`` is the assignor
     after the action. ``changes_assignor`` is true if all members need another configuration.
+    ``short`` has the action in few words.
     ``rebalances`` and ``predicted_load`` are None without a prediction of the change.
     """
 
     text: str
+    short: str
     metrics: AssignmentMetrics | None
     moves: int | None
     configuration: str | None = None
@@ -272,7 +275,7 @@ def effective_actions(
         if own.offers(one.assignor) and one.metrics is not None and is_effective(one.metrics)
     ]
     forecasts = forecast(further)
-    predicted = [_predicted_action(group, one, rules) for one in forecasts]
+    predicted = [_predicted_action(group, one, rules, forecasts[0]) for one in forecasts]
     # The results of the client library itself replace forecasts, which use Java's assignors.
     results = [one for one in outcomes if is_library_assignor(one.assignor)]
     kept = [x for x in predicted if x and not (results and runs_in_client(str(x.configuration)))]
@@ -307,18 +310,25 @@ def change_forecasts(group: Group, further: Sequence[str] = (), *, seed: int = 0
     Return nothing if kassay cannot simulate its assignor, or the simulation takes too long for a
     plan.
     """
+    if not is_simulated(group):
+        return []
+    return forecast_changes(group, Configuration.of(group), further=further, seed=seed)
+
+
+def is_simulated(group: Group) -> bool:
+    """Return whether kassay simulates changes of a group for a plan."""
     if identify_assignor(group).name not in POLICIES or not group.members:
-        return []
-    current = Configuration.of(group)
-    if change_samples(group, current) < _FEWEST_SAMPLES:
-        return []
-    return forecast_changes(group, current, further=further, seed=seed)
+        return False
+    return change_samples(group, Configuration.of(group)) >= _FEWEST_SAMPLES
 
 
 def _predicted_action(
-    group: Group, forecast: Forecast, rules: Sequence[Constraint]
+    group: Group, forecast: Forecast, rules: Sequence[Constraint], unchanged: Forecast
 ) -> RecommendedAction | None:
-    """Return a forecast as an action; None for no change, members that end, or a violated rule."""
+    """Return a forecast as an action; None for no change, members that end, or a violated rule.
+
+    ``unchanged`` is the forecast of the current configuration, whose restart is the comparison.
+    """
     change, cost, prediction = forecast.change, forecast.cost, forecast.prediction
     if cost is None or prediction.stopped_members:
         return None
@@ -333,7 +343,9 @@ def _predicted_action(
         [name] = change.action.members
         member = next(id for id, known in names.items() if known == name)
         text, seconds = f"restart {member}", change.action.downtime
+        short = "restart a member"
         if seconds > final.session_timeout:
+            short = "stop a member"
             text = (
                 f"stop {member} for {seconds:g} s, because a static member leaves only at the end "
             )
@@ -342,17 +354,22 @@ def _predicted_action(
         text += f": {assignor} divides the partitions again when it leaves and returns"
         parts[0] += f", {cost.rebalances.count('rebalance')}"
     elif change.action is not None:
+        short = "trigger a rebalance"
         text = f"{_trigger(group)}: {final.assignor} then divides the partitions again"
     else:
         is_static = final.is_static and not change.start.is_static
         text = "make all members static" if is_static else _switch(group, final.assignor)
+        name = assignors.kafka_name(final.assignor)
+        short = "make members static" if is_static else f"switch to {name}"
         parts.append(count_of(len(change.steps), "rolling restart"))
         if change.start.listed:
             parts[-1] += f" if the members list {' and '.join(change.start.listed)}"
+        parts.append(f"a restart today: {unchanged.restart.cost.moves.count('move')}")
     if own.implementation is Implementation.OTHER and runs_in_client(final.assignor):
         parts[0] = f"computed with the {final.assignor} of Java, {parts[0]}"
     return RecommendedAction(
         text=f"{text} ({'; '.join(parts)})",
+        short=short,
         metrics=assignment_metrics(group, assignment),
         moves=round(cost.moves.record()["mean"]),
         configuration=final.assignor,
@@ -404,14 +421,15 @@ def _assignor_changes(
         is_java = not library and own.implementation is Implementation.OTHER
         origin = f"computed with the {name} of Java, " if is_java and runs_in_client(name) else ""
         restarts = "" if library or is_own else _restarts_of_change(own, name)
-        if own.name is None:
-            restarts += "; values of one rebalance: give --current NAME for a prediction"
         is_known = is_own or own.name not in POLICIES
         moves = one.movement if is_known else None
         result = f"maximum load {member_units(group).shown(one.metrics.makespan):,}"
-        result = result if moves is None else f"{count_of(moves, 'move')}, {result}"
+        if moves is not None:
+            within = " in one rebalance" if own.name is None else ""
+            result = f"{count_of(moves, 'move')}{within}, {result}"
         yield RecommendedAction(
             text=f"{text} ({origin}{result}{restarts})",
+            short="trigger a rebalance" if is_own else f"switch to {assignors.kafka_name(name)}",
             metrics=one.metrics,
             moves=moves,
             configuration=name,
@@ -491,6 +509,7 @@ def _further_partitions(
     yield RecommendedAction(
         text=f"give topic {topic.name} {count_of(more, 'more partition')}: {who} can then have "
         f"{count_of(maximum, 'partition')} (keys move between partitions)",
+        short="add partitions",
         metrics=None,
         moves=None,
     )

@@ -14,10 +14,11 @@ from kassay.experiments.planning.identify_assignor import (
     Implementation,
     identify_assignor,
 )
-from kassay.experiments.planning.plan_verdict import count_of, unowned_partitions
+from kassay.experiments.planning.plan_verdict import unowned_partitions
 from kassay.reference.assignors import kafka_name
 from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.display import count_of
 from kassay.reference.model.group import NO_WINDOWS, Group, Member, Protocol
 from kassay.reference.model.metrics import Measure, loads, measures
 from kassay.solver.limits import SearchLimits
@@ -40,6 +41,7 @@ class CauseKind(StrEnum):
     FAILED_ASSIGNOR = "failed-assignor"
     LIBRARY_CLAIMS = "library-claims"
     INCOMPLETE_REBALANCE = "incomplete-rebalance"
+    NO_OWNER = "no-owner"
     PENDING_REBALANCE = "pending-rebalance"
     HEAVY_PARTITION = "heavy-partition"
     LIMITED_MEMBERS = "limited-members"

@@ -22,10 +22,15 @@ from kassay.experiments.planning.cause_evidence import (
 )
 from kassay.experiments.planning.identify_assignor import Implementation
 from kassay.experiments.planning.moves import move_steps, schedule_moves
-from kassay.experiments.planning.plan_verdict import count_of, plan_condition, unowned_text
+from kassay.experiments.planning.plan_verdict import (
+    plan_condition,
+    unowned_partitions,
+    unowned_text,
+)
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, Goal
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment, ownership
+from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Assumed, Group
 from kassay.reference.model.group_remarks import has_target, other_reading
 from kassay.solver.counting_bounds import level_bound
@@ -68,7 +73,9 @@ def find_cause(
     range-remainders
     """
     if not any(len(one.owned) for one in group.members):
-        return None  # A group without an assignment has no imbalance to explain.
+        unowned = sum(map(len, unowned_partitions(group).values()))
+        text = "No partition has an owner: the group has no assignment."
+        return Cause(CauseKind.NO_OWNER, text) if unowned else None
     evidence = Evidence(group, planned, tuple(levels), limiting, tuple(outcomes), limits)
     cause = _cause(evidence)
     other = None if cause is not None else other_reading(group)

@@ -28,6 +28,7 @@ from kassay.experiments.prediction.scenario import (
 )
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure, loads, measures, member_units, participants
@@ -123,7 +124,7 @@ def parse_sizes(
         if topic not in group.topic_table():
             raise InputError(f"{group.label} has no topic {topic!r}")
         counts[topic] = grown_topic(group.topic_table()[topic], int(count)).partitions
-        names.append(f"{topic} {count} partitions")
+        names.append(f"{topic} {count_of(int(count), 'partition')}")
     given = Sizes(name=", ".join(names), partitions=counts, like=like, allow_lag=allow_lag)
     if members is None:
         return [given] if names else []
@@ -136,10 +137,10 @@ def parse_sizes(
             total = current + int(f"{sign}{number}") if sign else number
             if total < 1:
                 raise InputError(
-                    f"cannot remove {current - total} members from {group.label}, "
-                    f"which has {current} members"
+                    f"cannot remove {count_of(current - total, 'member')} from {group.label}, "
+                    f"which has {count_of(current, 'member')}"
                 )
-            name = f"members {sign}{number}" if sign else f"{number} members"
+            name = f"members {sign}{number}" if sign else count_of(number, "member")
             found.append(replace(given, name=", ".join([*names, name]), members=total))
     return found
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.registry import KINDS
-from kassay.experiments.planning.plan_verdict import count_of, short_names, shorten
+from kassay.experiments.planning.plan_verdict import short_names, shorten
 from kassay.experiments.plotting.page_templates import environment, escape_markdown
 from kassay.experiments.prediction.predict import Distribution
 from kassay.reference.documents.kind_documents import KindDocument
@@ -228,6 +228,7 @@ class KindPlan:
             "condition": self.current.document.condition,
             "cause": causes[0] if causes else None,
             "further_causes": causes[1:],
+            "to_do": self.to_do or "nothing",
             "actions": [one.record() for one in self.actions],
             "measures": {
                 one.name: {"value": one.value, "minimum": one.minimum, "bound": one.bound}
@@ -379,5 +380,4 @@ def render_kind_plan(
 
 def _text(template: str, **values: object) -> str:
     jinja = environment(_TEMPLATES, autoescape=template == PAGE)
-    jinja.filters["counted"] = count_of
     return jinja.get_template(template).render(**values)

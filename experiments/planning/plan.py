@@ -22,8 +22,10 @@ from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.hold_out import WindowAdvice, cycle_windows, window_advice
 from kassay.experiments.planning.identify_assignor import client_assignors
+from kassay.experiments.planning.scale import MoreMembers, more_members
 from kassay.reference.model import metrics as group_metrics
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import other_reading, require_group, require_single_copies
@@ -104,6 +106,8 @@ class Plan:
         found until then; alternatives and assignors may be missing.
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.
+    more_members
+        Smallest larger numbers of members with a lower maximum load.
     cause
         Cause of the imbalance, or None if the group is balanced, or no cause is known.
     windows
@@ -129,6 +133,7 @@ class Plan:
     actions: tuple[RecommendedAction, ...]
     other_reading: plan_verdict.Verdict | None
     limiting_partition: LimitingPartition | None
+    more_members: MoreMembers
     cause: Cause | None
     windows: WindowAdvice | None
 
@@ -136,7 +141,7 @@ class Plan:
         under = "" if self.condition is None else f" if {self.condition}"
         units = group_metrics.member_units(self.group)
         return (
-            f"<plan of {self.group!r}: {self.movement:,} moves, maximum load "
+            f"<plan of {self.group!r}: {count_of(self.movement, 'move')}, maximum load "
             f"{units.shown(self.current.makespan):,} to {units.shown(self.planned.makespan):,}, "
             f"{self.solution.status}{under}>"
         )
@@ -389,6 +394,13 @@ def plan(
 
     windows = window_advice(group, assignment, search_windows, cycle=cycle)
     windows = None if budget.is_interrupted else windows
+    larger = more_members(
+        group,
+        current.makespan,
+        solution=None if constraints else solution,
+        limits=search.part("members that help", 0.1),
+        seed=seed,
+    )
     actions: tuple[RecommendedAction, ...] = ()
     cause = None
     if not limits.is_stopped and (windows is None or windows.is_recommended):
@@ -431,6 +443,7 @@ def plan(
         actions=actions,
         other_reading=other,
         limiting_partition=limiting,
+        more_members=larger,
         cause=cause,
         windows=windows,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning.actions import compared_measures
-from kassay.experiments.planning.cause_evidence import Cause, CauseKind, TopicShare, worst_share
+from kassay.experiments.planning.cause_evidence import TopicShare, worst_share
 from kassay.experiments.planning.identify_assignor import identify_assignor, runs_in_client
 from kassay.experiments.planning.plan import (
     ALMOST_BALANCED,
@@ -19,9 +19,11 @@ from kassay.experiments.planning.plan import (
     Plan,
     PlanOption,
 )
-from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
+from kassay.experiments.planning.plan_verdict import level_words, short_names, shorten
+from kassay.experiments.planning.to_do import NOTHING, ToDo, to_do
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model import group_remarks
+from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Assumed, Group, WeightSource
 from kassay.reference.model.metrics import Measure, host_units, member_units, shown
 from kassay.solver.constraints import MaxMoves
@@ -68,7 +70,7 @@ def verdict(plan: Plan) -> str:
     caveat = group_remarks.rebalance_caveat(plan.group) or group_remarks.assignor_caveat(plan.group)
     sentences = [str(plan.verdict)]
     if plan.windows is not None:
-        texts = _macros("windows.j2", counted=count_of, load=member_units(plan.group).shown)
+        texts = _macros("windows.j2", load=member_units(plan.group).shown)
         sentences = [texts.verdict(plan.windows, plan.group, sentences[0])]
     if plan.other_reading is not None:
         sentences.append(str(plan.other_reading))
@@ -240,26 +242,22 @@ _MAX_LISTED_STEPS = 40
 """Maximum number of moves in the text of a plan without files."""
 
 
-def _to_do(plan: Plan) -> str:
-    """Return the best action, or the general remedy of the cause, as a sentence."""
-    cause, first = plan.cause, next(iter(plan.actions), None)
-    if cause is None:
-        return ""
-    lost = (CauseKind.PENDING_REBALANCE, CauseKind.STATIC_MEMBERS)
-    by_assignor = (CauseKind.RANGE_REMAINDERS, CauseKind.MIXED_SUBSCRIPTIONS)
-    is_lost = cause.kind in (*lost, CauseKind.CONTRADICTION)
-    if is_lost:
-        first = next((one for one in plan.actions if not one.changes_assignor), first)
-    is_cheap = first is not None and not first.changes_assignor
-    # A change of the assignor is no answer to a rebalance that did not happen.
-    is_general = cause.kind is CauseKind.INCOMPLETE_REBALANCE or (is_lost and not is_cheap)
-    text = cause.remedy
-    is_open = plan.actions or plan.unowned or plan.interrupted or cause.is_slight
-    if cause.kind in (*lost, *by_assignor) and not is_open:
-        text = Cause(CauseKind.LOCAL_OPTIMUM, "").remedy  # The note on actions has the reason.
-    if first is not None and first.metrics is not None and not is_general:
-        text = first.text if plan.condition is None else f"if {plan.condition}: {first.text}"
-    return f"{text[:1].upper()}{text[1:]}."
+def plan_to_do(plan: Plan) -> ToDo:
+    """Return the recommended action of a plan."""
+    if not plan.is_recommended:
+        return NOTHING
+    return to_do(plan.cause, plan.actions, plan.verdict, is_interrupted=plan.interrupted)
+
+
+def _cause_text(plan: Plan) -> str:
+    """Return the cause as a sentence, or that there is none."""
+    if plan.cause is not None:
+        return str(plan.cause)
+    if not plan.is_recommended:
+        return "No cause: the plan fails its hold-out."
+    if plan.moves:
+        return "No cause that kassay knows explains the loads."
+    return f"No cause: {plan.verdict.quality}."
 
 
 def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
@@ -275,8 +273,11 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
     if reason is not None and plan.constraints:
         reason += " The constraints of the plan do not apply to these values."
     return {
-        "cause": None if plan.cause is None else shorten(str(plan.cause), short),
-        "to_do": None if plan.cause is None else shorten(_to_do(plan), short),
+        "cause": shorten(_cause_text(plan), short),
+        "to_do": shorten(str(plan_to_do(plan)), short),
+        "more_members": _macros("sentences.j2").more_members(
+            plan.more_members, identify_assignor(group)
+        ),
         "verdict": shorten(verdict(plan), short),
         "topics": spread_of_topics(plan) if TopicSpread.name in names else None,
         "quality": plan.verdict.quality + condition,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group, Member, Protocol
 from kassay.reference.model.group_remarks import condition, is_rebalancing, streams_caveat
@@ -315,12 +316,6 @@ def _benefit(group: Group, assignment: Assignment, levels: Sequence[Level]) -> s
             is_count = isinstance(level, CrossRack | MembersUsed | Colocation)
             return f"{name} from {values[0]:,} to {values[1]:,}" if is_count else f"the {name}"
     return None
-
-
-def count_of(number: int, noun: str) -> str:
-    """Format a number with a noun in singular or plural, such as ``2 moves``."""
-    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{ending}"
 
 
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")

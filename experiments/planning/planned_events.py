@@ -7,7 +7,6 @@ from operator import attrgetter
 from pathlib import Path
 
 from kassay.experiments.planning.forecast import OPTIMUM
-from kassay.experiments.planning.plan_verdict import count_of
 from kassay.experiments.prediction.predict import Prediction, partition_weights, predict
 from kassay.experiments.prediction.sample import planned_members
 from kassay.experiments.prediction.scenario import Configuration, Scripted
@@ -20,6 +19,7 @@ from kassay.experiments.simulation.script import (
     parse_planned_events,
 )
 from kassay.reference.documents.input_files import read_text
+from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import default_tolerance
@@ -124,6 +124,6 @@ def _weighted(group: Group, simulated: Group) -> Group:
 
 def _description(event: ScriptEvent) -> str:
     if event.action is Action.GROW:
-        return f"{event.topic} grows to {event.partitions} partitions"
+        return f"{event.topic} grows to {count_of(event.partitions, 'partition')}"
     topics = f" to {', '.join(event.topics)}" if event.topics else ""
     return f"{event.member} {event.action}{topics}".strip()

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kassay.experiments.planning.forecast import LOAD_FACTORS, Forecast
-from kassay.experiments.planning.plan_verdict import count_of, unowned_text
+from kassay.experiments.planning.plan_verdict import unowned_text
 from kassay.experiments.prediction.predict import Distribution, PredictedCost, plain
 from kassay.experiments.prediction.scenario import Rebalance
+from kassay.reference.model.display import count_of
 
 HORIZON_WEEKS = 4
 """Weeks after a change in which its cost must pay off."""
@@ -72,7 +73,7 @@ def recommend(
         difference = "no meaningful difference"
         if old.is_above(new) or new.is_above(old):
             word = "lower" if lower > higher else "higher"
-            difference = f"{word} in {max(lower, higher)} of {len(new.values)} samples"
+            difference = f"{word} in {max(lower, higher)} of {count_of(len(new.values), 'sample')}"
         cost = f"{period}{change}, {new} instead of {old} {unit}, {difference}"
     reason = "; ".join(filter(None, (_loads_text(current, best, optimum), cost, _behaviour(best))))
     if best.cost is not None:
@@ -83,6 +84,8 @@ def recommend(
             f"{best.cost.unowned_seconds} {_UNOWNED}, {best.cost.rebalances.count('rebalance')} "
             f"and {best.cost.moves.count('move')}"
         )
+        restart = current.restart.cost.moves.count("move")
+        reason += f" (a restart today: {restart})" if steps else ""
     if best.change.start.listed:
         reason += f". Condition: the members list {' and '.join(best.change.start.listed)}"
     if best.change.note is not None:

@@ -20,7 +20,7 @@ from kassay.experiments.planning.actions import AssignorOutcome
 from kassay.experiments.planning.hold_out import drawn_loads
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
-from kassay.experiments.planning.plan_verdict import count_of, level_words, short_names, shorten
+from kassay.experiments.planning.plan_verdict import level_words, short_names, shorten
 from kassay.experiments.planning.survey import Survey
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment
@@ -98,7 +98,6 @@ def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
     templates.filters["words"] = level_words
     templates.filters["value"] = partial(plan_sentences.value_text, group=plan.group)
     templates.filters["label"] = partial(plan_sentences.option_label, plan)
-    templates.filters["counted"] = count_of
     templates.filters["address"] = lambda host: host.removeprefix("/")
     return templates
 

@@ -32,7 +32,7 @@ from kassay.solver.sizing import (
     members_needed,
     members_that_help,
 )
-from kassay.solver.solution import LevelValue, value_and_bound
+from kassay.solver.solution import LevelValue, Solution, value_and_bound
 from kassay.solver.solve import solve
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -41,6 +41,8 @@ _SHOWN = 40
 _SCANNED = 40
 """Numbers of members above the optimum that are tried one by one for an assignor. The loads of
 assignors can rise with the number of members. Larger numbers are found by bisection."""
+_SCANNED_PARTITIONS = 20_000
+"""Number of partitions that an assignor assigns at most, over all tried numbers of members."""
 _NAME = re.compile(r"[^a-z0-9]+")
 _MAX_NAME = 63
 """Maximum length of a Kubernetes name."""
@@ -182,6 +184,57 @@ class Scale:
         }
 
 
+class MoreMembers(NamedTuple):
+    """Smallest larger numbers of members with a lower maximum load than now.
+
+    ``growth`` is that of the optimum, ``number`` that of the group's assignor, with its ``load``.
+    """
+
+    growth: Sizing
+    number: int | None = None
+    load: Load | None = None
+
+
+def growth_of(
+    group: Group, *, solution: Solution | None, limits: SearchLimits, seed: int
+) -> Sizing:
+    """Find the smallest number of members that lowers the maximum load, or why there is none.
+
+    ``solution`` is that of the group with its default levels, if it is known.
+    """
+    try:
+        resizing = Resizing.of(group)
+    except InputError as error:
+        return Sizing(None, str(error))
+    return members_that_help(resizing, solution=solution, limits=limits, seed=seed)
+
+
+def more_members(
+    group: Group,
+    current: int,
+    *,
+    solution: Solution | None = None,
+    limits: SearchLimits = SearchLimits(),
+    seed: int = 0,
+) -> MoreMembers:
+    """Find the smallest larger numbers of members with a lower maximum load than ``current``.
+
+    ``solution`` is that of the group with its default levels, if it is known.
+    """
+    growth = growth_of(group, solution=solution, limits=limits, seed=seed)
+    own, partitions, members = identify_assignor(group).port, group.partition_count, group.members
+    if own is None or not members or not group.has_equal_speeds or growth.needed is None:
+        return MoreMembers(growth)
+    resizing = Resizing.of(group, allow_lag=True)
+    search = _ScaleSearch(resizing, own, SearchBudget.start(limits, seed), lambda _: None)
+    last = len(members) + min(_SCANNED, _SCANNED_PARTITIONS // max(1, partitions))
+    for number in range(len(members) + 1, min(last, growth.needed.value) + 1):
+        load = search.load(number, own)
+        if load is not None and load < current:
+            return MoreMembers(growth, number, resizing.shown(load))
+    return MoreMembers(growth)
+
+
 def scale(
     group: Group,
     *,
@@ -300,7 +353,7 @@ class _ScaleSearch:
             if self.budget.limits.is_stopped:
                 return
             self.progress(f"assignors with {number} members")
-            own = None if self.own is None else self._load(number, self.own)
+            own = None if self.own is None else self.load(number, self.own)
             best = self._best(number, 0 if optimum is None else optimum.bound)
             yield ScaleStep(
                 members=number,
@@ -365,7 +418,7 @@ class _ScaleSearch:
     def _keeps(self, number: int, assignors: Sequence[str], target: int) -> bool:
         if self.budget.limits.is_stopped or self.resizing.unserved(number):
             return False
-        found = (self._load(number, assignor) for assignor in assignors)
+        found = (self.load(number, assignor) for assignor in assignors)
         return any(load is not None and load <= target for load in found)
 
     def _best(self, number: int, bound: int = 0) -> tuple[int, str] | None:
@@ -375,14 +428,14 @@ class _ScaleSearch:
         """
         best = None
         for name in self.assignors:
-            load = self._load(number, name)
+            load = self.load(number, name)
             if load is not None and (best is None or load < best[0]):
                 best = (load, name)
             if best is not None and best[0] <= bound:
                 break
         return best
 
-    def _load(self, number: int, assignor: str) -> int | None:
+    def load(self, number: int, assignor: str) -> int | None:
         """Return the maximum load of an assignor, or None if it has no valid assignment."""
         key = (number, assignor)
         if key not in self.known:

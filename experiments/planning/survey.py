@@ -12,12 +12,15 @@ from itertools import chain, islice
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning import plan_verdict
+from kassay.experiments.planning.actions import assignment_metrics
 from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.kind_plan import KindPlan, plan_kind
+from kassay.experiments.planning.scale import growth_of
+from kassay.experiments.planning.to_do import NOTHING, ToDo, quick_to_do
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment, consumed_partitions
-from kassay.reference.model.errors import InputError, KassayError
+from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import (
     assignor_caveat,
@@ -30,7 +33,7 @@ from kassay.reference.model.metrics import Measure, load_vector, measures, membe
 from kassay.solver import sizing
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import default_levels
-from kassay.solver.solution import LevelValue, Solution, value_and_bound
+from kassay.solver.solution import LevelValue, value_and_bound
 from kassay.solver.solve import solve
 
 
@@ -95,6 +98,7 @@ class SurveyedGroup:
     limiting_partition: sizing.LimitingPartition | None
     growth: sizing.Sizing
     cause: Cause | None
+    to_do: ToDo
 
     @property
     def id(self) -> str | None:
@@ -169,9 +173,11 @@ class SurveyedGroup:
 
     @property
     def cause_text(self) -> str:
-        """Return the cause and its remedy, with short names; empty without a cause."""
-        remedy = "" if self.cause is None else self.cause.remedy
-        text = f"{self.cause} To do: {remedy[:1].upper()}{remedy[1:]}." if remedy else ""
+        """Return the cause and the action, with short names; empty without both."""
+        if self.cause is None and self.to_do is NOTHING:
+            return ""
+        action = f"To do: {self.to_do}"
+        text = action if self.cause is None else f"{self.cause} {action}"
         return plan_verdict.shorten(text, plan_verdict.short_names(self.group.members))
 
     @property
@@ -251,6 +257,7 @@ class SurveyedGroup:
             **({} if target is None else {"target": target._asdict()}),
             "limiting_partition": None if limiting is None else limiting.record(),
             "cause": None if self.cause is None else self.cause.record(),
+            "to_do": self.to_do.text,
             "history": None if self.history is None else asdict(self.history),
         }
 
@@ -433,6 +440,14 @@ def _surveyed_reading(
     relative = member_units(group).relative_loads(load_vector(group, current))
     limiting = sizing.limiting_partition(group)
     cause = find_cause(group, solution.assignment, levels=levels, limiting=limiting, limits=limits)
+    to_do = quick_to_do(
+        group,
+        cause,
+        verdict,
+        levels,
+        current=assignment_metrics(group, current),
+        planned=assignment_metrics(group, solution.assignment),
+    )
     return SurveyedGroup(
         group=group,
         current=LoadSummary.of(group, current),
@@ -443,17 +458,10 @@ def _surveyed_reading(
         verdict=verdict,
         other_reading=None,
         limiting_partition=limiting,
-        growth=_growth(group, solution, limits, seed),
+        growth=growth_of(group, solution=solution, limits=limits, seed=seed),
         cause=cause,
+        to_do=to_do,
     )
-
-
-def _growth(group: Group, solution: Solution, limits: SearchLimits, seed: int) -> sizing.Sizing:
-    try:
-        resizing = sizing.Resizing.of(group)
-    except InputError as error:
-        return sizing.Sizing(None, str(error))
-    return sizing.members_that_help(resizing, solution=solution, limits=limits, seed=seed)
 
 
 Progress = Callable[[int, int], None]

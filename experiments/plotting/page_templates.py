@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from kassay.reference.documents.input_files import read_data_file
 from kassay.reference.documents.output_files import formulas_as_text
+from kassay.reference.model.display import count_of
 
 BLUE, ORANGE = "#0b66a8", "#c2521b"
 """Colours of HTML pages and of the figures on the pages."""
@@ -41,6 +42,7 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
     jinja.filters.update(
         csv_link=_csv_link,
         number=NUMBER,
+        counted=count_of,
         command=Markup('<code class="command">kassay report DIR --only {}</code>').format,
         md=escape_markdown,
         code=markdown_code,

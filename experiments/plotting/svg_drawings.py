@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kassay.experiments.plotting.page_templates import environment, text_width
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
+from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import leximax, load_vector, loads, participants
 from kassay.reference.model.topic_partitions import TopicPartition
@@ -59,16 +60,11 @@ def assignment_panels(
         AssignmentPanel(
             title=title,
             facts=f"loads {'/'.join(map(str, leximax(load_vector(group, assignment))))}, "
-            + plural(movement(group, assignment), "move"),
+            + count_of(movement(group, assignment), "move"),
             svg=draw_assignment(group, assignment, title=f"{name}, {title}", longest_bar=longest),
         )
         for title, assignment in drawn.items()
     )
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a number with a noun, in the plural unless the number is 1."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def draw_assignment(

@@ -19,7 +19,7 @@ from kassay.experiments.simulation.script import (
 )
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.model.assignment import Assignment, current_partitions
-from kassay.reference.model.display import by_ordinal, next_names
+from kassay.reference.model.display import by_ordinal, count_of, next_names
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Partitions
@@ -91,9 +91,7 @@ class Course:
         self.group, self.configuration = group, configuration
         self.draw = draw = random.Random(seed)  # noqa: S311 - not for security
         plans, self.initial = planned_members(group)
-        self.plans = {
-            plan.id: self._configured(plan, configuration, keep_static=True) for plan in plans
-        }
+        self.plans = {plan.id: self._configured(plan, configuration) for plan in plans}
         self.present = dict.fromkeys(self.plans)
         self.known_topics = {topic.name: topic.partitions for topic in group.topics}
         self.topics = tuple(
@@ -334,7 +332,8 @@ class Course:
             raise InputError(f"{self.group.label} has no topic {topic!r}")
         if partitions < known:
             raise InputError(
-                f"topic {topic!r} has {known} partitions; Kafka cannot reduce them to {partitions}"
+                f"topic {topic!r} has {count_of(known, 'partition')}; Kafka cannot reduce them to "
+                f"{partitions}"
             )
         self.known_topics[topic] = partitions
         self.script_events.append(

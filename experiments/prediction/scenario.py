@@ -8,6 +8,7 @@ from enum import StrEnum
 from kassay.experiments.simulation.policies import POLICIES, Policy, policy_named
 from kassay.experiments.simulation.script import ScriptEvent, TopicPlan
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 
@@ -64,8 +65,7 @@ class Configuration:
     listed
         All assignors that the members list, in order; by default ``assignor`` alone.
     is_static
-        Whether members have a ``group.instance.id`` after a rolling restart to this
-        configuration; None keeps that of each member.
+        Whether members have a ``group.instance.id``; None keeps that of each member.
     session_timeout
         ``session.timeout.ms`` and ``group.consumer.session.timeout.ms``.
     broker
@@ -232,7 +232,7 @@ class ScaleTo(Event):
     like: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.members} members"
+        return count_of(self.members, "member")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +290,7 @@ class NewPartitions(Event):
     partitions: int
 
     def __str__(self) -> str:
-        return f"{self.topic} grows to {self.partitions} partitions"
+        return f"{self.topic} grows to {count_of(self.partitions, 'partition')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +302,7 @@ class NewTopic(Event):
     members: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"new topic {self.topic} with {self.partitions} partitions"
+        return f"new topic {self.topic} with {count_of(self.partitions, 'partition')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,10 @@ Group documents are yielded while they are read. Captures of one path are parsed
 and built. Options add subscriptions, hosts, speeds and weights from files, names or patterns.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -30,7 +32,12 @@ from kassay.reference.documents.input_files import (
     source_texts,
 )
 from kassay.reference.documents.json_codec import read_groups
-from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
+from kassay.reference.documents.kind_documents import (
+    KindDocument,
+    OtherKindError,
+    kind_document_or_error,
+)
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import MAX_SPEED, Group, Member, WeightSource
 from kassay.reference.model.group_remarks import AssumedSubscriptions
@@ -372,7 +379,8 @@ def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
 def _read_documents(
     text: SourceText, options: group_builder.ImportOptions
 ) -> Iterator[ImportedGroup]:
-    for id, group in read_groups(text.documents or (), name=text.name):
+    others: list[ImportedGroup] = []
+    for id, group in read_groups(_without_kinds(text, others), name=text.name):
         try:
             if isinstance(group, InputError):
                 raise group
@@ -381,6 +389,22 @@ def _read_documents(
             yield ImportedGroup(id, changed, is_document=True, option_notes=added)
         except InputError as error:
             yield ImportedGroup(id, error=str(error), is_document=True)
+    yield from others
+
+
+def _without_kinds(text: SourceText, others: list[ImportedGroup]) -> Iterator[str]:
+    """Yield the lines of a file of group documents; add lines of other kinds to a list."""
+    for number, line in enumerate(text.documents or (), 1):
+        document: object = None
+        if '"kind"' in line:
+            with suppress(ValueError):  # A document can have several lines.
+                document = json.loads(line)
+        if not isinstance(document, dict) or "kind" not in document:
+            yield line
+            continue
+        found = kind_document_or_error(document, f"{text.name}:{number}")
+        others.append(ImportedGroup.of_document(*found))
+        yield "\n"
 
 
 def _with_options(group: Group, options: group_builder.ImportOptions) -> Group:
@@ -419,7 +443,7 @@ def _import_group(
         return ImportedGroup(
             observed.id,
             error=f"group {observed.id!r}: the source shows "
-            + ("no members" if number is None else f"{number} members")
+            + ("no members" if number is None else count_of(number, "member"))
             + " and no owners of partitions; add the output of kafka-consumer-groups.sh "
             "--describe, or read the cluster with kassay import --bootstrap-server",
         )

@@ -65,7 +65,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
                 return document
     reason = "no manifest can be read" if runs else "there is no manifest"
     batches = len({path.parent for path in directory.glob("cases/*/batch=*/run=*")})
-    written = f" ({batches} batches are written)" if batches else ""
+    written = f" (batches written: {batches})" if batches else ""
     raise InputError(
         f"{directory}: {reason}, so the output is incomplete{written}; "
         "repeat the command that wrote it"

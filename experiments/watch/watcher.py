@@ -21,6 +21,7 @@ from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.experiments.watch.store import DOCUMENT, Store
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.assignment import Assignment, rejoin
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError, KassayError
 from kassay.reference.model.group import Group, Member, Protocol
 from kassay.reference.model.group_remarks import is_rebalancing
@@ -148,7 +149,9 @@ class Watcher:
             with self._store.transaction():
                 kind = "cluster-answers" if problem is None else "cluster-away"
                 self._store.add_event(now, None, kind, problem=problem)
-            self._on_change(problem or f"the cluster answers: {len(self._results)} groups")
+            self._on_change(
+                problem or f"the cluster answers: {count_of(len(self._results), 'group')}"
+            )
         self.problem = problem
         self._store.remove_old(now)
 

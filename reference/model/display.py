@@ -16,6 +16,12 @@ from collections import Counter
 _MAX_ITEMS = 8
 
 
+def count_of(number: int, noun: str) -> str:
+    """Format a number with a noun in singular or plural, such as ``2 moves``."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
+
+
 def first_items(items: Sequence[object]) -> str:
     """Join the first items of a list. If items are omitted, append the number of all items."""
     shown = ", ".join(str(item) for item in items[:_MAX_ITEMS])

@@ -20,7 +20,7 @@ from typing import Any, SupportsIndex, TypeVar, cast
 
 from kassay.reference.java_collections import name_uuid
 from kassay.reference.model import display
-from kassay.reference.model.display import short_text
+from kassay.reference.model.display import count_of, short_text
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicStarts
 
@@ -645,8 +645,8 @@ class Group:
 
     def _caption(self) -> str:
         return (
-            f"group {self.id or 'without a name'}: {len(self.members)} members, "
-            f"{len(self.topics)} topics, {self.partition_count} "
+            f"group {self.id or 'without a name'}: {count_of(len(self.members), 'member')}, "
+            f"{count_of(len(self.topics), 'topic')}, {self.partition_count} "
             f"{'weighted ' if self.is_weighted else ''}partitions"
         )
 

@@ -184,7 +184,7 @@ class TargetAssignment(NamedTuple):
     moves: int
 
 
-NO_IDLE_MEMBER = f"{ASSUMED}no member is without partitions"
+NO_IDLE_MEMBER = f"{ASSUMED}every member has partitions"
 HIDDEN_MEMBERS = f"{ASSUMED}members that the source counts but does not show get no partitions"
 """Note about members without partitions that the source of a group does not show."""
 

@@ -1,7 +1,7 @@
 """``kassay forecast``: predict the effect of changes of a group and of planned events."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -23,6 +23,7 @@ from kassay.experiments.planning.recommendation import Criterion, recommend
 from kassay.experiments.prediction.predict import interval_text
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart, Timing
 from kassay.reference.assignors import ASSIGNORS
+from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition
 from kassay.solver.limits import SearchBudget
@@ -248,7 +249,8 @@ def _notes(
         assumed = condition(group, with_racks=True)
         yield (
             f"{group.id}: recommended{f' if {assumed}' if assumed else ''}: {name}, {size} at "
-            f"once: {reason.removeprefix(f'if {assumed}: ')} ({samples} samples per configuration)"
+            f"once: {reason.removeprefix(f'if {assumed}: ')} ({count_of(samples, 'sample')} "
+            "per configuration)"
         )
         given = given_options(source, without=["--file", "--group"])
         command = ["kassay", "plan", str(source.file), *given, *source.selection(group.id)]
@@ -265,19 +267,19 @@ _COSTS = ("rebalances", "moves", "unowned_seconds")
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
     if "current_maximum_load" in record:
-        yield ("current", *[None] * 10, record["current_maximum_load"], None)
+        yield ("now", *[None] * 10, record["current_maximum_load"], None)
+    shown: list[list[object]] = []
     has_sizes = len({one["members"] for one in record["forecasts"] if "members" in one}) > 1
     for one in record["forecasts"]:
         costs = [
-            interval_text(part[key]) if part is not None and key in part else None
+            _interval(part[key]) if part is not None and key in part else None
             for part in (one["change"], one["restart"])
             for key in _COSTS
         ]
         if one.get("movement"):
             costs[1] = one["movement"]["value"]
         load = one["maximum_load"]
-        yield (
-            one["configuration"],
+        cells: list[object] = [
             one.get("event"),
             one.get("members") if has_sizes else None,
             one["at_once"] if one.get("at_once", 1) > 1 else None,
@@ -285,7 +287,18 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
             *costs,
             None if load is None else interval_text(load),
             _remark(one),
-        )
+        ]
+        # The group without changes has one row, also if it is one of the requested sizes.
+        if "members +0" in one["configuration"] and cells in shown:
+            continue
+        shown.append(cells)
+        yield (one["configuration"], *cells)
+
+
+def _interval(value: Mapping[str, float]) -> str:
+    """Return a cost as text, without decimals from 10."""
+    digits = 0 if value["high"] >= 10 else 1
+    return interval_text({key: round(one, digits) for key, one in value.items()})
 
 
 def _remark(one: Record) -> str:
@@ -302,14 +315,13 @@ def _remark(one: Record) -> str:
 
 
 _SIMULATED = ("at\nonce", "rolling\nrestarts")
-_COST_COLUMNS = (
-    *("rebalances", "moves", "unowned\ns"),
-    *("later\nrebalances", "later\nmoves", "later\nunowned s"),
-)
+_LATER = ("later\nrebalances", "later\nmoves", "later s\nwithout\nowner")
+_COST_COLUMNS = ("rebalances", "moves", "s without\nowner", *_LATER)
 _LAYOUT = TableLayout(
     first=("configuration", "event"),
     numbers=("members", *_SIMULATED, *_COST_COLUMNS, "max\nload"),
     last=("remark",),
+    optional=(_SIMULATED[1], *_LATER),
     not_empty=("event", "members", *_SIMULATED, *_COST_COLUMNS, "remark"),
     rows=_rows,
 )

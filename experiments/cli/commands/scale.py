@@ -97,7 +97,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         lowest = load if is_useful else lowest
         remarks = [
             "current" if step["members"] == record["current"] else "",
-            "" if is_useful else "not useful",
+            "useful" if is_useful else "not useful",
             f"no subscriber of {', '.join(unserved)}" if unserved else "",
             f"{record['assignor']} {step['failure']}" if "failure" in step else "",
         ]

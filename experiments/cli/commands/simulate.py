@@ -11,6 +11,7 @@ from kassay.experiments.simulation import simulation_result
 from kassay.experiments.simulation.policies import POLICIES, policy_named
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate as run
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError
 
 
@@ -60,7 +61,7 @@ def _print(result: simulation_result.SimulationResult, output_format: Format | N
         for line in simulation_result.timeline(result):
             typer.echo(line)
         typer.echo(
-            f"{len(result.completed)} rebalances, {result.moves} moves, "
+            f"{count_of(len(result.completed), 'rebalance')}, {count_of(result.moves, 'move')}, "
             f"{result.unowned_ms / 1000:.1f} partition-seconds without a consumer, "
             f"{result.unowned_messages} messages produced meanwhile, "
             f"{result.reread_messages} read twice\n"

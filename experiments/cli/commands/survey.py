@@ -21,7 +21,7 @@ from kassay.experiments.cli.shared_options import SampledClusterOptions, read_cl
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning import render_pages
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_sentences import PlanArguments
+from kassay.experiments.planning.plan_sentences import PlanArguments, plan_to_do
 from kassay.experiments.planning.survey import (
     MoveHistory,
     Survey,
@@ -31,10 +31,12 @@ from kassay.experiments.planning.survey import (
     survey_groups,
     survey_other_kind,
 )
+from kassay.experiments.planning.to_do import NOTHING, ToDo
 from kassay.experiments.sources.capture_files import EmptyGroups
 from kassay.reference.documents.input_files import name_of
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
 from kassay.reference.documents.output_files import write_text
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits
@@ -90,10 +92,10 @@ def survey(
     result = application.call_interruptibly(survey_all, lost="no group is surveyed")
     if options.metrics is not None:
         write_text(options.metrics, render_pages.metrics_text(result.metric_rows()))
-    _print_survey(result, options.output_format, wide=options.wide or not sys.stdout.isatty())
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)
-        application.call_interruptibly(write, lost=f"{options.output} is incomplete")
+        result = application.call_interruptibly(write, lost=f"{options.output} is incomplete")
+    _print_survey(result, options.output_format, wide=options.wide or not sys.stdout.isatty())
     if application.STOP.is_set():
         application.exit_interrupted("the output has the groups and plans finished until then")
     _exit(result, conditions)
@@ -172,7 +174,9 @@ def _survey(
             histories=histories,
             processes=os.cpu_count() or 1,
             limits=budget.rest(),
-            progress=lambda done, total: application.PROGRESS(f"{done} of {total} groups"),
+            progress=lambda done, total: application.PROGRESS(
+                f"{done} of {count_of(total, 'group')}"
+            ),
         )
         results = Survey.of([*others, *states, *found])
     return replace(results, interrupted=application.STOP.is_set())
@@ -180,11 +184,13 @@ def _survey(
 
 def _write_pages(
     result: Survey, groups: Sequence[Group], options: SurveyOptions, directory: Path, *, source: str
-) -> None:
+) -> Survey:
+    """Write the pages of a survey and of plans; return the survey with the actions of the plans."""
     ids = [group.id for group in groups]
     names = dict(zip(ids, cli_output.directory_names(ids), strict=True))
     by_id = dict(zip(ids, groups, strict=True))
     limits = CaseLimits(work=_PLAN_WORK, stop=application.STOP)
+    known: dict[str | None, ToDo] = {}
     planned_groups = [one for one in result.groups if one.members][: options.plans]
     for rank, one in enumerate(planned_groups, 1):
         if application.STOP.is_set():
@@ -193,12 +199,17 @@ def _write_pages(
         planned = plan(by_id[one.id], limits=limits)
         arguments = PlanArguments(selected=() if one.id is None else ("--group", one.id))
         render_pages.write_plan(planned, directory / names[one.id], arguments=arguments)
+        if planned.cause == one.cause:
+            known[one.id] = plan_to_do(planned)
+    rows = (replace(one, to_do=known.get(one.id, one.to_do)) for one in result.groups)
+    result = replace(result, groups=tuple(rows))
     pages = {id: f"{name}/{render_pages.PLAN_PAGE}" for id, name in names.items()}
     written = {id: page for id, page in pages.items() if (directory / page).is_file()}
     write_text(
         directory / "survey.html", render_pages.render_survey(result, source=source, plans=written)
     )
     write_text(directory / "survey.json", render_pages.to_json(result.record()))
+    return result
 
 
 _QUANTITIES = (
@@ -283,7 +294,7 @@ def _row(group: SurveyedGroup) -> dict[str, object]:
     known = (
         render_pages.line(group.id or ""),
         "" if cause is None else cause.kind.replace("-", " "),
-        "" if cause is None else cause.short_remedy,
+        "" if cause is None and group.to_do is NOTHING else group.to_do.short,
         _change(group.shown(before.makespan), group.shown(after.makespan)),
         group.state or "",
         "-" if (lag := group.group.status.lag) is None else f"{lag:,}",

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from tests.experiments.cli.conftest import LOPSIDED_GROUP, fixture_to_run
@@ -150,6 +152,17 @@ def test_each_number_of_members_has_its_prediction_and_its_optimum(kassay, write
     assert added["maximum_load"] == {"mean": 2, "low": 2, "high": 2}
     assert (added["members"], found["optimum, members +1"]["maximum_load"]["mean"]) == (3, 2)
     assert found["optimum"]["movement"] == {"value": 1, "bound": 1}
+
+
+def test_a_table_has_one_row_per_state_and_divides_no_word(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    out = run("--samples=2", "--members=+0..+1", "--format=table").out
+    assert re.findall(r"│ g +│ (\S.*?\S) +│", out) == [
+        *("now", "range, current", "range, members +1", "optimum", "optimum, members +1")
+    ]
+    assert "s without" in out
+    out = run("--samples=2", "--format=table").out
+    assert {"cooperative-sticky", "cooperative-sticky,"} < set(out.split())
 
 
 def test_an_assignor_is_changed_before_the_number_of_members(kassay, write_groups):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-IDLE = "no member is without partitions"
+IDLE = "every member has partitions"
 ASSIGNED = f"{IDLE} and every member subscribes only to the topics of its partitions"
 EQUAL = f"{IDLE} and every member subscribes to every topic of the group"
 CAPTURE = (

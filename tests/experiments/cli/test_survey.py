@@ -119,6 +119,15 @@ def test_a_source_without_a_command_is_surveyed_and_its_group_is_planned(
     assert "No such command 'absent.json'" in kassay("absent.json").err
 
 
+def test_groups_and_documents_of_other_kinds_in_one_file_have_results(kassay, tmp_path):
+    file = tmp_path / "mixed.jsonl"
+    file.write_text(f"{json.dumps(LOPSIDED_GROUP)}\n{kassay('import', 'examples/kinds').out}")
+    first, *others = kassay("survey", file).records
+    assert first["to_do"].startswith("trigger a rebalance: restart a member that is not static")
+    assert [one["kind"] for one in others] == ["connect", *["share"] * 2, *["streams-group"] * 2]
+    assert others[0]["to_do"].startswith("Stop and resume connector ")
+
+
 HEADER = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n"
 
 
@@ -144,7 +153,7 @@ def test_partitions_and_members_that_are_not_shown_are_conditions(kassay, tmp_pa
     capture.write_text(f"{HEADER}shop orders 1 1 1 0 a /h c\nshop orders 2 1 1 0 b /h c\n")
     record = kassay("survey", capture, "--format", "jsonl").record
     assert record["verdict"].startswith(
-        "If the partitions that the source does not show have no owner and no member is without "
+        "If the partitions that the source does not show have no owner and every member has "
         "partitions: 1 partition without an owner gets a member"
     )
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kassay import Group, Member, Topic
+from kassay import Group, Member, Topic, scale
 from kassay.experiments.planning.actions import AssignorOutcome
 from kassay.experiments.planning.cause_evidence import worst_share
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
+from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary, plan_to_do
 from kassay.experiments.planning.render_pages import PAGE, TEXT, TICKET, render_plan
 from kassay.experiments.planning.survey import survey_group
 from kassay.reference.assignors import assign
@@ -87,6 +87,11 @@ def test_the_cause_of_a_made_group_is_named_and_true(kind, group):
     result = plan(group)
     assert result.cause is not None
     assert result.cause.kind == kind
+    action, row = plan_to_do(result), survey_group(group).to_do
+    if row.short == "switch the assignor":
+        assert action.short.removeprefix("switch to ") in re.findall(r"[\w-]+", row.text)
+    else:
+        assert row.short in (action.short, "run kassay plan")
     surveyed = survey_group(group)
     assert surveyed.cause == result.cause
     assert surveyed.record()["cause"] == {"kind": kind, "text": result.cause.text}
@@ -127,12 +132,16 @@ def test_a_balanced_group_has_no_cause(group):
     result = plan(group)
     assert result.cause is None
     assert survey_group(group).cause is None
-    assert render_plan(result, TEXT, directory=None).startswith("g: Nothing to do")
+    assert survey_group(group).to_do.short == "nothing"
+    lines = render_plan(result, TEXT, directory=None).splitlines()
+    assert lines[:2] == ["g: No cause: the maximum load is the proven minimum.", "To do: Nothing."]
+    assert lines[2].startswith("Plan: Nothing to do")
 
 
-def test_a_group_without_any_owner_has_no_cause():
+def test_partitions_without_any_owner_are_a_cause():
     group = Group((Topic("t", 4),), (Member("a", ("t",)), Member("b", ("t",))))
-    assert plan(group).cause is None
+    for cause in (plan(group).cause, survey_group(group).cause):
+        assert cause.kind == "no-owner"
 
 
 def test_a_library_whose_own_assignor_fails_is_the_cause():
@@ -196,6 +205,9 @@ def test_plans_open_with_the_cause_then_the_action_then_the_result():
     assert lines[0] == f"g: {result.cause}"
     assert lines[1] == f"To do: S{result.actions[0].text[1:]}."
     assert lines[2] == f"Plan: {result.verdict}"
+    [number] = re.findall(r"^More members: (\d+) members with range have a maximum ", lines[3])
+    steps = {one.members: one.assignor for one in scale(group).steps}
+    assert min(n for n in steps if n > 5 and steps[n] < steps[5]) == int(number)
     ticket = render_plan(result, TICKET).replace("\\", "").splitlines()
     assert ticket[2:7:2] == [str(result.cause), lines[1], str(result.verdict)]
     page = render_plan(result, PAGE)

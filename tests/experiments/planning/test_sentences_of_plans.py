@@ -42,10 +42,9 @@ class Texts:
 
     @property
     def verdict(self):
-        """The verdict: the first line, or the third line if the first one has the cause."""
+        """The verdict: the third line, after the cause and the action."""
         lines = self.summary.splitlines()
-        if self.result.cause is None:
-            return lines[0].removeprefix("g: ")
+        assert lines[1].startswith("To do: ")
         assert lines[2].startswith("Plan: ")
         return lines[2].removeprefix("Plan: ")
 
@@ -190,7 +189,8 @@ def test_recommended_actions_keep_the_constraints_and_have_the_stated_results(te
             assert float(least or action.moves) <= action.moves <= float(most or action.moves)
             assert abs(float(number.split()[0]) - action.moves) < 1
         if not action.changes_assignor or action.moves is not None:
-            result = f"{number}, {result}"
+            within = " in one rebalance" if case.group.status.assignor is None else ""
+            result = f"{number}{within}, {result}"
         result = re.escape(result)
         assert re.search(rf"{result}(; \d rolling restarts?.*)?\)", action.text)
 

@@ -229,6 +229,12 @@ def test_static_members_return_without_a_rebalance_within_the_session_timeout():
             assert 18 * 10.1 <= cost.unowned_seconds.low <= cost.unowned_seconds.high < 18 * 10.7
 
 
+def test_members_of_a_static_configuration_are_static_from_the_start():
+    configuration = Configuration(assignor="range", is_static=True)
+    cost = predict(group_of("range"), configuration, samples=2).total
+    assert (cost.rebalances.high, cost.moves.high) == (0, 0)
+
+
 def test_classic_leaders_notice_new_partitions_when_their_metadata_expire():
     grow = NewPartitions(topic="u", partitions=6)
     classic = predict(group_of("range"), events=grow, samples=FEW).total

@@ -1,0 +1,110 @@
+"""Action that plans and surveys recommend for a group."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kassay.experiments.planning.actions import (
+    AssignmentMetrics,
+    RecommendedAction,
+    effective_actions,
+    is_simulated,
+    rebalance,
+)
+from kassay.experiments.planning.cause_evidence import CIRCULAR, Cause, CauseKind
+from kassay.experiments.planning.forecast import default_assignors
+from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.planning.plan_verdict import Verdict, has_lost_rebalance
+from kassay.experiments.prediction.scenario import Configuration
+from kassay.reference import assignors
+from kassay.reference.model.group import Group
+from kassay.solver.evaluation import group_constraints
+from kassay.solver.objective import Level
+
+_LOST = (CauseKind.NO_OWNER, CauseKind.PENDING_REBALANCE, CauseKind.STATIC_MEMBERS)
+_INCOMPLETE = CauseKind.INCOMPLETE_REBALANCE
+_BY_ASSIGNOR = (CauseKind.RANGE_REMAINDERS, CauseKind.MIXED_SUBSCRIPTIONS)
+_MAX_PARTITIONS = 10_000
+"""Number of partitions above which a survey runs no assignor: it then takes seconds."""
+
+
+class ToDo(NamedTuple):
+    """Recommended action as a sentence without a full stop, and in few words."""
+
+    text: str
+    short: str
+
+    def __str__(self) -> str:
+        return f"{self.text[:1].upper()}{self.text[1:]}."
+
+
+NOTHING = ToDo("nothing", "nothing")
+_SEE_PLAN = ToDo("let kassay plan compare the restarts and assignors", "run kassay plan")
+
+
+def to_do(
+    cause: Cause | None,
+    actions: Sequence[RecommendedAction],
+    verdict: Verdict,
+    *,
+    is_interrupted: bool = False,
+) -> ToDo:
+    """Return the first of the effective actions, or the general remedy of the cause."""
+    kind, first = None if cause is None else cause.kind, next(iter(actions), None)
+    if kind is None and not verdict.moves:
+        return NOTHING
+    if kind in (*_LOST, CauseKind.CONTRADICTION):
+        # A change of the assignor is no answer to a rebalance that did not happen.
+        first = next((one for one in actions if not one.changes_assignor), None)
+    if first is not None and first.metrics is not None and kind is not _INCOMPLETE:
+        condition = verdict.condition
+        return ToDo(
+            first.text if condition is None else f"if {condition}: {first.text}", first.short
+        )
+    is_open = actions or verdict.placed or is_interrupted or (cause and cause.is_slight)
+    if cause is None or (kind in (*_LOST, *_BY_ASSIGNOR) and not is_open):
+        cause = Cause(CauseKind.LOCAL_OPTIMUM, "")  # The note on actions has the reason.
+    return ToDo(cause.remedy, cause.short_remedy)
+
+
+def quick_to_do(
+    group: Group,
+    cause: Cause | None,
+    verdict: Verdict,
+    levels: Sequence[Level],
+    *,
+    current: AssignmentMetrics,
+    planned: AssignmentMetrics,
+) -> ToDo:
+    """Return the action of a plan of the group, as far as no simulation is necessary.
+
+    A simulation takes seconds. Without one, all assignors with low loads are named if the own one
+    cannot have lower loads after a restart. Otherwise the action is a plan.
+    """
+    is_uneven = planned.measures != current.measures or has_lost_rebalance(group)
+    if group.partition_count > _MAX_PARTITIONS and is_uneven:
+        return _SEE_PLAN
+    rules = group_constraints(group)
+    runs = assignors.DEFAULT_ASSIGNORS if is_uneven and group.members else ()
+    actions = effective_actions(
+        group,
+        current=current,
+        planned=planned,
+        makespan=verdict.makespan,
+        outcomes=[rebalance(group, one, rules=rules) for one in runs],
+        levels=levels,
+        rules=rules,
+    )
+    if not is_uneven or not is_simulated(group):
+        return to_do(cause, actions, verdict)
+    if cause is not None and (cause.is_slight or cause.kind is _INCOMPLETE):
+        return ToDo(cause.remedy, cause.short_remedy)
+    is_circular = identify_assignor(group).port in CIRCULAR
+    offered = default_assignors(group, Configuration.of(group))
+    named = [one for one in actions if one.configuration in offered]
+    if cause is None or cause.kind not in _BY_ASSIGNOR or not is_circular or not named:
+        return _SEE_PLAN
+    *others, last = (assignors.kafka_name(str(one.configuration)) for one in named)
+    text = f"switch the assignor to {' or '.join(filter(None, (', '.join(others), last)))}"
+    if not others:
+        return ToDo(text, named[0].short)
+    return ToDo(f"{text}; kassay plan compares their costs", "switch the assignor")
