@@ -4,10 +4,8 @@ Group documents are yielded while they are read. Captures of one path are parsed
 and built. Options add subscriptions, hosts, speeds and weights from files, names or patterns.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -35,7 +33,7 @@ from kassay.reference.documents.json_codec import read_groups
 from kassay.reference.documents.kind_documents import (
     KindDocument,
     OtherKindError,
-    kind_document_or_error,
+    read_kind_documents,
 )
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError
@@ -394,17 +392,11 @@ def _read_documents(
 
 def _without_kinds(text: SourceText, others: list[ImportedGroup]) -> Iterator[str]:
     """Yield the lines of a file of group documents; add lines of other kinds to a list."""
-    for number, line in enumerate(text.documents or (), 1):
-        document: object = None
-        if '"kind"' in line:
-            with suppress(ValueError):  # A document can have several lines.
-                document = json.loads(line)
-        if not isinstance(document, dict) or "kind" not in document:
-            yield line
-            continue
-        found = kind_document_or_error(document, f"{text.name}:{number}")
-        others.append(ImportedGroup.of_document(*found))
-        yield "\n"
+    for line in text.documents or ():
+        found = read_kind_documents([line], name=text.name, kind=None) if '"kind"' in line else ()
+        read = [one for one in found if isinstance(one[1], KindDocument)]
+        others += (ImportedGroup.of_document(*one) for one in read)
+        yield "\n" if read else line
 
 
 def _with_options(group: Group, options: group_builder.ImportOptions) -> Group:

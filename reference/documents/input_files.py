@@ -239,7 +239,10 @@ def _document_lines(text: str) -> list[str] | None:
     first = _FIRST_KEY.match(text)
     is_kassay = first is not None and first[1] in _DOCUMENT_KEYS
     damaged = value is None and is_kassay and '"members"' in text
-    return text.splitlines(keepends=True) if damaged or is_group_document(value) else None
+    lines = text.splitlines(keepends=True)
+    # Documents of other kinds can come before those of groups.
+    known = lines if isinstance(value, Mapping) and "kind" in value else [text]
+    return lines if damaged or any(is_group_document(_first_value(one)) for one in known) else None
 
 
 _FIRST_KEY = re.compile(r'\s*\{\s*"(\w+)"')
