@@ -3,16 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from kassay.experiments.planning.forecast import LOAD_FACTORS, Forecast
 from kassay.experiments.planning.plan_verdict import unowned_text
+from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.prediction.predict import Distribution, PredictedCost, plain
 from kassay.experiments.prediction.scenario import Rebalance
-from kassay.reference.model.display import count_of
 
 HORIZON_WEEKS = 4
 """Weeks after a change in which its cost must pay off."""
-_UNOWNED = "partition-seconds without an owner"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Criterion(StrEnum):
@@ -59,41 +60,20 @@ def recommend(
     """
     times, current = restarts_per_week * HORIZON_WEEKS, forecasts[0]
     best = decide(forecasts, criterion, restarts_per_week=restarts_per_week)
-    period = f"over {count_of(round(times), 'rolling restart')} in {HORIZON_WEEKS} weeks"
-    unit = _UNOWNED if criterion is Criterion.UNOWNED else str(criterion)
-    old, new = (criterion.of(one.over(times)) for one in (current, best))
-    if best is current:
-        cost = (
-            f"{period}, it has {new} {unit}, and no configuration with as low loads and as few "
-            "stops has an interval below that"
-        )
-    else:
-        change = "" if best.cost is None else " and for the change"
-        lower, higher = old.samples_above(new), new.samples_above(old)
-        difference = "no meaningful difference"
-        if old.is_above(new) or new.is_above(old):
-            word = "lower" if lower > higher else "higher"
-            difference = f"{word} in {max(lower, higher)} of {count_of(len(new.values), 'sample')}"
-        cost = f"{period}{change}, {new} instead of {old} {unit}, {difference}"
-    reason = "; ".join(filter(None, (_loads_text(current, best, optimum), cost, _behaviour(best))))
-    if best.cost is not None:
-        steps, taken = len(best.change.steps), f"is a {best.change.action}"
-        taken = f"takes {count_of(steps, 'rolling restart')}" if steps else taken
-        reason += (
-            f". The change itself {taken} with "
-            f"{best.cost.unowned_seconds} {_UNOWNED}, {best.cost.rebalances.count('rebalance')} "
-            f"and {best.cost.moves.count('move')}"
-        )
-        restart = current.restart.cost.moves.count("move")
-        reason += f" (a restart today: {restart})" if steps else ""
-    if best.change.start.listed:
-        reason += f". Condition: the members list {' and '.join(best.change.start.listed)}"
-    if best.change.note is not None:
-        reason += f". Note: {best.change.note}"
-    if current.now.unowned:
-        reason += f". {unowned_text(current.now.unowned)}"
-    if condition is not None:
-        reason = f"if {condition}: {reason}"
+    templates = environment(_TEMPLATES, autoescape=False)
+    templates.filters.update(plain=plain, unowned_text=unowned_text)
+    reason = templates.get_template("recommendation.j2").render(
+        current=current,
+        best=best,
+        criterion=str(criterion),
+        costs=[criterion.of(one.over(times)) for one in (current, best)],
+        stops=_stops(best),
+        times=times,
+        weeks=HORIZON_WEEKS,
+        factors=LOAD_FACTORS,
+        optimum=optimum,
+        condition=condition,
+    )
     return Recommendation(configuration=best.change.name, at_once=best.batch_size, reason=reason)
 
 
@@ -171,44 +151,6 @@ def _has_lower_loads(one: Forecast, current: Forecast) -> bool:
     )
 
 
-def _loads_text(current: Forecast, best: Forecast, optimum: float | None) -> str:
-    before, after = current.highest("maximum_load"), best.highest("maximum_load")
-    now, later = current.now.shown, current.maximum_load
-    if best.assigned > current.assigned or (current.now.unowned and best.change.action):
-        return f"more partitions have an owner, with a maximum load of {after}"
-    if best is current:
-        text = f"the maximum load stays {after}"
-        if not later.contains(now):
-            text = f"after a rolling restart, the maximum load is {later}, not {plain(now)}"
-        if optimum is None or optimum >= later.low:
-            return text
-        return f"{text} (the optimum is {plain(optimum)})"
-    text = f"a maximum load of {after} instead of {before}"
-    is_lower = before.is_above(after, factor=LOAD_FACTORS["maximum_load"])
-    if str(after) == str(before):
-        text = f"the same maximum load, {after}"
-    elif not is_lower:
-        text += ", no meaningful difference"
-    old, new = current.highest("squares"), best.highest("squares")
-    if not is_lower and old.is_above(new, factor=LOAD_FACTORS["squares"]):
-        text += f", and more even loads (sum of squares {new}, not {old})"
-    return (
-        text if before.contains(now) else f"{text} (now {plain(now)}; a rolling restart changes it)"
-    )
-
-
 def _stops(forecast: Forecast) -> bool:
     """Return whether the whole group stands still at a later restart, in the digits shown."""
     return forecast.restart.cost.stopped_seconds.mean >= 0.05
-
-
-def _behaviour(best: Forecast) -> str:
-    """Describe what the members do at a later rolling restart."""
-    cost = best.restart.cost
-    if best.change.final.is_static and not cost.rebalances.high:
-        return "static members return within the session timeout and keep their partitions"
-    if _stops(best):
-        return f"each rolling restart stops the whole group for {cost.stopped_seconds} s"
-    if not cost.stopped_seconds.high and cost.rebalances.low:
-        return "the group as a whole never stands still"
-    return ""
