@@ -178,7 +178,7 @@ def spread_of_topics(plan: Plan) -> str | None:
         return None
     short = short_names(plan.group.members)
     texts = [
-        "no topic is uneven" if one is None else _share_text(replace(one, member=short[one.member]))
+        "every topic is even" if one is None else _share_text(replace(one, member=short[one.member]))
         for one in (now, then)
     ]
     return texts[0] if texts[0] == texts[1] else f"{texts[0]} now; in this plan, {texts[1]}"
