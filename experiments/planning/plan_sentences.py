@@ -24,7 +24,7 @@ from kassay.experiments.planning.to_do import NOTHING, ToDo, to_do
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model import group_remarks
 from kassay.reference.model.display import count_of
-from kassay.reference.model.group import Assumed, Group, WeightSource
+from kassay.reference.model.group import Group, WeightSource
 from kassay.reference.model.metrics import Measure, host_units, member_units, shown
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
@@ -143,32 +143,19 @@ def not_considered(plan: Plan, given: PlanArguments = _NO_ARGUMENTS) -> list[str
     ``given`` are the arguments of the plan, for the commands in the texts.
     """
     names = {level.name for level in plan.levels}
-    ignored = []
-    now, then = plan.current.cross_rack, plan.planned.cross_rack
-    if "cross_rack" not in names and (now or then):
-        ignored.append(
-            f"racks: {now:,} of {plan.group.partition_count:,} partitions are read "
-            f"across racks now, {then:,} in this plan; consider them with: "
-            + given.with_levels("--level", "cross_rack", "--level", "movement")
-        )
-    unknown = sum(Assumed.RACK in member.assumed for member in plan.group.members)
-    if unknown and "cross_rack" not in names:
-        members = count_of(unknown, "member")
-        ignored.append(f"racks: the source does not show the racks of {members}")
-    hosts = plan.hosts()
-    if names.isdisjoint(HOST_LEVELS) and hosts:
-        current = shown("host_makespan", plan.current.host_makespan, plan.group)
-        planned = shown("host_makespan", plan.planned.host_makespan, plan.group)
-        relative = "" if host_units(plan.group).has_equal_speeds else ", relative to its speed,"
-        ignored.append(
-            f"hosts: the maximum load of a host{relative} is {current:,} now and {planned:,} in "
-            "this plan; balance hosts with: "
-            + given.with_levels("--level", "hosts", "--level", "imbalance")
-        )
-    topics = None if TopicSpread.name in names else spread_of_topics(plan)
-    if topics is not None:
-        ignored.append(f"topics: {topics}; divide topics with: {given.with_levels(EVEN_TOPICS)}")
-    return ignored
+    text: str = _macros("sentences.j2").not_considered(
+        plan,
+        given.with_levels,
+        ignores_racks="cross_rack" not in names,
+        ignores_hosts=names.isdisjoint(HOST_LEVELS) and bool(plan.hosts()),
+        has_equal_speeds=host_units(plan.group).has_equal_speeds,
+        loads=[
+            shown("host_makespan", one.host_makespan, plan.group)
+            for one in (plan.current, plan.planned)
+        ],
+        topics=None if TopicSpread.name in names else spread_of_topics(plan),
+    )
+    return text.splitlines()
 
 
 def spread_of_topics(plan: Plan) -> str | None:
@@ -178,7 +165,9 @@ def spread_of_topics(plan: Plan) -> str | None:
         return None
     short = short_names(plan.group.members)
     texts = [
-        "every topic is even" if one is None else _share_text(replace(one, member=short[one.member]))
+        "every topic is even"
+        if one is None
+        else _share_text(replace(one, member=short[one.member]))
         for one in (now, then)
     ]
     return texts[0] if texts[0] == texts[1] else f"{texts[0]} now; in this plan, {texts[1]}"
