@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from kassay.experiments.planning.identify_assignor import (
 )
 from kassay.experiments.planning.plan_verdict import has_lost_rebalance
 from kassay.experiments.planning.recommendation import decide
+from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.prediction.sample import consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Restart, rolling_restarts
 from kassay.experiments.simulation.policies import POLICIES
@@ -47,6 +49,7 @@ from kassay.solver.objective import CrossRack, HostImbalance, Level, TopicSpread
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution
 
+_TEMPLATES = Path(__file__).parent / "templates"
 _SECONDARY_WORK = 5.0
 """Maximum work of a search for the minimum of one secondary value."""
 
@@ -337,45 +340,32 @@ def _predicted_action(
     if not is_permitted(group, assignment, rules):
         return None
     own, final = identify_assignor(group), change.final
-    load = forecast.maximum_load
-    parts = [f"{cost.moves.count('move')}, maximum load {load}"]
-    if isinstance(change.action, Restart):
-        [name] = change.action.members
-        member = next(id for id, known in names.items() if known == name)
-        text, seconds = f"restart {member}", change.action.downtime
-        short = "restart a member"
-        if seconds > final.session_timeout:
-            short = "stop a member"
-            text = (
-                f"stop {member} for {seconds:g} s, because a static member leaves only at the end "
-            )
-            text += "of its session"
-        assignor = assignors.kafka_name(final.assignor)
-        text += f": {assignor} divides the partitions again when it leaves and returns"
-        parts[0] += f", {cost.rebalances.count('rebalance')}"
-    elif change.action is not None:
-        short = "trigger a rebalance"
-        text = f"{_trigger(group)}: {final.assignor} then divides the partitions again"
-    else:
-        is_static = final.is_static and not change.start.is_static
-        text = "make all members static" if is_static else _switch(group, final.assignor)
-        name = assignors.kafka_name(final.assignor)
-        short = "make members static" if is_static else f"switch to {name}"
-        parts.append(count_of(len(change.steps), "rolling restart"))
-        if change.start.listed:
-            parts[-1] += f" if the members list {' and '.join(change.start.listed)}"
-        parts.append(f"a restart today: {unchanged.restart.cost.moves.count('move')}")
-    if own.implementation is Implementation.OTHER and runs_in_client(final.assignor):
-        parts[0] = f"computed with the {final.assignor} of Java, {parts[0]}"
+    ids = {name: id for id, name in names.items()}
+    restarted = change.action.members if isinstance(change.action, Restart) else ()
+    short, text = (
+        environment(_TEMPLATES, autoescape=False)
+        .get_template("action.j2")
+        .render(
+            forecast=forecast,
+            unchanged=unchanged,
+            member=next((ids[name] for name in restarted), None),
+            trigger=_trigger(group),
+            switch=_switch(group, final.assignor),
+            assignor=assignors.kafka_name(final.assignor),
+            is_of_java=own.implementation is Implementation.OTHER
+            and runs_in_client(final.assignor),
+        )
+        .split(": ", 1)
+    )
     return RecommendedAction(
-        text=f"{text} ({'; '.join(parts)})",
+        text=text,
         short=short,
         metrics=assignment_metrics(group, assignment),
         moves=round(cost.moves.record()["mean"]),
         configuration=final.assignor,
         changes_assignor=bool(change.steps),
         rebalances=round(cost.rebalances.record()["mean"]),
-        predicted_load=load.record()["mean"],
+        predicted_load=forecast.maximum_load.record()["mean"],
     )
 
 
