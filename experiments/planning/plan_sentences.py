@@ -246,7 +246,8 @@ def _cause_text(plan: Plan) -> str:
         return "No cause: the plan fails its hold-out."
     if plan.moves:
         return "No cause that kassay knows explains the loads."
-    return f"No cause: {plan.verdict.quality}."
+    quality = plan.verdict.quality.replace("that is", "the maximum load is", 1)
+    return f"No cause: {quality}."
 
 
 def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
