@@ -119,7 +119,7 @@ def test_events_are_predicted_with_each_given_assignor(run, events_file):
     [
         ("events: [{at: 0s, do: leave, member: pod-9}]", "unknown member 'pod-9'"),
         ('events: [{at: 0s, do: leave, member: "x*"}]', "no member matches 'x*'"),
-        ("{events: [], topics: {t: 3}}", "has topic 't' already"),
+        ("{events: [], topics: {t: 3}}", "already has topic 't'"),
         ("events: []", "at least one event"),
     ],
 )

@@ -88,7 +88,9 @@ def test_a_switch_of_the_assignor_is_the_first_action_if_it_is_effective():
     result = plan(group("t:2 u:2", a="t u | t-0..1 u-0..1", b="t u @1"))
     actions = plan_document(result)["actions"]
     assert "switch the assignor to" in actions[0]["action"]
-    assert "; 1 rolling restart; values of one rebalance" in actions[0]["action"]
+    assert actions[0]["action"].endswith(
+        "(2 moves in one rebalance, maximum load 2; 1 rolling restart)"
+    )
     assert (actions[0]["maximum_load"], actions[0]["moves"]) == (2, 2)
     for text in (render_plan(result, TEXT, directory="out"), render_plan(result, TICKET)):
         assert "cause further rebalances and moves: kassay forecast --current NAME compares" in text

@@ -132,7 +132,7 @@ def test_a_plan_that_fails_on_the_last_day_recommends_nothing(tmp_path):
     assert verdict(found).startswith("Not recommended: a plan of day 1 does not lower the peak")
     assert (found.cause, found.actions) == (None, ())
     text = render_plan(found, TEXT, directory=None)
-    assert "To do" not in text
+    assert "\nTo do: Nothing.\n" in text
     assert "gives" not in text
     write_plan(found, tmp_path)
     document = json.loads((tmp_path / "plan.json").read_text())
