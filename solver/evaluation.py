@@ -501,7 +501,7 @@ def check_arc_costs(
         raise UsageError(f"{cause} requires equal weights, but the weights of partitions differ")
     for level in levels:
         if level.tolerance:
-            raise UsageError(f"{cause} supports no tolerance, got one of the level {level.name}")
+            raise UsageError(f"{cause} supports no tolerance, but the level {level.name} has one")
         if not objective.are_arc_costs(level):
             raise UsageError(
                 f"{cause} supports only the levels sum_of_squares, host_sum_of_squares, movement "

@@ -133,7 +133,7 @@ def permitted_loads(
     limits = [mean_load(total, capacity[rank == at]) for at, total in enumerate(totals)]
     if any(high <= low for high, low in pairwise(limits)):
         raise InputError(
-            f"{problem.group.label}: the loads of the sets in the evidence must decrease"
+            f"{problem.group.label}: the loads of the sets in the evidence must fall, got {limits}"
         )
     least_makespan = max(limits, default=0)
     if level.measure is Measure.MAKESPAN:
@@ -163,7 +163,7 @@ def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
     """Return the maximum load per member. Raise InputError if ``best`` is not valid evidence."""
     group = problem.group
     for violation in violations(group, best):
-        raise InputError(f"{group.label}: the assignment of the evidence: {violation}")
+        raise InputError(f"{group.label}: the assignment in the evidence is not valid: {violation}")
     loads, units = load_vector(group, best), problem.member_units
     limit = level.tolerance.limit(max(units.relative_loads(loads), default=0))
     most = np.array(

@@ -123,7 +123,7 @@ class ConvexFlow:
         self.low, self.high = np.zeros_like(self.arcs.high), self.arcs.high.copy()
 
     def cheapest(self, costs: WeightedLevels, *near: Ints) -> Ints | None:
-        """Return the cheapest flow, or None if there is none. The search starts near some flows."""
+        """Return the cheapest flow, or None if there is none. Start the search near ``near``."""
         low, high = self.low, self.high
         windows = np.zeros(len(low), dtype=np.bool_)
         for level, _ in costs:

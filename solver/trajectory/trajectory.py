@@ -73,7 +73,7 @@ class Trajectory:
 
     @property
     def is_optimal(self) -> bool:
-        """Return whether no assignments with these levels have fewer moves."""
+        """Return whether the moves are proven to be the fewest for the levels."""
         return self.moves == self.bound and all(one.is_proven for one in self.load_limits)
 
     @property
@@ -205,7 +205,7 @@ def _steps(groups: Sequence[Group], level: Imbalance, budget: SearchBudget) -> l
 def _equal_step(number: int, group: Group, level: Imbalance) -> _Step:
     network = build_network(build_problem(group), group_constraints(group))
     if not is_feasible(network):
-        raise InputError(f"groups[{number}]: no assignment meets the capacities of the members")
+        raise InputError(f"groups[{number}]: no assignment meets the capacities; raise them")
     counts = optimal_counts(network)
     names = network.member_ids
     sets = tuple(tuple(names[at] for at in one) for one in level_sets(network, counts))
