@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -44,7 +44,7 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _FILE_WIDTH = 120
 """Width in characters of tables that are not written to a terminal."""
 _UNLIMITED = 10**6
-_WORD = 20
+_WORD = 24
 """Maximum width of words that a table does not divide."""
 _CELL = 1000
 """Maximum number of characters of a table cell."""
@@ -165,31 +165,56 @@ def print_table(
     console = Console(width=width, markup=False, emoji=False)
     headings, hidden = list(rows[0]), list[str]()
     names = headings[:1] if text is None else text
-    table = _rich_table(headings, rows, names, title, is_dense)
-    unlimited = console.options.update(width=_UNLIMITED)
+    widths = {one: _widths(one, rows, is_text=one in names) for one in headings}
+
+    def needed() -> int:
+        """Return the width of one line per row, or of whole words in a table with lines."""
+        if is_dense:
+            return sum(2 + widths[one].most for one in headings) - 2
+        return sum(3 + widths[one].least for one in headings) + 1
+
     for heading in reversed(optional):
-        # Rows of a table with lines can have several lines, but no word has.
-        needed = console.measure(table, options=unlimited).maximum
-        if not is_terminal or min(needed, _least_width(table, is_dense)) <= console.width:
+        if not is_terminal or needed() <= console.width:
             break
         if heading in headings:
             headings.remove(heading)
             hidden.insert(0, heading)
-            table = _rich_table(headings, rows, names, title, is_dense)
-    least = _least_width(table, is_dense)
-    if is_terminal and least > console.width:
-        table = _rich_table(headings, rows, names, title, is_dense, divides_words=True)
-    if not is_terminal and least > console.width:
+    if not is_terminal and needed() > console.width:
         console.width = _UNLIMITED
-    console.print(table, crop=False)
+    fits = not is_dense and needed() <= console.width
+    fitted = _fitted({one: widths[one] for one in headings}, console.width) if fits else {}
+    console.print(_rich_table(headings, rows, names, title, is_dense, widths=fitted))
     if hidden:
         listed = ", ".join(heading.replace("\n", " ") for heading in hidden)
         print_note(f"hidden columns: {listed}; a wider terminal or JSON shows them")
 
 
-def _least_width(table: "Table", is_dense: bool) -> int:
-    """Return the width of a table with lines that divides no word, else a width that none has."""
-    return _UNLIMITED if is_dense else 1 + sum(3 + (one.min_width or 0) for one in table.columns)
+class _Widths(NamedTuple):
+    """Width of a column that divides no word and no number, and that of one line per row."""
+
+    least: int
+    most: int
+
+
+def _widths(heading: str, rows: Sequence[Record], *, is_text: bool) -> _Widths:
+    from rich.cells import cell_len
+
+    cells = [cell(row[heading]) for row in rows]
+    words = (min(_WORD, cell_len(one)) for text in cells for one in text.split())
+    least = max(words if is_text else map(cell_len, cells), default=0)
+    return _Widths(
+        max(least, *map(cell_len, heading.split())),
+        max(map(cell_len, [*heading.split("\n"), *cells])),
+    )
+
+
+def _fitted(columns: Mapping[str, _Widths], width: int) -> dict[str, int]:
+    """Return the widths of columns of a table with lines, the widest ones narrowed."""
+    found = {name: max(one) for name, one in columns.items()}
+    for _ in range(1 + sum(3 + one for one in found.values()) - width):
+        wide = [name for name, one in columns.items() if found[name] > one.least]
+        found[max(wide, key=found.__getitem__)] -= 1
+    return found
 
 
 def _rich_table(
@@ -199,21 +224,18 @@ def _rich_table(
     title: str | None,
     is_dense: bool,
     *,
-    divides_words: bool = False,
+    widths: Mapping[str, int],
 ) -> "Table":
     from rich.table import Table
 
     table = Table(title=title, box=None, pad_edge=False) if is_dense else Table(title=title)
     for heading in headings:
-        lines = [*heading.split("\n"), *(cell(row[heading]) for row in rows)]
-        words = " ".join(lines).split() if heading in text else lines
-        least = max(map(len, words))
         table.add_column(
             heading,
-            min_width=None if divides_words else min(_WORD, least),
+            width=widths.get(heading),
             justify="left" if heading in text else "right",
             # Names of assignors in the first columns are copied to commands.
-            no_wrap=heading not in text or (heading == "assignor" and heading in headings[:2]),
+            no_wrap=heading == "assignor" and heading in headings[:2],
             overflow="fold",  # a number or name without its end would be wrong
         )
     for row in rows:
