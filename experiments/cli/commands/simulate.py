@@ -78,7 +78,7 @@ def _row(cost: simulation_result.SimulationCost) -> dict[str, object]:
         "moves": cost.result.moves,
         "needed": cost.needed_moves,
         "unnecessary": str(cost.unnecessary_moves) + ("" if cost.proven else "+"),
-        "unowned s": f"{cost.unowned_seconds:.1f}",
+        "s without owner": f"{cost.unowned_seconds:.1f}",
         "reread": cost.result.reread_messages,
         "max lag": cost.result.max_lag,
     }
