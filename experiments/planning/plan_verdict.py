@@ -4,8 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from kassay.experiments.comparison.compare import keep_owners
+from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import KassayError
@@ -26,6 +29,7 @@ from kassay.solver.objective import Colocation, CrossRack, Imbalance, Level, Mem
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
 
+_TEMPLATES = Path(__file__).parent / "templates"
 _SEPARABLE = Capacity | MaxPartitions | Pinned | Forbidden
 """Constraints on members or single partitions: the possible loads have one optimum."""
 _WORDS = {
@@ -187,13 +191,18 @@ def verdict_of(
     restriction = " within the capacities" if group_constraints(group) else ""
     if constraints:
         restriction = " under the constraints"
-    quality = quality_of(makespan, restriction)
+    texts: Any = environment(_TEMPLATES, autoescape=False).get_template("verdict.j2").make_module()
+    quality = texts.quality(makespan, restriction)
     if moves or placed:
         benefit = _benefit(group, assignment, levels) if before == after else None
-        text = f"{_change(moves, placed, (before, after), planned, benefit)}; {quality}."
+        text = f"{texts.change(moves, placed, before, after, planned, benefit)}; {quality}."
     elif solution.status is Status.OPTIMAL or not group.members:
-        joint = ":" if condition is None else ";"
-        text = f"Nothing to do{joint} {_unchanged(group, levels, restriction)}."
+        joint, empty = (
+            ":" if condition is None else ";",
+            None if group.members else no_members(group),
+        )
+        reason = texts.unchanged(empty, is_rebalancing(group), _tolerance(levels), restriction)
+        text = f"Nothing to do{joint} {reason}."
     else:
         text = "No better assignment was found; optimality is not proven."
     if condition is not None:
@@ -231,50 +240,6 @@ def unowned_text(count: int) -> str:
     """Describe a number of partitions without an owner."""
     have = "has" if count == 1 else "have"
     return f"{count_of(count, 'partition')} {have} no owner: a rebalance is pending or was lost"
-
-
-def quality_of(makespan: LevelValue, restriction: str = "") -> str:
-    """Describe how far a maximum load is from the proven minimum."""
-    if makespan.gap == 0:
-        return f"the maximum load is the proven minimum{restriction}"
-    if not makespan.bound:
-        return "the minimum is not known"
-    tenths = -(-1000 * makespan.gap // makespan.bound)  # in per mille, rounded up
-    return f"that is at most {tenths / 10}% above the minimum{restriction}"
-
-
-def _change(
-    moves: int, placed: int, loads: tuple[float, float], planned: str, benefit: str | None
-) -> str:
-    """Describe the moves and their effect on the maximum load."""
-    before, after = loads
-    parts = [count_of(moves, "move")] if moves else []
-    parts += [f"{count_of(placed, 'partition')} without an owner"] if placed else []
-    s = "s" if moves + placed == 1 else ""
-    if not moves:
-        effect = f"get{s} a member, with a maximum load of {planned}"
-    elif after < before:
-        percent = round(100 * (before - after) / before)
-        # Rounded to 0 or 100, a percentage would be wrong.
-        gain = f" (-{percent}%)" if 0 < percent < 100 else ""
-        effect = f"lower{s} the maximum load from {before:,} to {planned}{gain}"
-    elif after > before:
-        effect = f"give{s} a maximum load of {planned}"
-    else:
-        effect = f"keep{s} the maximum load at {planned}"
-        effect += f" and lower{s} {benefit}" if benefit is not None else ""
-    return f"{' and '.join(parts)} {effect}"
-
-
-def _unchanged(group: Group, levels: Sequence[Level], restriction: str) -> str:
-    if not group.members:
-        return no_members(group)
-    if is_rebalancing(group):
-        return (
-            "no moves improve the assignment that the members have now, but the group is still "
-            "rebalancing"
-        )
-    return f"the current assignment is {_tolerance(levels)}{restriction}, with proof"
 
 
 def no_members(group: Group) -> str:
