@@ -20,7 +20,7 @@ from kassay.experiments.kinds.streams import (
     run_application_until_stable,
 )
 from kassay.experiments.kinds.streams_comparison import read_application
-from kassay.experiments.study.families.document_families import (
+from kassay.experiments.study.families.random_groups import (
     HIGH_AVAILABILITY,
     JOIN,
     LEAVE,

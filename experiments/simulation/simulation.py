@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kassay.experiments.simulation.consumer import Consumer
 from kassay.experiments.simulation.environment import Environment, NewId
 from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.protocol_clients import (
     ClassicProtocolClient,
+    Consumer,
     ConsumerProtocolClient,
 )
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent

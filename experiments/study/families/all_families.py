@@ -6,16 +6,15 @@ from enum import StrEnum
 from importlib.resources import files
 from typing import Any, get_args, get_type_hints
 
-from kassay.experiments.study.families import (
-    document_families,
-    event_streams,
-    fixed_groups,
-    random_groups,
+from kassay.experiments.study.families import event_streams, fixed_groups, random_groups
+from kassay.experiments.study.families.random_groups import (
+    DocumentFamily,
+    Family,
+    Range,
+    SeededCases,
 )
-from kassay.experiments.study.families.document_families import DocumentFamily
-from kassay.experiments.study.families.random_groups import Family, Range, SeededCases
 
-_MODULES = (random_groups, fixed_groups, event_streams, document_families)
+_MODULES = (random_groups, fixed_groups, event_streams)
 _GENERATORS = {
     name: kind for module in _MODULES for name, kind in vars(module).items() if is_dataclass(kind)
 }
