@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from kassay.experiments.implementations import library_catalogue, runner
-from kassay.experiments.implementations.assignor_names import kind_of_assignor
+from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.streams_comparison import (
     caught_up_processes,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kassay.experiments.implementations.assignor_names import JavaClass
+from kassay.experiments.implementations.library_catalogue import JavaClass
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.study.configuration import commit
 from kassay.experiments.study.result_statistics import mean_interval

@@ -32,8 +32,7 @@ from kassay.experiments.comparison.compare import (
 )
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.implementations import runner
-from kassay.experiments.implementations.assignor_names import shown_name
-from kassay.experiments.implementations.library_catalogue import NotInstalledError
+from kassay.experiments.implementations.library_catalogue import NotInstalledError, shown_name
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.registry import run_until_stable as run_document_until_stable

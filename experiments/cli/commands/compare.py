@@ -30,7 +30,7 @@ from kassay.experiments.comparison.compare import (
 )
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.implementations import library_catalogue
-from kassay.experiments.implementations.assignor_names import (
+from kassay.experiments.implementations.library_catalogue import (
     check_consumer_kind,
     is_custom_assignor,
     parse_custom_assignor,

@@ -13,7 +13,7 @@ from kassay.experiments.cli.groups import GroupResult, SelectedGroups, process_e
 from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
 from kassay.experiments.cli.output import Format, Record, TableLayout, error_record
 from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions, SearchOptions
-from kassay.experiments.implementations.assignor_names import complete_name, shown_name
+from kassay.experiments.implementations.library_catalogue import complete_name, shown_name
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning import forecast as forecasts
 from kassay.experiments.planning import planned_events

@@ -161,7 +161,7 @@ def driver(tmp_path, monkeypatch):
         command = (sys.executable, str(script))
         monkeypatch.setattr(runner, "driver_command", lambda _: command)
         monkeypatch.setattr(
-            "kassay.experiments.implementations.assignor_names.driver_command", lambda _: command
+            "kassay.experiments.implementations.library_catalogue.driver_command", lambda _: command
         )
 
     yield write
