@@ -13,7 +13,6 @@ from itertools import product
 from typing import Any
 
 from kassay.experiments.implementations import library_catalogue, runner
-from kassay.experiments.implementations.library_catalogue import kind_of_assignor
 from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.streams_comparison import (
     caught_up_processes,
@@ -253,7 +252,7 @@ def forecast_application(
             "rebalance moves no state"
         )
     for name in request.assignors:
-        if kind_of_assignor(name) is not Kind.STREAMS:
+        if library_catalogue.kind_of_assignor(name) is not Kind.STREAMS:
             raise UsageError(f"--assignor: {name} is no assignor of Kafka Streams")
     current = {name: setting(document, name) for name in SETTINGS}
     if request.changes is not None:

@@ -8,7 +8,6 @@ import typer
 
 from kassay.experiments.cli.application import argument, option, print_note
 from kassay.experiments.cli.output import Format, print_records
-from kassay.experiments.implementations import library_catalogue
 from kassay.experiments.implementations import library_catalogue as catalogue
 
 
@@ -25,7 +24,7 @@ def libraries(options: LibrariesOptions) -> None:
     if options.arguments:
         _install(options.arguments)
         return
-    known = library_catalogue.libraries()
+    known = catalogue.libraries()
     installed: dict[str, list[str]] = {name: [] for name in known}
     for library, version in catalogue.installed_versions():
         installed[library.name].append(version)
@@ -43,8 +42,8 @@ def _install(arguments: Sequence[str]) -> None:
         )
     names = list(arguments[1:])
     if names == ["available"]:
-        found = library_catalogue.libraries().values()
-        known = library_catalogue.runtimes()
+        found = catalogue.libraries().values()
+        known = catalogue.runtimes()
         names = [one.name for one in found if not catalogue.missing_programs(known[one.runtime])]
     for library, version in [catalogue.parse_library_version(name) for name in names]:
         print_note(f"installing {library.name} {version}")
@@ -52,7 +51,7 @@ def _install(arguments: Sequence[str]) -> None:
 
 
 def _record(library: catalogue.Library, installed: Sequence[str]) -> dict[str, Any]:
-    runtime = library_catalogue.runtimes()[library.runtime]
+    runtime = catalogue.runtimes()[library.runtime]
     return {
         "library": library.name,
         "title": library.title,
