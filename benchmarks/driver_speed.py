@@ -25,8 +25,8 @@ from kassay.experiments.implementations.library_catalogue import (
 )
 from kassay.experiments.implementations.runner import run
 from kassay.reference.assignors import assign
+from kassay.reference.documents.files import is_number
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.documents.output_files import is_number
 from kassay.reference.model.group import Group
 
 _SOURCES = Path(__file__).with_name("direct_calls")

@@ -28,8 +28,8 @@ from kassay.experiments.study.families.random_groups import (
     WARMUPS,
     StreamsApplications,
 )
+from kassay.reference.documents.files import write_text
 from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.metrics import sum_of_squares
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve

@@ -29,7 +29,7 @@ from kassay.experiments.study.families.all_families import USUAL
 from kassay.experiments.study.output_reader import load_summary
 from kassay.experiments.study.tables import NAMED_FAMILY
 from kassay.reference.assignors import ASSIGNORS
-from kassay.reference.documents.output_files import write_text
+from kassay.reference.documents.files import write_text
 
 GROUPS = 10_000_000
 STUDY_LIMIT_MB = 419

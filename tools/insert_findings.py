@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
-from kassay.reference.documents.output_files import write_text
+from kassay.reference.documents.files import write_text
 from tools import findings_figures
 from tools.insert_published_numbers import replace_numbers
 from tools.published_tables import cell, number

@@ -13,8 +13,8 @@ from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.study.families.fixed_groups import GROUPS_PER_SCRIPT, RECORDED_GROUPS
 from kassay.reference.assignors import ASSIGNORS, RELEASED_ASSIGNORS, RebalanceProtocol
+from kassay.reference.documents.files import write_text
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.documents.output_files import write_text
 
 
 def groups_of_rebalances(script: str, assignor: str) -> list[dict[str, object]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import typer
 
 from kassay.experiments.cli import COMMANDS, app
-from kassay.reference.documents.output_files import write_text
+from kassay.reference.documents.files import write_text
 
 PAGE = Path(__file__).parents[1] / "docs/commands.md"
 _INTRODUCTION = """\

@@ -17,8 +17,8 @@ from pathlib import Path
 from benchmarks.few_moves.check import check
 from benchmarks.few_moves.contestants import CONTESTANTS
 from benchmarks.few_moves.instances import Instance, instance, published_names
+from kassay.reference.documents.files import write_text
 from kassay.reference.documents.json_codec import assignment_document, group_document
-from kassay.reference.documents.output_files import write_text
 
 _RATIOS = (1.0, 1.03, 1.1, 1.25, 1.5, 2.0)
 

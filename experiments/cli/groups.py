@@ -43,7 +43,7 @@ from kassay.experiments.cli.shared_options import (
 from kassay.experiments.sources import capture_files, weight_windows
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.merge_captures import Snapshot
-from kassay.reference.documents.input_files import STDIN, name_of, open_text
+from kassay.reference.documents.files import STDIN, name_of, open_text, write_text
 from kassay.reference.documents.json_codec import group_document, load_weights
 from kassay.reference.documents.kind_documents import (
     Kind,
@@ -51,7 +51,6 @@ from kassay.reference.documents.kind_documents import (
     OtherKindError,
     read_kind_documents,
 )
-from kassay.reference.documents.output_files import write_text
 from kassay.reference.model import group_remarks
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, WeightSource

@@ -22,7 +22,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from kassay.reference.documents.input_files import read_data_file
+from kassay.reference.documents.files import read_data_file
 
 MAX_LINE = 16_384
 """Maximum number of bytes that kassay reads per line; names and reasons are near its start."""

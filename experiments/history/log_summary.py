@@ -13,8 +13,7 @@ from typing import Any
 
 from kassay.experiments.history import log_messages
 from kassay.experiments.history.log_rebalances import LogRebalance, rebalances_of_log
-from kassay.reference.documents.input_files import STDIN, name_of, open_binary, without_gzip
-from kassay.reference.documents.output_files import location
+from kassay.reference.documents.files import STDIN, location, name_of, open_binary, without_gzip
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Protocol
 

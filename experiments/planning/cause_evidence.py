@@ -16,7 +16,7 @@ from kassay.experiments.planning.identify_assignor import (
 )
 from kassay.experiments.planning.plan_verdict import unowned_partitions
 from kassay.reference.assignors import kafka_name
-from kassay.reference.documents.input_files import read_data_file
+from kassay.reference.documents.files import read_data_file
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import NO_WINDOWS, Group, Member, Protocol

@@ -19,8 +19,8 @@ from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.planning.plan_verdict import short_names, shorten
 from kassay.experiments.plotting.page_templates import environment, escape_markdown
 from kassay.experiments.prediction.predict import Distribution
+from kassay.reference.documents.files import write_csv
 from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.documents.output_files import write_csv
 from kassay.reference.model.group import Member
 from kassay.solver.limits import SearchLimits
 

@@ -18,7 +18,7 @@ from kassay.experiments.simulation.script import (
     TopicPlan,
     parse_planned_events,
 )
-from kassay.reference.documents.input_files import read_text
+from kassay.reference.documents.files import read_text
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchLimits

@@ -24,8 +24,8 @@ from kassay.experiments.planning.plan_verdict import level_words, short_names, s
 from kassay.experiments.planning.survey import Survey
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment
+from kassay.reference.documents.files import write_csv, write_text
 from kassay.reference.documents.json_codec import assignment_document, group_document
-from kassay.reference.documents.output_files import write_csv, write_text
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group_remarks import target_assignment
 from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown

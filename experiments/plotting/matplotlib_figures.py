@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from kassay.experiments.plotting.page_templates import BLUE, NUMBER, ORANGE
 from kassay.experiments.plotting.svg_drawings import FrontierCurve
-from kassay.reference.documents.output_files import replacing_file
+from kassay.reference.documents.files import replacing_file
 
 if TYPE_CHECKING:
     import pandas as pd

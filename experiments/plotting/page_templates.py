@@ -10,8 +10,7 @@ from unicodedata import combining, east_asian_width
 import jinja2
 from markupsafe import Markup
 
-from kassay.reference.documents.input_files import read_data_file
-from kassay.reference.documents.output_files import formulas_as_text
+from kassay.reference.documents.files import formulas_as_text, read_data_file
 from kassay.reference.model.display import count_of
 
 BLUE, ORANGE = "#0b66a8", "#c2521b"

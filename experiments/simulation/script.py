@@ -18,7 +18,7 @@ from kassay.experiments.implementations import library_catalogue
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
-from kassay.reference.documents.input_files import read_text
+from kassay.reference.documents.files import read_text
 from kassay.reference.model.errors import InputError
 
 

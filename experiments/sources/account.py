@@ -9,7 +9,7 @@ from itertools import groupby
 
 from kassay.experiments.sources.document_rows import DocumentRows
 from kassay.experiments.sources.table_rows import Notice, ParsedTable
-from kassay.reference.documents.input_files import error_at
+from kassay.reference.documents.files import error_at
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.errors import InputError
 

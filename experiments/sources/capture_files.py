@@ -19,7 +19,7 @@ from kassay.experiments.sources.account import UNKNOWN_LINE
 from kassay.experiments.sources.document_rows import NO_ROWS, DocumentRows, merge_rows
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
 from kassay.experiments.sources.read_capture import read_capture
-from kassay.reference.documents.input_files import (
+from kassay.reference.documents.files import (
     SourceText,
     as_object,
     as_text,

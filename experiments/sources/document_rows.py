@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from kassay.experiments.sources.table_headers import TableKind
 from kassay.experiments.sources.table_rows import MemberRow, OffsetRow, ParsedTable, StateRow
 from kassay.experiments.sources.text_lines import FORMS
-from kassay.reference.documents import input_files
+from kassay.reference.documents import files
 from kassay.reference.model.errors import InputError
 
 _MAX_COUNT = 2**31
@@ -108,7 +108,7 @@ def require_last_page(table: Mapping[str, object], where: str) -> None:
         is_set = value is True or value not in (None, "", 0, 1)
         if is_set and _CONTINUES.fullmatch(name.replace("_", "")):
             raise InputError(
-                f"{where}: the list continues at {name} {input_files.format_value(value)}; "
+                f"{where}: the list continues at {name} {files.format_value(value)}; "
                 "request a page with all entries"
             )
 
@@ -127,7 +127,7 @@ class JsonFields:
     def inner(self, key: str) -> "JsonFields":
         """Return the JSON object at a key."""
         where = f"{self.where}.{key}"
-        return JsonFields(input_files.as_object(self._required(key), where), where)
+        return JsonFields(files.as_object(self._required(key), where), where)
 
     def optional_inner(self, key: str) -> "JsonFields | None":
         """Return the JSON object at a key, or None if it is missing or null."""
@@ -137,28 +137,28 @@ class JsonFields:
         """Return the JSON objects in the array at a key."""
         where = f"{self.where}.{key}"
         return [
-            JsonFields(input_files.as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
-            for index, value in enumerate(input_files.as_array(self._required(key), where))
+            JsonFields(files.as_object(value, f"{where}[{index}]"), f"{where}[{index}]")
+            for index, value in enumerate(files.as_array(self._required(key), where))
         ]
 
     def text(self, key: str) -> str:
         """Return the string at a key. Raise InputError if it is empty."""
-        value = input_files.as_text(self._required(key), f"{self.where}.{key}")
+        value = files.as_text(self._required(key), f"{self.where}.{key}")
         if not value:
             raise InputError(f"{self.where}.{key}: must not be empty")
         return value
 
     def optional_text(self, key: str) -> str | None:
         """Return the string at a key, or None if it is missing, null or empty."""
-        return input_files.as_optional_text(self.table.get(key), f"{self.where}.{key}") or None
+        return files.as_optional_text(self.table.get(key), f"{self.where}.{key}") or None
 
     def integer(self, key: str) -> int:
         """Return the integer at a key."""
-        return input_files.as_integer(self._required(key), f"{self.where}.{key}")
+        return files.as_integer(self._required(key), f"{self.where}.{key}")
 
     def optional_integer(self, key: str) -> int | None:
         """Return the integer at a key, or None if it is missing or null."""
-        return input_files.as_optional_integer(self.table.get(key), f"{self.where}.{key}")
+        return files.as_optional_integer(self.table.get(key), f"{self.where}.{key}")
 
     def count(self, key: str) -> int:
         """Return the number at a key. Raise InputError unless it is from 0 to 2^31 - 1."""
@@ -166,7 +166,7 @@ class JsonFields:
         if not 0 <= value < _MAX_COUNT:
             raise InputError(
                 f"{self.where}.{key}: must be from 0 to {_MAX_COUNT - 1}, got "
-                f"{input_files.format_value(value)}"
+                f"{files.format_value(value)}"
             )
         return value
 

@@ -21,7 +21,7 @@ from kassay.experiments.sources import table_rows
 from kassay.experiments.sources.document_rows import DocumentRows, FoundText, require_last_page
 from kassay.experiments.sources.table_rows import Assignment, OffsetRow, StateRow
 from kassay.experiments.sources.text_lines import FORMS, Line
-from kassay.reference.documents.input_files import (
+from kassay.reference.documents.files import (
     as_integer,
     as_text,
     error_at,

@@ -17,7 +17,7 @@ from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.document_rows import JsonFields
 from kassay.experiments.sources.table_rows import OtherRow, ParsedTable, read_assignment
 from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
-from kassay.reference.documents.input_files import as_object, error_at, format_value, parse_json
+from kassay.reference.documents.files import as_object, error_at, format_value, parse_json
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group import ASSUMED

@@ -2,7 +2,7 @@
 
 import re
 
-from kassay.reference.documents.input_files import read_data_file
+from kassay.reference.documents.files import read_data_file
 from kassay.reference.protocol.record_codec import Fields, has_version_prefix
 
 _PATTERNS = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from io import StringIO
 
-from kassay.reference.documents.input_files import read_data_file
+from kassay.reference.documents.files import read_data_file
 
 _NAME = re.compile(r"COORDINATOR \(ID\)|CURRENT OFFSET|LOG END OFFSET|[^\s,|]+")
 _SPELLINGS = {

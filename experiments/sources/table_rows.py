@@ -7,7 +7,7 @@ from typing import Any
 
 from kassay.experiments.sources.table_headers import Header, TableKind, csv_cells
 from kassay.experiments.sources.text_lines import FORMS
-from kassay.reference.documents.input_files import read_data_file
+from kassay.reference.documents.files import read_data_file
 
 _BLANK_IN_RPK = (
     *("CONSUMER-ID", "GROUP-INSTANCE-ID", "CLIENT-ID", "HOST", "ERROR"),

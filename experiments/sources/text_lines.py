@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise, zip_longest
 
-from kassay.reference.documents.input_files import read_data_file
+from kassay.reference.documents.files import read_data_file
 
 FORMS = {name: re.compile(form) for name, form in read_data_file(__package__, "line_forms.txt")}
 """Patterns of lines and of parts of lines, by name."""

@@ -26,17 +26,17 @@ from kassay.experiments.sources.document_rows import (
 from kassay.experiments.sources.group_texts import is_group_json, read_group_json
 from kassay.experiments.sources.table_rows import OffsetRow, StateRow
 from kassay.experiments.sources.text_lines import FORMS, Line, noise_rule
-from kassay.reference.documents.input_files import (
+from kassay.reference.documents.files import (
     as_array,
     as_text,
     error_at,
     format_value,
+    is_number,
     parse_json,
     read_data_file,
 )
 from kassay.reference.documents.json_codec import parse_topic_id
 from kassay.reference.documents.kind_documents import Kind, wrong_kind_error
-from kassay.reference.documents.output_files import is_number
 from kassay.reference.model.errors import InputError
 
 _CONSUMER_URL = re.compile(r"(/kafka/(?P<cluster>[^/?]+))?/consumer/(?P<group>[^/?]+)")

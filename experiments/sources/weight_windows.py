@@ -21,7 +21,7 @@ from typing import Any
 from kassay.experiments.sources.document_rows import JsonFields
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.tool_documents import CLUSTER_LABELS, series_of
-from kassay.reference.documents.input_files import (
+from kassay.reference.documents.files import (
     LocatedDocument,
     as_array,
     as_object,

@@ -45,7 +45,7 @@ from kassay.experiments.study.output_reader import (
     read_manifest,
     verified_manifest,
 )
-from kassay.reference.documents.output_files import location
+from kassay.reference.documents.files import location
 from kassay.reference.model.errors import InputError, RunError, UsageError
 
 _CONF_DIR = Path(__file__).parent / "conf"

@@ -6,7 +6,7 @@ from typing import NoReturn, TypeVar
 
 import yaml
 
-from kassay.reference.documents.input_files import format_value
+from kassay.reference.documents.files import format_value
 from kassay.reference.model.errors import InputError
 
 T = TypeVar("T")

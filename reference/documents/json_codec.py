@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kassay.reference.documents.input_files import (
+from kassay.reference.documents.files import (
     LocatedDocument,
     Parser,
     as_array,

@@ -12,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kassay.reference.documents.input_files import (
+from kassay.reference.documents.files import (
     Parser,
     as_array,
     as_flag,

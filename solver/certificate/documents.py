@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
-from kassay.reference.documents.input_files import (
+from kassay.reference.documents.files import (
     Parser,
     as_array,
     as_flag,

@@ -14,7 +14,7 @@ import pytest
 from kassay import Certificate, InputError, solve
 from kassay.experiments.cli.commands.solve import solution_record
 from kassay.experiments.cli.commands.verify import Question, check_solution, parse_solution
-from kassay.reference.documents.input_files import LocatedDocument
+from kassay.reference.documents.files import LocatedDocument
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.documents import parse_certificate

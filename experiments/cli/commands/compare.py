@@ -40,7 +40,7 @@ from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import level_words
 from kassay.experiments.study.cases import cases_of
 from kassay.experiments.study.families.all_families import USUAL
-from kassay.reference.documents.input_files import STDIN
+from kassay.reference.documents.files import STDIN
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, UsageError

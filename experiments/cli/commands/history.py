@@ -20,8 +20,7 @@ from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.shared_options import ClusterOptions, SparkOptions
 from kassay.experiments.history import log_summary
 from kassay.experiments.plotting.page_templates import environment
-from kassay.reference.documents.input_files import STDIN
-from kassay.reference.documents.output_files import check_writable, location, replacing_file
+from kassay.reference.documents.files import STDIN, check_writable, location, replacing_file
 
 if TYPE_CHECKING:
     from kassay.experiments.comparison.compare import CaseLimits

@@ -36,10 +36,9 @@ from kassay.experiments.spark.session import spark_session
 from kassay.experiments.spark.study_pipeline import search_cases
 from kassay.experiments.study.cases import Cases, JoinedCases, cases_of, imported_cases
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
-from kassay.reference.documents.input_files import name_of, open_text
+from kassay.reference.documents.files import check_writable, name_of, open_text, write_text
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.documents.kind_documents import Kind, KindDocument, read_kind_documents
-from kassay.reference.documents.output_files import check_writable, write_text
 from kassay.reference.model.errors import InputError, UsageError
 
 _FAMILIES = (EXHAUSTIVE, *FAMILIES, *DOCUMENT_FAMILIES)

@@ -25,8 +25,8 @@ from kassay.experiments.sources.capture_files import (
 )
 from kassay.experiments.sources.kind_texts import read_connect_cluster
 from kassay.experiments.sources.weight_windows import append_sample
+from kassay.reference.documents.files import write_text
 from kassay.reference.documents.json_codec import group_document
-from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.errors import InputError
 
 

@@ -13,7 +13,7 @@ from kassay.experiments.plotting.matplotlib_figures import Plot
 from kassay.experiments.report.assignor_results import ReportTable
 from kassay.experiments.report.study_report import render
 from kassay.experiments.study.output_reader import FileDigests, load_summary, verified_manifest
-from kassay.reference.documents.output_files import formulas_as_text, location, write_text
+from kassay.reference.documents.files import formulas_as_text, location, write_text
 from kassay.reference.model.errors import UsageError
 
 

@@ -19,8 +19,7 @@ from kassay.experiments.study.configuration import StudyConfig, manifest, read_c
 from kassay.experiments.study.families.all_families import STUDIED, USUAL
 from kassay.experiments.study.output_reader import StudySummary, load_summary, read_manifest
 from kassay.experiments.study.tables import assignors_of, is_own
-from kassay.reference.documents.input_files import name_of, open_text
-from kassay.reference.documents.output_files import check_writable, location
+from kassay.reference.documents.files import check_writable, location, name_of, open_text
 from kassay.reference.model.errors import InputError, UsageError
 
 

@@ -33,9 +33,8 @@ from kassay.experiments.planning.survey import (
 )
 from kassay.experiments.planning.to_do import NOTHING, ToDo
 from kassay.experiments.sources.capture_files import EmptyGroups
-from kassay.reference.documents.input_files import name_of
+from kassay.reference.documents.files import name_of, write_text
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
-from kassay.reference.documents.output_files import write_text
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group

@@ -10,7 +10,7 @@ from kassay.experiments.cli.application import REQUIRED, option
 from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.output import Format
 from kassay.experiments.cli.search_options import ObjectiveOptions
-from kassay.reference.documents import input_files
+from kassay.reference.documents import files
 from kassay.reference.documents.json_codec import group_fingerprint, parse_assignment
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError, UsageError
@@ -41,7 +41,7 @@ class VerifyOptions:
 
 def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOptions) -> None:
     """Run ``kassay verify``; commands.md has its help."""
-    if source.file == input_files.STDIN and options.assignment == input_files.STDIN:
+    if source.file == files.STDIN and options.assignment == files.STDIN:
         raise typer.BadParameter(
             "SOURCE and --assignment cannot both be standard input; give a file for one of them"
         )
@@ -82,12 +82,12 @@ class SolutionFile:
     """File of solution documents, with lookup by group."""
 
     def __init__(self, path: Path) -> None:
-        self.name = input_files.name_of(path)
+        self.name = files.name_of(path)
         self.by_id: dict[str | None, list[SolutionDocument]] = {}
-        with input_files.open_text(path) as stream:
-            for located in input_files.read_json_documents(stream, name=self.name):
+        with files.open_text(path) as stream:
+            for located in files.read_json_documents(stream, name=self.name):
                 solution = parse_solution(located)
-                id = input_files.document_id(located.value) if solution.document else None
+                id = files.document_id(located.value) if solution.document else None
                 self.by_id.setdefault(id, []).append(solution)
 
     def take(self, group: Group) -> SolutionDocument:
@@ -115,7 +115,7 @@ class SolutionFile:
         return solution
 
 
-def parse_solution(located: input_files.LocatedDocument) -> SolutionDocument:
+def parse_solution(located: files.LocatedDocument) -> SolutionDocument:
     """Parse a solution document. Store an error in the result instead of raising it."""
     if located.error is not None:
         return SolutionDocument(None, error=located.error)

@@ -14,7 +14,7 @@ from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.watch.server import Pages, WatchServer
 from kassay.experiments.watch.store import Store
 from kassay.experiments.watch.watcher import Watcher
-from kassay.reference.documents.input_files import read_text
+from kassay.reference.documents.files import read_text
 from kassay.reference.model.errors import InputError
 
 _LOOPBACK = ("127.", "::1", "localhost")

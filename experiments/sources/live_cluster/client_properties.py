@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kassay.experiments.sources.live_cluster import msk_iam
-from kassay.reference.documents.input_files import error_at, read_data_file, read_text
+from kassay.reference.documents.files import error_at, read_data_file, read_text
 
 Settings = Mapping[str, str]
 

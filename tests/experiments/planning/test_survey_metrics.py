@@ -1,7 +1,7 @@
 """The metrics of a survey are written to a file in one step."""
 
 from kassay.experiments.planning.render_pages import metrics_text
-from kassay.reference.documents.output_files import write_text
+from kassay.reference.documents.files import write_text
 
 
 def test_a_reader_never_sees_a_part_of_the_file(tmp_path):

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from kassay.reference.documents.output_files import formulas_as_text, write_csv
+from kassay.reference.documents.files import formulas_as_text, write_csv
 
 
 def cells(text):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.reference.documents.output_files import replacing_file, write_text
+from kassay.reference.documents.files import replacing_file, write_text
 
 
 def test_a_file_is_replaced_and_no_other_file_remains(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_full_disk_at_the_flush_leaves_the_old_file(
 _SLOW_WRITER = """
 import sys, time
 from pathlib import Path
-from kassay.reference.documents.output_files import replacing_file
+from kassay.reference.documents.files import replacing_file
 with replacing_file(Path(sys.argv[1])) as stream:
     stream.write(b"half" * 100_000)
     print("writing", flush=True)
