@@ -108,7 +108,12 @@ class LevelTask:
     """Greatest bound that is proven so far."""
 
     def __post_init__(self) -> None:
-        later = sum(map(self._may_need_search, self.pool.levels[self.index + 1 :]))
+        # Movement needs no search without owners.
+        has_owners = bool((self.pool.problem.owner != NO_OWNER).any())
+        later = sum(
+            has_owners or not isinstance(level, objective.Movement)
+            for level in self.pool.levels[self.index + 1 :]
+        )
         self.budget = self.whole.part(1 / (1 + later))
         is_brief = isinstance(self.level, objective.Imbalance) and self.is_after_moves
         self.budget_of_cpsat = (
@@ -116,11 +121,6 @@ class LevelTask:
         )
         if self.pool.problem.profiles is not None:
             self.budget_of_cpsat = self.budget.until(_WINDOWS_WORK)
-
-    def _may_need_search(self, level: objective.Level) -> bool:
-        """Return whether a level may need a search. Movement needs none without owners."""
-        has_owners = bool((self.pool.problem.owner != NO_OWNER).any())
-        return not isinstance(level, objective.Movement) or has_owners
 
     @property
     def level(self) -> objective.Level:
@@ -174,13 +174,6 @@ def _flow_starts(request: Request) -> Callable[[], bool]:
     return partial(request.budget.may_start, flow_work(request.problem))
 
 
-def _is_one_flow(request: Request) -> bool:
-    is_permitted = request.method is not Method.CP_SAT and not request.rules
-    return is_permitted and objective.is_optimal_by_squares_and_moves(
-        request.problem.group, request.levels
-    )
-
-
 def _solve_by_one_flow(request: Request) -> LexicographicResult | None:
     """Solve all levels by one minimum cost flow, or return None if too little work is left."""
     problem, levels = request.problem, request.levels
@@ -227,7 +220,11 @@ def search_by_cpsat(task: LevelTask) -> int:
 METHODS: tuple[Row[Request, LexicographicResult | None], ...] = (
     Row(
         "one flow",
-        _is_one_flow,
+        lambda request: (
+            request.method is not Method.CP_SAT
+            and not request.rules
+            and objective.is_optimal_by_squares_and_moves(request.problem.group, request.levels)
+        ),
         _solve_by_one_flow,
         "one flow is fastest, and its node prices prove all levels",
     ),

@@ -23,7 +23,6 @@ from kassay.reference.documents.files import (
     word_of,
 )
 from kassay.reference.documents.json_codec import assignment_document, parse_assignment
-from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
@@ -188,11 +187,6 @@ def _conflict(value: object, where: str) -> Conflict:
     return Conflict(**parse_fields(value, where, required, {"prices": _partition_prices}))
 
 
-def parse_named_assignment(value: object, where: str) -> Assignment:
-    """Parse an assignment from an object with the partitions per member."""
-    return parse_assignment({"assignment": value}, where=where)
-
-
 def _partition_prices(value: object, where: str) -> PartitionPrices:
     fields = parse_fields(
         value,
@@ -205,7 +199,7 @@ def _partition_prices(value: object, where: str) -> PartitionPrices:
 
 _CLAIM = {"value": as_integer, "bound": as_integer, "origin": word_of(Origin)}
 _EVIDENCE: dict[str, Parser[Any]] = {
-    "best": parse_named_assignment,
+    "best": lambda value, where: parse_assignment({"assignment": value}, where=where),
     "prices": _partition_prices,
     "windows": as_integers,
 }
