@@ -16,8 +16,8 @@ import numpy as np
 
 from kassay.experiments.implementations.library_catalogue import JavaClass
 from kassay.experiments.plotting.page_templates import environment
+from kassay.experiments.report.assignor_results import mean_interval
 from kassay.experiments.study.configuration import commit
-from kassay.experiments.study.result_statistics import mean_interval
 from kassay.reference.model.assignment import ownership
 from kassay.reference.model.group import Group
 

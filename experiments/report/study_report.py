@@ -4,9 +4,11 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from kassay.experiments.counterexamples.gallery import worst_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
@@ -17,14 +19,6 @@ from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
 from kassay.experiments.study.families.event_streams import EventStreamFamily
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.result_statistics import (
-    ABOVE_HINDSIGHT,
-    RATES,
-    Estimate,
-    PairedComparison,
-    StreamTotals,
-    compare_pairs,
-)
 from kassay.reference.model.errors import InternalError
 
 _SIZES = ((2, 7), (8, 15), (16, 31), (32, 99), (100, 1000))  # members at the start of a stream
@@ -232,14 +226,17 @@ _PAIR_COLUMNS = (
 
 def pair_table(counts: pd.DataFrame, compared: Sequence[str]) -> assignor_results.ReportTable:
     """Create the table that compares assignors in pairs, by numbers of groups."""
-    pairs = [compare_pairs(counts, *pair) for pair in itertools.combinations(compared, 2)]
+    pairs = [
+        assignor_results.compare_pairs(counts, *pair)
+        for pair in itertools.combinations(compared, 2)
+    ]
     pairs = [pair for pair in pairs if pair.groups]
     return assignor_results.ReportTable.of(
         "migration", _PAIR_COLUMNS, map(_pair_cells, pairs), data=list(map(asdict, pairs))
     )
 
 
-def _pair_cells(pair: PairedComparison) -> tuple[str, ...]:
+def _pair_cells(pair: assignor_results.PairedComparison) -> tuple[str, ...]:
     difference = "–"
     if pair.mean_difference is not None and pair.interval is not None:
         low, high = pair.interval
@@ -350,6 +347,148 @@ _MOVE_COLUMNS = {
         for name, title in _MOVES_WITH_RACKS.items()
     },
 }
+
+
+_STREAM_RESAMPLES = 2000
+OPTIMAL_MOVES = "optimal_moves"
+"""Column with the moves of the optimum at each rebalance of the same streams."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Ratio of two sums over streams, times a factor.
+
+    The numerator is the sum of a column minus the sum of another column, if there is one.
+    """
+
+    column: str
+    per: str
+    factor: float = 1.0
+    minus: str | None = None
+
+    def parts(self, sums: pd.DataFrame) -> tuple["pd.Series[float]", "pd.Series[float]"]:
+        """Return numerator (without the factor) and denominator of the rate, per row of sums."""
+        above = sums[self.column].astype(float)
+        if self.minus is not None:
+            above = above - sums[self.minus].astype(float)
+        return above, sums[self.per].astype(float)
+
+    def of(self, sums: pd.DataFrame) -> "pd.Series[float]":
+        """Return the rate per row of sums, NaN if the denominator is 0."""
+        above, below = self.parts(sums)
+        return self.factor * above / below.where(below > 0)
+
+
+ABOVE_HINDSIGHT = "moves above hindsight, relative"
+"""Name of the rate of moves above hindsight, in per cent of the hindsight moves."""
+
+RATES: Mapping[str, Rate] = {
+    "fullest member above the minimum": Rate("above_least_makespan", "rebalances", 100),
+    "sum of squares above the minimum": Rate("above_least_squares", "rebalances", 100),
+    "excess of the fullest member": Rate("excess", "least_makespan", 100),
+    "owned": Rate("owned", "rebalances"),
+    "moves": Rate("moves", "rebalances"),
+    "unnecessary moves": Rate("unnecessary_moves", "known"),
+    "unnecessary moves per owned partition": Rate("unnecessary_moves", "known_owned", 100),
+    "with unnecessary moves": Rate("with_unnecessary_moves", "known", 100),
+    "moves above the fewest at each rebalance": Rate("moves", "rebalances", minus=OPTIMAL_MOVES),
+    "moves above hindsight": Rate("above_hindsight", "with_hindsight"),
+    ABOVE_HINDSIGHT: Rate("above_hindsight", "hindsight_moves", 100),
+}
+"""Rates of the report by name, in per cent or per rebalance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Value of a rate or of a difference of rates, with a 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class StreamPair(NamedTuple):
+    """Comparison of two assignors on the same streams by one rate."""
+
+    lower: int  # streams in which the second assignor has the lower value
+    equal: int
+    higher: int
+    difference: Estimate | None  # None if an assignor has no result
+
+
+class StreamTotals:
+    """Sums per stream and assignor, with the weights of the bootstrap."""
+
+    def __init__(self, rows: pd.DataFrame, *, seed: int = 0) -> None:
+        """Sum the rows of the summary table ``trajectories`` per stream and assignor."""
+        keys = ["family", "seed", "assignor"]
+        sums = rows.drop(columns=["mixed", "start_members"]).groupby(keys, sort=True).sum()
+        self._streams = sums.index.droplevel("assignor").unique()
+        self._columns = {
+            str(name): part.droplevel("assignor").reindex(self._streams, fill_value=0)
+            for name, part in sums.groupby("assignor")
+        }
+        if tables.OPTIMUM in self._columns:
+            optimal = self._columns[tables.OPTIMUM]["moves"]
+            for part in self._columns.values():
+                part[OPTIMAL_MOVES] = optimal
+        count = len(self._streams)
+        shares = np.full(count, 1 / max(count, 1))
+        self._weights = np.zeros((_STREAM_RESAMPLES, count))
+        if count:
+            self._weights += np.random.default_rng(seed).multinomial(
+                count, shares, _STREAM_RESAMPLES
+            )
+
+    @property
+    def streams(self) -> int:
+        """Return the number of event streams."""
+        return len(self._streams)
+
+    def total(self, assignor: str, column: str) -> int:
+        """Return the sum of a column over all streams."""
+        return int(self._columns[assignor][column].sum())
+
+    def estimate(self, assignor: str, rate: Rate) -> Estimate | None:
+        """Estimate a rate of an assignor. Return None if the denominator is 0."""
+        above, below = self._parts(assignor, rate)
+        if not below.sum():
+            return None
+        return _estimate(
+            rate.factor * above.sum() / below.sum(), self._resampled(rate, above, below)
+        )
+
+    def compare(self, before: str, after: str, rate: Rate) -> StreamPair:
+        """Compare two assignors by a rate on the same streams."""
+        parts = [self._parts(assignor, rate) for assignor in (before, after)]
+        (above, below), (above_after, below_after) = parts
+        if not below.sum() * below_after.sum():
+            return StreamPair(0, 0, 0, None)
+        # Products instead of quotients: a stream can have the denominator 0.
+        sign = np.sign(above_after * below - above * below_after)
+        value = above_after.sum() / below_after.sum() - above.sum() / below.sum()
+        one, two = (self._resampled(rate, *part) for part in parts)
+        lower, equal, higher = (int((sign == side).sum()) for side in (-1, 0, 1))
+        return StreamPair(lower, equal, higher, _estimate(rate.factor * value, two - one))
+
+    def _parts(self, assignor: str, rate: Rate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        above, below = rate.parts(self._columns[assignor])
+        return np.asarray(above, np.float64), np.asarray(below, np.float64)
+
+    def _resampled(
+        self, rate: Rate, above: NDArray[np.float64], below: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        divisor = self._weights @ below
+        ratios = np.full(len(divisor), np.nan)
+        np.divide(rate.factor * (self._weights @ above), divisor, out=ratios, where=divisor > 0)
+        return ratios
+
+
+def _estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:
+    low, high = np.nanquantile(
+        resampled, [1 - assignor_results.UPPER_QUANTILE, assignor_results.UPPER_QUANTILE]
+    )
+    return Estimate(float(value), float(low), float(high))
 
 
 def trajectory_sections(results: StudySummary) -> tuple[Mapping[str, object], ...]:

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kassay.experiments.study.result_statistics import compare_pairs, mean_interval
+from kassay.experiments.report.assignor_results import compare_pairs, mean_interval
 
 PAIRS = pd.DataFrame(
     [
