@@ -9,11 +9,11 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveTopic
@@ -246,16 +246,25 @@ class OffsetsReader:
         reason = topic or "the cluster creates it for its first consumer group"
         raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
 
-    def read(self, partitions: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Yield the raw records of partitions as table rows. Raise InputError after a time-out."""
-        if not partitions:
+    def end_offsets(self) -> dict[int, int]:
+        """Return the end offset of each partition of ``__consumer_offsets`` that has a leader."""
+        numbers = [(TOPIC, number) for number in self.partitions()]
+        ends = _cluster(self._settings, self._timeout).end_offsets(numbers)
+        return {number: end for (_, number), end in ends.items()}
+
+    def read(self, positions: Mapping[int, int]) -> Iterator[dict[str, Any]]:
+        """Yield the raw records of ``__consumer_offsets`` as table rows.
+
+        ``positions`` has the first offset of each partition to read.
+        """
+        if not positions:
             return
-        unfinished = set(partitions)
+        unfinished = set(positions)
         known = connection_properties(self._settings, self._servers)
         consumer = Consumer({**known, **_CONSUMER_SETTINGS})
         try:
             consumer.assign(
-                [TopicPartition(TOPIC, number, OFFSET_BEGINNING) for number in sorted(unfinished)]
+                [TopicPartition(TOPIC, *position) for position in sorted(positions.items())]
             )
             deadline = time.monotonic() + self._timeout
             while unfinished:

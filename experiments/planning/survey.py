@@ -81,6 +81,8 @@ class SurveyedGroup:
         Moves of the plan, and a lower bound for its imbalance.
     hot
         Members with a load above the planned maximum load.
+    lag
+        Messages that the group has not consumed yet, None if it is not known.
     other_reading
         Result with the limit of assumed subscriptions that ranks lower; None if both are equal.
     growth
@@ -94,6 +96,7 @@ class SurveyedGroup:
     hot: int
     history: MoveHistory | None
     verdict: plan_verdict.Verdict
+    lag: int | None
     other_reading: "SurveyedGroup | None"
     limiting_partition: sizing.LimitingPartition | None
     growth: sizing.Sizing
@@ -205,7 +208,7 @@ class SurveyedGroup:
             "moves": self.moves.value,
             "placed": self.verdict.placed,
             "unnecessary_moves": self.unnecessary_moves,
-            "lag": self.group.status.lag,
+            "lag": self.lag,
             "members": self.members,
             "members_that_help": self.members_that_help,
             "partitions": self.partitions,
@@ -233,7 +236,7 @@ class SurveyedGroup:
             **({} if self.state is None else {"state": self.state}),
             "assignor": group.status.assignor,
             "weights": None if weights is None else str(weights),
-            "lag": group.status.lag,
+            "lag": self.lag,
             "members": self.members,
             "members_that_help": self.growth.record(),
             "partitions": self.partitions,
@@ -456,6 +459,7 @@ def _surveyed_reading(
         hot=sum(load > planned.makespan for load in relative),
         history=history,
         verdict=verdict,
+        lag=group.status.lag,
         other_reading=None,
         limiting_partition=limiting,
         growth=growth_of(group, solution=solution, limits=limits, seed=seed),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from confluent_kafka import OFFSET_BEGINNING
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
@@ -383,7 +384,8 @@ def read_cluster(
 
     def read(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         numbers = [int(row["number"]) for row in rows]
-        return OffsetsReader(properties, timeout=timeout).read(numbers)
+        positions = dict.fromkeys(numbers, OFFSET_BEGINNING)
+        return OffsetsReader(properties, timeout=timeout).read(positions)
 
     return decode_records(map_rows(frame.repartition(tasks), read, RAW))
 

@@ -21,7 +21,7 @@ import prometheus_client
 from kassay.experiments.planning import render_pages
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.watch.store import Store
-from kassay.experiments.watch.watcher import Watcher
+from kassay.experiments.watch.watcher import UNCOUNTED, Watcher
 from kassay.reference.model.errors import KassayError
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -88,7 +88,10 @@ class Pages:
         """State in a sentence when the cluster was read, and why it does not answer."""
         observed, problem = self._watcher.observed, self._watcher.problem
         read = "Not read yet" if observed is None else f"Read at {_time(observed)}"
-        return f"{read}." if problem is None else f"{read}. The cluster does not answer: {problem}"
+        if problem is not None:
+            return f"{read}. The cluster does not answer: {problem}"
+        unread = self._watcher.records_problem
+        return f"{read}." if unread is None else f"{read}. {UNCOUNTED}: {unread}"
 
 
 def _time(seconds: float) -> str:

@@ -15,6 +15,8 @@ from kassay.reference.model.errors import InputError, RunError
 _SCHEMA = files(__package__).joinpath("schema.sql")
 DOCUMENT = "document"
 """Kind of state with the last document of each stable group."""
+POSITION = "position"
+"""Kind of state with the next offset of each partition of ``__consumer_offsets``."""
 _SECONDS_PER_DAY = 86_400.0
 
 
@@ -59,10 +61,13 @@ class Store:
         query = "SELECT group_id, label, value FROM state WHERE kind = ? ORDER BY group_id, label"
         return self._rows(query, kind)
 
-    def put_document(self, group: str, document: dict[str, Any]) -> None:
-        """Store the document of a group instead of its last one."""
-        row = (DOCUMENT, group, "", json.dumps(document))
-        self._rows("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)", *row)
+    def put(self, kind: str, group: str, value: object, *, label: str = "") -> None:
+        """Store a value instead of the last one of this kind, group and label."""
+        self._rows("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)", kind, group, label, value)
+
+    def remove(self, kind: str) -> None:
+        """Remove all values of a kind."""
+        self._rows("DELETE FROM state WHERE kind = ?", kind)
 
     def add_total(self, kind: str, group: str, value: float, *, label: str = "") -> None:
         """Add a value to a total, which restarts of the watcher do not reset."""

@@ -4,12 +4,17 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
 from threading import Event, Lock
 from typing import Any
 
 from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.history.rebalances import compare_result, identity
+from kassay.experiments.history.generations import reconstruct_generations
+from kassay.experiments.history.group_records import OffsetsReader
+from kassay.experiments.history.rebalances import compare_result, find_rebalances, identity
 from kassay.experiments.planning import survey
 from kassay.experiments.planning.plan import Plan, plan
 from kassay.experiments.sources.anonymize import PUBLIC_NAMES, rename_group
@@ -17,14 +22,15 @@ from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_files import ImportedGroup
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
-from kassay.experiments.sources.live_cluster.live_groups import import_live
-from kassay.experiments.watch.store import DOCUMENT, Store
+from kassay.experiments.sources.live_cluster.live_groups import import_live, read_lags
+from kassay.experiments.watch.store import DOCUMENT, POSITION, Store
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError, KassayError
-from kassay.reference.model.group import Group, Member, Protocol
+from kassay.reference.model.group import NO_GENERATION, Group, Member, Protocol
 from kassay.reference.model.group_remarks import is_rebalancing
+from kassay.reference.protocol import record_codec
 from kassay.solver.limits import SearchLimits
 
 _LIMITS = SearchLimits(work=1.0)
@@ -35,6 +41,11 @@ _SECONDS_TO_REFRESH = 900.0
 """Time after which all groups are read: new partitions of a topic do not change its groups."""
 _NAME_DIGITS = 12
 """Hexadecimal digits of a hashed name."""
+UNCOUNTED = "Rebalances of the classic protocol between two readings are not counted"
+"""Consequence if the records of ``__consumer_offsets`` cannot be read."""
+_RECORDS_AT_ONCE = 100
+"""Number of records in memory, and per transaction."""
+_CLASSIC_GROUP = record_codec.RecordType.GROUP_METADATA.to_bytes(2)
 Described = dict[str, LiveGroup | InputError]
 
 
@@ -48,7 +59,8 @@ def find_rebalance(before: Group, after: Group) -> dict[str, Any] | None:
     joined = [member for key, member in new.items() if key not in old]
     left = [member for key, member in old.items() if key not in new]
     same = all(key in old and set(old[key].owned) == set(one.owned) for key, one in new.items())
-    if same and not left:
+    first, last = generation_of(before), generation_of(after)
+    if same and not left and not 0 < first < last:
         return None
     owned = Assignment({one.id: old[key].owned for key, one in new.items() if key in old})
     found = compare_result(
@@ -64,7 +76,8 @@ def find_rebalance(before: Group, after: Group) -> dict[str, Any] | None:
         "cause": _cause(before, after, joined, left),
         "joined": sorted(member.client.id or member.id for member in joined),
         "left": sorted(member.client.id or member.id for member in left),
-        "rebalances": _count(before, after),
+        "generation": last if last > 0 else None,
+        "rebalances": max(1, last - first) if first > 0 else 1,
         "moves": found.movement.value,
         "unnecessary_moves": found.unnecessary_moves,
         "maximum_load": dict(zip(("before", "after"), loads, strict=True)),
@@ -77,22 +90,36 @@ def _cause(before: Group, after: Group, joined: Sequence[Member], left: Sequence
     old, new = ({identity(m): set(m.subscription) for m in one.members} for one in (before, after))
     if old != new:
         return "subscriptions"
-    if before.topics != after.topics:
+    counts = {topic.name: topic.partitions for topic in before.topics}
+    if any(counts.get(topic.name) != topic.partitions for topic in after.topics):
         return "partitions"
     return "assignor" if before.status.assignor != after.status.assignor else "other"
 
 
-def _count(before: Group, after: Group) -> int:
-    """Return the number of rebalances: epochs of the consumer protocol, else at least one."""
-    old, new = (max((m.generation for m in one.members), default=0) for one in (before, after))
-    return max(1, new - old) if after.status.protocol is Protocol.CONSUMER and old > 0 else 1
+def generation_of(group: Group) -> int:
+    """Return the generation of a group; `NO_GENERATION` if the source does not show it."""
+    # Descriptions have a state, and no generation of the classic protocol: 1 replaces it.
+    if group.status.state is not None and group.status.protocol is not Protocol.CONSUMER:
+        return NO_GENERATION
+    return max((member.generation for member in group.members), default=NO_GENERATION)
+
+
+def _classic_groups(
+    rows: Iterable[Mapping[str, Any]], ends: dict[int, int]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the raw records of classic groups. Set the ends to the offset after the last record."""
+    for row in rows:
+        ends[row["partition"]] = max(ends[row["partition"]], row["offset"] + 1)
+        if row["value"] and row["key"][:2] == _CLASSIC_GROUP:
+            yield row
 
 
 class Watcher:
     """Watcher of all groups of a cluster.
 
     ``hash_names`` replaces names of groups, topics, members, clients and hosts by hashes.
-    ``on_change`` is called with a sentence when the cluster stops or starts to answer.
+    ``on_change`` is called with a sentence when the cluster stops or starts to answer. Between two
+    observations, rebalances of the classic protocol are read from ``records``, if they are given.
     """
 
     def __init__(
@@ -103,6 +130,7 @@ class Watcher:
         hash_names: bool = False,
         on_change: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
+        records: OffsetsReader | None = None,
     ) -> None:
         self._connect, self._store, self._clock = connect, store, clock
         self._on_change, self._key = on_change, store.key() if hash_names else None
@@ -112,6 +140,8 @@ class Watcher:
         self._planning, self._next_refresh = Lock(), 0.0
         self.observed: float | None = None  # last time at which the cluster answered
         self.problem: str | None = "the first answer is pending"
+        self._records = records
+        self.records_problem: str | None = None  # why the records cannot be read
         self._stable = {
             name: parse_group(json.loads(text)) for name, _, text in store.values(DOCUMENT)
         }
@@ -127,17 +157,28 @@ class Watcher:
         """Read the groups once. If the cluster does not answer, this is recorded as its state."""
         now, problem = self._clock(), None
         is_complete = now >= self._next_refresh
+        unread = None if self._records is None else self._read_records(self._records)
         try:
             # A new connection has no errors of the past.
-            described, imported = self._read(self._connect(), is_complete=is_complete)
+            cluster = self._connect()
+            described, imported = self._read(cluster, is_complete=is_complete)
             results = {} if is_complete else dict(self._results)
             for one in imported:
                 name = self._renamed("group", one.id or "")
                 results[name] = self._survey(name, one)
+            lags = {self._renamed("group", n): lag for n, lag in self._lags(cluster, described)}
+            for name, result in results.items():
+                if isinstance(result, survey.SurveyedGroup):
+                    results[name] = replace(result, lag=lags.get(name))
         except KassayError as error:
             problem = str(error)
         else:
+            if unread is not None and self.records_problem is None:
+                self._on_change(f"{UNCOUNTED}: {unread}")
+            self.records_problem = unread
             with self._store.transaction():
+                if unread is not None:  # the observations replace the records of this time
+                    self._store.remove(POSITION)
                 self._record(described, results, now)
             # A hash takes less memory. Sets of one content rarely differ in order: the group is
             # then only read once more.
@@ -166,6 +207,53 @@ class Watcher:
             return described, []
         selected = () if is_complete else changed
         return described, import_live(cluster, selected, ImportOptions())
+
+    def _lags(self, cluster: LiveCluster, described: Described) -> Iterable[tuple[str, int]]:
+        """Return the lag of each group, also of unchanged ones; nothing if it cannot be read."""
+        names = [name for name, one in described.items() if isinstance(one, LiveGroup)]
+        with suppress(KassayError):
+            return read_lags(cluster, names).items()
+        return ()
+
+    def _read_records(self, reader: OffsetsReader) -> str | None:
+        """Record the rebalances since the last reading. Return why they cannot be read."""
+        try:
+            ends, stored = reader.end_offsets(), self._store.values(POSITION)
+            behind = {int(label): at for _, label, at in stored if at < ends.get(int(label), 0)}
+            rows = _classic_groups(reader.read(behind), ends)
+            while part := list(islice(rows, _RECORDS_AT_ONCE)):
+                records = [record_codec.decode(row["key"], row["value"]) for row in part]
+                with self._store.transaction():
+                    for row, record in zip(part, records, strict=True):
+                        self._record_generation(replace(record, timestamp=row["timestamp"]))
+                        at = str(row["partition"])
+                        self._store.put(POSITION, "", row["offset"] + 1, label=at)
+            with self._store.transaction():
+                for number, end in ends.items():
+                    self._store.put(POSITION, "", end, label=str(number))
+        except KassayError as error:
+            return str(error)
+        return None
+
+    def _record_generation(self, record: record_codec.DecodedRecord) -> None:
+        """Record a generation of a classic group as if it was observed."""
+        name = self._renamed("group", record.key["group"])
+        before = self._stable.get(name)
+        if before is None:
+            return  # the next observation is the first one of the group
+        counts = {topic.name: topic.partitions for topic in before.topics}
+        for generation in reconstruct_generations(record.key["group"], [record]):
+            seconds = (generation.timestamp or 0) / 1000
+            if not generation.members:
+                self._record_change(name, replace(before, members=()), seconds)
+            # A cooperative rebalance takes several generations; only the last one is found here.
+            for found in find_rebalances([generation], partition_counts=counts):
+                if found.group is not None:
+                    group = replace(found.group, id=generation.group)
+                    group = rejoin(group, found.assignment, generation=generation.number)
+                    if self._key is not None:
+                        group = rename_group(group, self._renamed)
+                    self._record_change(name, group, seconds)
 
     def _survey(self, name: str, one: ImportedGroup) -> survey.SurveyResult:
         group, previous = one.group, self._results.get(name)
@@ -198,7 +286,11 @@ class Watcher:
         for name, answer in states.items():
             result = results.get(name)
             if isinstance(result, survey.SurveyedGroup) and not is_rebalancing(result.group):
-                self._record_change(name, result.group, now)
+                has_records = self._records is not None and self.records_problem is None
+                is_classic = result.group.status.protocol is Protocol.CLASSIC
+                # The records show all rebalances of the classic protocol after the first reading.
+                if not (has_records and is_classic and name in self._stable):
+                    self._record_change(name, result.group, now)
             is_moving = isinstance(answer, LiveGroup) and answer.status.is_rebalancing
             if is_moving and self.observed is not None and self.problem is None:
                 self._store.add_total("not_stable_seconds", name, now - self.observed)
@@ -208,7 +300,7 @@ class Watcher:
         self._stable[name] = group  # also if it is equal, so that one copy is in memory
         if before == group:
             return
-        self._store.put_document(name, group_document(group))
+        self._store.put(DOCUMENT, name, json.dumps(group_document(group)))
         found = None if before is None else find_rebalance(before, group)
         if before is None:
             self._store.add_event(now, name, "appeared", members=len(group.members))

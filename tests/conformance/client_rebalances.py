@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import OFFSET_BEGINNING, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kassay.experiments.history.group_records import OffsetsReader
@@ -60,7 +60,7 @@ def observed_rebalances(
     """Return all rebalances with an assignment, by group, in the order of their records."""
     reader = OffsetsReader({"bootstrap.servers": bootstrap})
     found: dict[str, list[ObservedRebalance]] = {}
-    for row in reader.read(reader.partitions()):
+    for row in reader.read(dict.fromkeys(reader.partitions(), OFFSET_BEGINNING)):
         record = decode(row["key"], row["value"])
         value = record.value
         if record.kind != RecordType.GROUP_METADATA or value is None or value["leader"] is None:

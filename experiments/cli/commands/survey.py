@@ -296,7 +296,7 @@ def _row(group: SurveyedGroup) -> dict[str, object]:
         "" if cause is None and group.to_do is NOTHING else group.to_do.short,
         _change(group.shown(before.makespan), group.shown(after.makespan)),
         group.state or "",
-        "-" if (lag := group.group.status.lag) is None else f"{lag:,}",
+        "-" if group.lag is None else f"{group.lag:,}",
         group.members_that_help or "-",
     )
     return dict(zip(_FIRST, known, strict=True)) | {

@@ -10,6 +10,7 @@ import typer
 
 from kassay.experiments.cli.application import REQUIRED, argument, option, print_note
 from kassay.experiments.cli.shared_options import ClusterOptions
+from kassay.experiments.history.group_records import OffsetsReader
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.watch.server import Pages, WatchServer
 from kassay.experiments.watch.store import Store
@@ -17,6 +18,8 @@ from kassay.experiments.watch.watcher import Watcher
 from kassay.reference.documents.files import read_text
 from kassay.reference.model.errors import InputError
 
+# A backlog of records must not fill the memory.
+_RECORD_SETTINGS = {"fetch.max.bytes": "1000000", "queued.max.messages.kbytes": "2048"}
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -44,6 +47,7 @@ def watch(options: WatchOptions) -> None:
         store,
         hash_names=options.hash_names,
         on_change=print_note,
+        records=OffsetsReader({**settings, **_RECORD_SETTINGS, "bootstrap.servers": source}),
     )
     server = _server(options, Pages(watcher, store, source=source))
     Thread(target=server.serve_forever, daemon=True).start()

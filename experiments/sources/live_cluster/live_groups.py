@@ -196,6 +196,19 @@ def _ends(
     return {}
 
 
+def read_lags(cluster: LiveCluster, groups: Sequence[str]) -> dict[str, int]:
+    """Return the number of messages that each group has not consumed yet, where it is known."""
+    answers = cluster.committed_offsets(groups)
+    known = {name: one for name, one in answers.items() if not isinstance(one, InputError)}
+    partitions = sorted({partition for one in known.values() for partition in one})
+    ends = cluster.end_offsets(partitions, timeout=_LAG_SECONDS) if partitions else {}
+    return {
+        name: sum(max(0, ends[one] - offset) for one, offset in committed.items() if one in ends)
+        for name, committed in known.items()
+        if ends.keys() & committed
+    }
+
+
 def _sample(
     cluster: LiveCluster,
     partitions: Sequence[PartitionKey],
