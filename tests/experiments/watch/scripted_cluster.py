@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup, LiveTopic
 from kassay.experiments.sources.merge_captures import ObservedMember, PartitionKey
@@ -19,6 +19,7 @@ class ScriptedCluster:
         self.groups = dict(groups)
         self.partitions = partitions
         self.states: dict[str, str] = {}
+        self.committed: dict[str, dict[PartitionKey, int]] = {}
         self.is_away = False
         self.described = 0
 
@@ -54,7 +55,33 @@ class ScriptedCluster:
     def committed_offsets(
         self, groups: Sequence[str]
     ) -> dict[str, dict[PartitionKey, int] | InputError]:
-        return {name: {} for name in groups}
+        return {name: self.committed.get(name, {}) for name in groups}
+
+    def end_offsets(
+        self, partitions: Sequence[PartitionKey], *, timeout: float
+    ) -> dict[PartitionKey, int]:
+        return dict.fromkeys(partitions, 1000)
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
         return {name: LiveTopic(self.partitions) for name in names if name == "t"}
+
+
+class ScriptedRecords:
+    """Records of ``__consumer_offsets`` with one partition; ``log`` has keys and values."""
+
+    def __init__(self, log: Sequence[tuple[bytes, bytes | None]] = ()) -> None:
+        self.log = list(log)
+        self.problem: str | None = None
+        self.read_from: list[int] = []
+
+    def end_offsets(self) -> dict[int, int]:
+        if self.problem is not None:
+            raise InputError(self.problem)
+        return {0: len(self.log)}
+
+    def read(self, positions: Mapping[int, int]) -> Iterator[dict[str, object]]:
+        for start in positions.values():
+            self.read_from.append(start)
+            for offset in range(start, len(self.log)):
+                key, value = self.log[offset]
+                yield {"key": key, "value": value, "partition": 0, "offset": offset, "timestamp": 0}

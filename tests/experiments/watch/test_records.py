@@ -1,0 +1,179 @@
+"""Rebalances between two observations are counted from the records of ``__consumer_offsets``."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.record_encoder import encode_record
+from kassay.experiments.watch.server import Pages
+from kassay.experiments.watch.store import Store
+from kassay.experiments.watch.watcher import Watcher
+from kassay.reference.model.topic_partitions import Partitions, TopicPartition
+from kassay.reference.protocol import group_messages as messages
+from tests.experiments.watch.scripted_cluster import Owners, ScriptedCluster, ScriptedRecords
+
+BALANCED: Owners = {"a-1": [0, 1, 2, 3], "b-1": [4, 5, 6, 7]}
+ALONE: Owners = {"a-1": range(8)}
+GROWN: Owners = {"a-1": [0, 1, 2], "b-1": [4, 5, 3], "c-1": [6, 7]}
+
+
+def record(
+    number: int, owners: Owners, assignor: str = "sticky", claims: Owners = BALANCED
+) -> tuple[bytes, bytes | None]:
+    members = []
+    for member, owned in owners.items():
+        claimed = Partitions.of([("t", one) for one in claims.get(member, ())])
+        is_cooperative = assignor == "cooperative-sticky"
+        subscription = messages.ConsumerSubscription(("t",), *[claimed] * is_cooperative)
+        offers = (messages.SupportedProtocol(assignor, subscription),)
+        request = messages.JoinRequest(member, offers, member.partition("-")[0])
+        assigned = Partitions.of([("t", one) for one in owned])
+        members.append(messages.MemberMetadata(request, assigned))
+    leader, milliseconds = next(iter(owners), None), number * 1000
+    return encode_record(
+        messages.GroupMetadata(
+            "g", "consumer", number, assignor, leader, milliseconds, tuple(members)
+        )
+    )
+
+
+COMMIT = encode_record(messages.OffsetCommit("g", TopicPartition("t", 1), offset=1, timestamp=5))
+
+
+class Watched:
+    """Watcher of a group ``g`` that was observed once, after a record of generation 3."""
+
+    def __init__(self, directory: Path, **options: Any) -> None:
+        self.path, self.options = directory / "watch.sqlite", options
+        self.cluster = ScriptedCluster({"g": BALANCED})
+        self.records = ScriptedRecords([COMMIT, record(3, BALANCED)])
+        self.changes: list[str] = []
+        self.restart()
+
+    def restart(self) -> None:
+        self.store = Store(self.path)
+        options = {"records": self.records, "on_change": self.changes.append, **self.options}
+        clock = count(60.0, 60.0).__next__
+        self.watcher = Watcher(lambda: self.cluster, self.store, clock=clock, **options)  # type: ignore[arg-type,return-value]
+        self.watcher.observe()
+
+    def observe(self, owners: Owners, *written: tuple[bytes, bytes | None]) -> None:
+        self.cluster.groups["g"] = owners
+        self.records.log += written
+        self.watcher.observe()
+
+    def seen(self, *names: str) -> list[tuple[object, ...]]:
+        """Return values of all rebalances, in order of time."""
+        found = [event for event in self.store.events() if event["kind"] == "rebalance"]
+        return [tuple(event[name] for name in names) for event in reversed(found)]
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    return Watched(tmp_path)
+
+
+def test_each_rebalance_between_two_observations_has_its_generation_time_and_cause(
+    watched: Watched,
+) -> None:
+    watched.observe(BALANCED, record(4, BALANCED))
+    watched.observe(GROWN, record(5, ALONE), COMMIT, record(6, BALANCED), record(7, GROWN))
+    assert watched.seen("generation", "time", "cause", "joined", "left", "moves") == [
+        (5, 5.0, "left", [], ["b"], 0),
+        (6, 6.0, "joined", ["b"], [], 4),
+        (7, 7.0, "joined", ["c"], [], 3),
+    ]
+    assert watched.store.values("rebalances") == [("g", "joined", 2), ("g", "left", 1)]
+    page = Pages(watched.watcher, watched.store, source="").find("/groups/g")
+    assert "joined: c; generation 7" in str(page)
+
+
+def test_old_records_are_never_read(watched: Watched) -> None:
+    watched.observe(BALANCED)
+    watched.observe(BALANCED, COMMIT)
+    watched.observe(BALANCED)
+    assert watched.records.read_from == [2]
+
+
+def test_a_restart_continues_with_the_first_unread_record(watched: Watched) -> None:
+    watched.observe(BALANCED, record(4, BALANCED))
+    watched.records.log += [record(5, ALONE), record(6, BALANCED), record(7, BALANCED)]
+    watched.restart()
+    watched.restart()
+    causes = [(5, "left", 1), (6, "joined", 1), (7, "other", 1)]
+    assert watched.seen("generation", "cause", "rebalances") == causes
+
+
+def test_a_cooperative_rebalance_is_one_event_of_two_generations(watched: Watched) -> None:
+    name, withheld = "cooperative-sticky", {"a-1": [0, 1, 2], "b-1": [4, 5], "c-1": []}
+    after = {"a-1": [0, 1, 2], "b-1": [4, 5], "c-1": [3, 6, 7]}
+    watched.observe(BALANCED, record(4, BALANCED, name))
+    watched.observe(after, record(5, withheld, name), record(6, after, name, withheld))
+    assert watched.seen("generation", "rebalances", "moves", "joined") == [(6, 2, 3, ["c"])]
+
+
+def test_a_group_whose_last_member_leaves_has_a_rebalance(watched: Watched) -> None:
+    watched.observe({}, record(4, BALANCED), record(5, {}))
+    watched.observe(ALONE, record(6, ALONE))
+    assert watched.seen("cause", "left", "joined") == [
+        ("left", ["a", "b"], []),
+        ("joined", [], ["a"]),
+    ]
+
+
+@pytest.mark.parametrize("written", [(), (record(9, GROWN)[0], b"\0\7")])
+def test_observations_count_if_the_records_cannot_be_read(
+    watched: Watched, written: tuple[bytes, bytes | None]
+) -> None:
+    watched.observe(BALANCED, record(4, BALANCED))
+    if written:
+        watched.records.log.append(written)
+    else:
+        watched.records.problem = "Topic authorization failed"
+    for owners in (ALONE, BALANCED):
+        watched.observe(owners)
+    reason = "group metadata: " if written else "Topic authorization failed"
+    assert watched.seen("cause", "generation")[0] == ("left", None)
+    assert reason in watched.changes[-1]
+    assert watched.changes == [watched.changes[0], watched.changes[-1]]
+    page = str(Pages(watched.watcher, watched.store, source="").find("/"))
+    assert (reason in page) is not bool(written)
+    assert watched.watcher.problem is None
+
+
+def test_events_between_failure_and_success_are_counted_once(watched: Watched) -> None:
+    watched.observe(BALANCED, record(4, BALANCED))
+    watched.records.problem = "no answer"
+    watched.observe(ALONE, record(5, ALONE))
+    watched.records.problem = None
+    watched.observe(ALONE)
+    watched.observe(BALANCED, record(6, BALANCED))
+    assert watched.seen("cause", "generation") == [("left", None), ("joined", 6)]
+
+
+def test_a_cluster_that_is_away_keeps_the_position(watched: Watched) -> None:
+    watched.cluster.is_away, watched.records.problem = True, "no answer"
+    watched.observe(BALANCED)
+    watched.cluster.is_away, watched.records.problem = False, None
+    watched.observe(BALANCED, record(4, ALONE), record(5, BALANCED))
+    assert watched.seen("cause") == [("left",), ("joined",)]
+
+
+def test_hashed_names_of_records_are_those_of_observations(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, hash_names=True)
+    watched.observe(BALANCED, record(4, BALANCED))
+    watched.observe(ALONE, record(5, ALONE))
+    assert watched.seen("cause", "generation", "moves") == [("left", 5, 0)]
+    assert "client-" in str(watched.seen("left"))
+
+
+def test_the_lag_of_unchanged_groups_is_read(watched: Watched) -> None:
+    watched.cluster.committed["g"] = {("t", 0): 990, ("t", 1): 1_010}
+    watched.observe(BALANCED)
+    pages = Pages(watched.watcher, watched.store, source="")
+    assert 'kassay_survey_lag_messages{group="g"} 10\n' in str(pages.find("/metrics")[1])  # type: ignore[index]
+    assert "10 messages are not consumed yet" in str(pages.find("/groups/g"))
