@@ -253,10 +253,7 @@ class OffsetsReader:
         return {number: end for (_, number), end in ends.items()}
 
     def read(self, positions: Mapping[int, int]) -> Iterator[dict[str, Any]]:
-        """Yield the raw records of ``__consumer_offsets`` as table rows.
-
-        ``positions`` has the first offset of each partition to read.
-        """
+        """Yield raw records of ``__consumer_offsets`` as rows, from a position per partition."""
         if not positions:
             return
         unfinished = set(positions)

@@ -5,7 +5,6 @@ import hmac
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from threading import Event, Lock
@@ -142,6 +141,8 @@ class Watcher:
         self.problem: str | None = "the first answer is pending"
         self._records = records
         self.records_problem: str | None = None  # why the records cannot be read
+        self._failed: dict[int, int] = {}  # positions of the last reading, if it failed
+        self._has_records = False  # all since the last observation
         self._stable = {
             name: parse_group(json.loads(text)) for name, _, text in store.values(DOCUMENT)
         }
@@ -166,7 +167,8 @@ class Watcher:
             for one in imported:
                 name = self._renamed("group", one.id or "")
                 results[name] = self._survey(name, one)
-            lags = {self._renamed("group", n): lag for n, lag in self._lags(cluster, described)}
+            names = [name for name, one in described.items() if isinstance(one, LiveGroup)]
+            lags = {self._renamed("group", n): lag for n, lag in read_lags(cluster, names).items()}
             for name, result in results.items():
                 if isinstance(result, survey.SurveyedGroup):
                     results[name] = replace(result, lag=lags.get(name))
@@ -208,26 +210,24 @@ class Watcher:
         selected = () if is_complete else changed
         return described, import_live(cluster, selected, ImportOptions())
 
-    def _lags(self, cluster: LiveCluster, described: Described) -> Iterable[tuple[str, int]]:
-        """Return the lag of each group, also of unchanged ones; nothing if it cannot be read."""
-        names = [name for name, one in described.items() if isinstance(one, LiveGroup)]
-        with suppress(KassayError):
-            return read_lags(cluster, names).items()
-        return ()
-
     def _read_records(self, reader: OffsetsReader) -> str | None:
         """Record the rebalances since the last reading. Return why they cannot be read."""
+        self._has_records = False
         try:
             ends, stored = reader.end_offsets(), self._store.values(POSITION)
-            behind = {int(label): at for _, label, at in stored if at < ends.get(int(label), 0)}
-            rows = _classic_groups(reader.read(behind), ends)
+            positions = {int(label): at for _, label, at in stored} or self._failed
+            self._failed = {n: at for n, at in positions.items() if at < ends.get(n, 0)}
+            rows = _classic_groups(reader.read(self._failed), ends)
             while part := list(islice(rows, _RECORDS_AT_ONCE)):
+                if not stored:
+                    continue  # observations have replaced these records
                 records = [record_codec.decode(row["key"], row["value"]) for row in part]
                 with self._store.transaction():
                     for row, record in zip(part, records, strict=True):
                         self._record_generation(replace(record, timestamp=row["timestamp"]))
                         at = str(row["partition"])
                         self._store.put(POSITION, "", row["offset"] + 1, label=at)
+            self._failed, self._has_records = {}, bool(stored)
             with self._store.transaction():
                 for number, end in ends.items():
                     self._store.put(POSITION, "", end, label=str(number))
@@ -286,10 +286,8 @@ class Watcher:
         for name, answer in states.items():
             result = results.get(name)
             if isinstance(result, survey.SurveyedGroup) and not is_rebalancing(result.group):
-                has_records = self._records is not None and self.records_problem is None
                 is_classic = result.group.status.protocol is Protocol.CLASSIC
-                # The records show all rebalances of the classic protocol after the first reading.
-                if not (has_records and is_classic and name in self._stable):
+                if not (self._has_records and is_classic and name in self._stable):
                     self._record_change(name, result.group, now)
             is_moving = isinstance(answer, LiveGroup) and answer.status.is_rebalancing
             if is_moving and self.observed is not None and self.problem is None:

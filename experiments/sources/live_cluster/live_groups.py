@@ -32,7 +32,7 @@ from kassay.reference.documents.kind_documents import (
     parse_kind_document,
     parse_task,
 )
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, KassayError
 from kassay.reference.model.group import ASSUMED, Group, WeightSource
 from kassay.reference.protocol.record_codec import (
     ASSIGNMENT,
@@ -201,7 +201,9 @@ def read_lags(cluster: LiveCluster, groups: Sequence[str]) -> dict[str, int]:
     answers = cluster.committed_offsets(groups)
     known = {name: one for name, one in answers.items() if not isinstance(one, InputError)}
     partitions = sorted({partition for one in known.values() for partition in one})
-    ends = cluster.end_offsets(partitions, timeout=_LAG_SECONDS) if partitions else {}
+    ends: dict[PartitionKey, int] = {}
+    with suppress(KassayError):
+        ends = cluster.end_offsets(partitions, timeout=_LAG_SECONDS) if partitions else {}
     return {
         name: sum(max(0, ends[one] - offset) for one, offset in committed.items() if one in ends)
         for name, committed in known.items()

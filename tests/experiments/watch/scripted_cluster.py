@@ -72,6 +72,7 @@ class ScriptedRecords:
     def __init__(self, log: Sequence[tuple[bytes, bytes | None]] = ()) -> None:
         self.log = list(log)
         self.problem: str | None = None
+        self.is_denied = False
         self.read_from: list[int] = []
 
     def end_offsets(self) -> dict[int, int]:
@@ -80,6 +81,8 @@ class ScriptedRecords:
         return {0: len(self.log)}
 
     def read(self, positions: Mapping[int, int]) -> Iterator[dict[str, object]]:
+        if self.is_denied and positions:
+            raise InputError("cannot read __consumer_offsets: Topic authorization failed")
         for start in positions.values():
             self.read_from.append(start)
             for offset in range(start, len(self.log)):

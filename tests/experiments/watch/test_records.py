@@ -125,24 +125,30 @@ def test_a_group_whose_last_member_leaves_has_a_rebalance(watched: Watched) -> N
     ]
 
 
-@pytest.mark.parametrize("written", [(), (record(9, GROWN)[0], b"\0\7")])
-def test_observations_count_if_the_records_cannot_be_read(
-    watched: Watched, written: tuple[bytes, bytes | None]
-) -> None:
+def test_observations_count_while_the_records_are_denied(watched: Watched) -> None:
     watched.observe(BALANCED, record(4, BALANCED))
-    if written:
-        watched.records.log.append(written)
-    else:
-        watched.records.problem = "Topic authorization failed"
-    for owners in (ALONE, BALANCED):
-        watched.observe(owners)
-    reason = "group metadata: " if written else "Topic authorization failed"
-    assert watched.seen("cause", "generation")[0] == ("left", None)
-    assert reason in watched.changes[-1]
-    assert watched.changes == [watched.changes[0], watched.changes[-1]]
-    page = str(Pages(watched.watcher, watched.store, source="").find("/"))
-    assert (reason in page) is not bool(written)
-    assert watched.watcher.problem is None
+    watched.records.is_denied = True
+    for number, owners in enumerate((ALONE, BALANCED, ALONE), 5):
+        watched.observe(owners, record(number, owners))
+    assert watched.seen("cause", "generation") == [("left", None), ("joined", None), ("left", None)]
+    assert "authorization failed" in str(Pages(watched.watcher, watched.store, source="").find("/"))
+    assert len(watched.changes) == 2
+    watched.records.is_denied = False
+    watched.observe(ALONE)
+    watched.observe(BALANCED, record(8, BALANCED))
+    assert watched.seen("cause", "generation")[3:] == [("joined", 8)]
+    assert watched.watcher.records_problem is None
+
+
+def test_a_damaged_record_is_a_problem_until_the_next_reading(watched: Watched) -> None:
+    watched.observe(ALONE, record(4, BALANCED), (record(5, ALONE)[0], b"\0\7"))
+    assert watched.seen("cause") == [("left",)]
+    assert "group metadata" in watched.changes[-1]
+    watched.observe(BALANCED, record(6, BALANCED))
+    watched.observe(ALONE, record(7, ALONE))
+    seen = [("left", None), ("joined", None), ("left", 7)]
+    assert watched.seen("cause", "generation") == seen
+    assert watched.watcher.records_problem is None
 
 
 def test_events_between_failure_and_success_are_counted_once(watched: Watched) -> None:
