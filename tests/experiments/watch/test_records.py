@@ -182,4 +182,4 @@ def test_the_lag_of_unchanged_groups_is_read(watched: Watched) -> None:
     watched.observe(BALANCED)
     pages = Pages(watched.watcher, watched.store, source="")
     assert 'kassay_survey_lag_messages{group="g"} 10\n' in str(pages.find("/metrics")[1])  # type: ignore[index]
-    assert "10 messages are not consumed yet" in str(pages.find("/groups/g"))
+    assert "lag of 10 messages" in str(pages.find("/groups/g"))
