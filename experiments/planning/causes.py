@@ -78,14 +78,17 @@ def find_cause(
         return Cause(CauseKind.NO_OWNER, text) if unowned else None
     evidence = Evidence(group, planned, tuple(levels), limiting, tuple(outcomes), limits)
     cause = _cause(evidence)
-    other = None if cause is not None else other_reading(group)
+    is_final = cause is not None and cause.kind is not CauseKind.MIXED_SUBSCRIPTIONS
+    other = None if is_final else other_reading(group)
     if other is None:
         return cause
-    # Members without partitions can subscribe to more topics than their partitions show.
+    # Members can subscribe to more topics than their partitions show: different assumed
+    # subscriptions are the cause only if equal subscriptions do not explain the imbalance.
     solution = solve(other, levels=levels or None, limits=limits)
     if solution.assignment is None:
-        return None
-    return _cause(replace(evidence, group=other, planned=solution.assignment, limiting=None))
+        return cause
+    given = replace(evidence, group=other, planned=solution.assignment, limiting=None)
+    return _cause(given) or cause
 
 
 def _cause(given: Evidence) -> Cause | None:

@@ -143,6 +143,10 @@ def not_considered(plan: Plan, given: PlanArguments = _NO_ARGUMENTS) -> list[str
     ``given`` are the arguments of the plan, for the commands in the texts.
     """
     names = {level.name for level in plan.levels}
+    topics, options = None, [EVEN_TOPICS]
+    if TopicSpread.name not in names and (topics := spread_of_topics(plan)) is None:
+        topics = _spread_with_equal_subscriptions(plan.group)
+        options += ["--subscriptions", "equal"]
     text: str = _macros("sentences.j2").not_considered(
         plan,
         given.with_levels,
@@ -153,7 +157,7 @@ def not_considered(plan: Plan, given: PlanArguments = _NO_ARGUMENTS) -> list[str
             shown("host_makespan", one.host_makespan, plan.group)
             for one in (plan.current, plan.planned)
         ],
-        topics=None if TopicSpread.name in names else spread_of_topics(plan),
+        topics=topics and f"{topics}; divide topics with: {given.with_levels(*options)}",
     )
     return text.splitlines()
 
@@ -171,6 +175,16 @@ def spread_of_topics(plan: Plan) -> str | None:
         for one in (now, then)
     ]
     return texts[0] if texts[0] == texts[1] else f"{texts[0]} now; in this plan, {texts[1]}"
+
+
+def _spread_with_equal_subscriptions(group: Group) -> str | None:
+    """Describe the most uneven topic if all assumed subscriptions are equal, or return None."""
+    other = group_remarks.other_reading(group)
+    share = None if other is None else worst_share(other, keep_owners(other))
+    if other is None or share is None:
+        return None
+    share = replace(share, member=short_names(other.members)[share.member])
+    return f"if {group_remarks.condition(other)}, {_share_text(share)}"
 
 
 def _share_text(share: TopicShare) -> str:

@@ -169,6 +169,39 @@ def test_the_cause_of_assumed_subscriptions_has_their_condition():
     assert cause.text.startswith("If every member subscribes to every topic of the group: the ")
 
 
+def test_assumed_subscriptions_are_the_cause_only_if_equal_ones_do_not_explain_the_loads():
+    topics = tuple(Topic(name, count) for name, count in (("t", 10), ("u", 3), ("v", 3), ("w", 12)))
+    members = tuple(Member(f"m{at}", tuple("tuvw")) for at in range(7))
+    group = Group(topics, members, status=GroupStatus(assignor="range"))
+    group = rejoin(group, assign(group, "range"))
+    shown = tuple(
+        replace(one, subscription=tuple({tp[0]: 0 for tp in one.owned}), assumed=(Assumed.TOPICS,))
+        for one in group.members
+    )
+    result = plan(replace(group, members=shown), limits=5)
+    assert result.cause.kind == "range-remainders"
+    assert result.cause.text.startswith("If every member subscribes to every topic of the group:")
+
+
+def test_a_topic_on_few_members_is_shown_if_its_other_subscriptions_are_assumed():
+    rows = [("hot", n, "ab"[n % 2]) for n in range(6)] + [
+        ("cold", n, "cd"[n % 2]) for n in range(6)
+    ]
+    members = tuple(
+        Member(
+            id,
+            tuple({topic: 0 for topic, _, owner in rows if owner == id}),
+            owned=[(topic, n) for topic, n, owner in rows if owner == id],
+            assumed=(Assumed.TOPICS,),
+        )
+        for id in "abcd"
+    )
+    result = plan(Group((Topic("hot", 6), Topic("cold", 6)), members), limits=5)
+    text = render_plan(result, TEXT)
+    assert "if every member subscribes to every topic of the group, 3 of 6 partitions of" in text
+    assert "--even-topics --subscriptions equal" in text
+
+
 def test_members_without_partitions_and_known_subscription_are_explained_by_the_other_reading():
     # Three of six consumers are idle; the tool shows no subscriptions.
     topics = dict.fromkeys(("s", "t", "u"), 3)
