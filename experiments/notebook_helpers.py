@@ -190,7 +190,7 @@ class Drawing:
 
 
 def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = None) -> Drawing:
-    """Draw a frontier (also that of a plan), or the loads of an assignment or solution.
+    """Draw a frontier, the frontier of a plan, or the loads of an assignment or solution.
 
     The loads of an assignment are numbers of partitions.
 

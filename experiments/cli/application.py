@@ -65,9 +65,9 @@ On a machine with many other processes, the search may take longer, until it has
 processor for some time or the maximum is reached.
 """
 _SECONDS_TO_NOTE = 1.0
-"""Time in seconds to the first note, and between notes about different steps."""
+"""Minimum time in seconds before the first note, and between notes about two steps."""
 _SECONDS_PER_NOTE = 5.0
-"""Time in seconds between notes about the same step."""
+"""Minimum time in seconds between two notes about the same step."""
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def exit_interrupted(note: str) -> NoReturn:
 
 
 class Progress:
-    """Current step of a long computation. A thread prints it, from the first second."""
+    """Current step of a long computation, which a thread prints after the first second."""
 
     _step = ""
 

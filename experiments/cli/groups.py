@@ -299,7 +299,7 @@ ParsedDocument = tuple[str | None, KindDocument | InputError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherKinds:
-    """How a command processes documents of other kinds than consumer groups.
+    """Processing of documents of other kinds than consumer groups by a command.
 
     Parameters
     ----------
@@ -387,7 +387,8 @@ def _with_ids(
     parsed = list(parsed)
     missing = sorted(ids.difference(id for id, _ in parsed))
     if missing:
-        raise InputError(f"{name_of(file)} contains no group {missing[0]!r}")
+        known = ", ".join(sorted(id for id, _ in parsed if id is not None)[:5]) or "none"
+        raise InputError(f"{name_of(file)} contains no group {missing[0]!r}; its groups: {known}")
     return [(id, one) for id, one in parsed if id in ids or isinstance(one, InputError)]
 
 

@@ -33,7 +33,7 @@ def _label(document: KindDocument) -> dict[str, object]:
 
 
 def assigned_documents(name: str) -> OtherKinds:
-    """Return the answers of an assignor."""
+    """Return the processing of ``kassay assign``: run an assignor on each document."""
 
     def process(document: KindDocument) -> GroupResult:
         result = run_on_document(document, name)
@@ -67,7 +67,7 @@ def _answer_rows(record: Record) -> Iterator[Sequence[object]]:
 def compared_documents(
     names: Sequence[str], limits: SearchLimits, *, has_levels: bool = False
 ) -> OtherKinds:
-    """Compare assignors with the minimum of each measure.
+    """Return the processing of ``kassay compare``: compare assignors on each document.
 
     ``has_levels`` is true if options select levels or constraints.
     """
@@ -139,7 +139,7 @@ def _verdict(measure: Record) -> str:
 def plans_of_documents(
     output_format: Format, limits: SearchLimits, *, source: Path, output: Path | None = None
 ) -> OtherKinds:
-    """Plan each document. With ``output``, write the files of the plan per document."""
+    """Return the processing of ``kassay plan``. With ``output``, it writes files per document."""
 
     def process(document: KindDocument) -> GroupResult:
         plan, files = kind_plan.plan_kind(document, limits=limits), {}
@@ -188,7 +188,7 @@ def _events(document: KindDocument, limits: SearchLimits) -> Record:
 
 
 def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> OtherKinds:
-    """Forecast the events of each document."""
+    """Return the processing of ``kassay forecast``: forecast the events of each document."""
     key = "recommendation" if request.changes is None else "difference"
 
     def process(document: KindDocument) -> GroupResult:
@@ -213,7 +213,7 @@ def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> O
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, list[str]]:
-    """Parse settings with one or several values, such as ``max.warmup.replicas=2,8``."""
+    """Parse values of --set, such as ``max.warmup.replicas=2,8``, or raise a usage error."""
     values = {}
     for text in texts:
         key, separator, value = text.partition("=")

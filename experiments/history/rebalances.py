@@ -374,7 +374,7 @@ _MAX_REBALANCES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HindsightRow:
-    """Moves of a group over its recorded rebalances with known owners.
+    """Moves of a group, compared with hindsight, over recorded rebalances with known owners.
 
     The fewest moves are those with minimum imbalance at each rebalance: one rebalance after the
     other, and over all rebalances (``hindsight``) with a proven lower bound. A gap in the records,

@@ -58,10 +58,7 @@ def split_alias(name: str) -> tuple[str | None, str]:
 
 
 def parse_time_limit(name: str, seconds: str) -> float:
-    """Parse the time limit per group, in seconds, from the name of an assignor.
-
-    Raise InputError if the time limit is not a positive, finite number.
-    """
+    """Parse a time limit per group in seconds. Raise InputError unless it is positive."""
     try:
         limit = float(seconds)
     except ValueError:
@@ -441,10 +438,7 @@ def install(library: Library, version: str) -> Path:
 
 @cache
 def driver_command(assignor: LibraryAssignor) -> tuple[str, ...]:
-    """Return the command that starts the driver of an installed library.
-
-    Raise NotInstalledError if the library is not installed.
-    """
+    """Return the command that starts a library's driver, or raise NotInstalledError."""
     library, version = assignor.library, assignor.version
     if not is_installed(library, version):
         raise NotInstalledError(how_to_install(library, version))

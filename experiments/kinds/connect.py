@@ -180,7 +180,7 @@ def last_step(document: KindDocument) -> Mapping[str, Any]:
     """Return the last step of a Connect cluster. Raise InputError if it has no worker."""
     steps = document.content["steps"]
     if not steps or not steps[-1]["workers"]:
-        raise InputError(f"cluster {document.id!r}: the last step has no worker")
+        raise InputError(f"cluster {document.id!r}: the last step has no worker; add one to it")
     last: Mapping[str, Any] = steps[-1]
     return last
 

@@ -124,7 +124,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CurrentState:
-    """Current partitions, tasks or connectors as an answer for a document."""
+    """Current assignment in a document, in the form of an assignor's answer."""
 
     document: KindDocument
     answer: Answer

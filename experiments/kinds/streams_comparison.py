@@ -191,7 +191,7 @@ def read_application(document: KindDocument) -> Application:
 
 
 def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsAnswer:
-    """Convert the answer of an assignor.
+    """Convert the answer of an assignor to tasks per thread and per process.
 
     The tasks of a process that are not assigned to threads are dealt to them, stateful tasks
     first: no other distribution is more even.

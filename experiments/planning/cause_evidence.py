@@ -75,7 +75,7 @@ class Cause:
 
     @property
     def remedy(self) -> str:
-        """Return the advice if no action is better."""
+        """Return the advice that a plan gives if no action improves the group."""
         text = _REMEDIES[self.kind]
         if not self.is_slight:
             return text

@@ -1,4 +1,4 @@
-"""Cause of the imbalance of a group: a catalogue of causes, each with its test and its sentence.
+"""Catalogue of the causes of imbalances. Each cause has a test, which returns a sentence.
 
 A cause is claimed only if its test holds for the group and if it explains the gap. The gap has an
 avoidable part, between the current and the planned assignment, and a part that no assignment of the

@@ -1,4 +1,4 @@
-"""Advice on plans with windows: peaks, the hold-out of the last cycle, dates of further plans."""
+"""Test plans with windows: peaks, the last cycle as hold-out, dates of further plans."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -314,7 +314,7 @@ def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[
 
 
 def headroom(group: Group, search: Search) -> Fraction | None:
-    """Return the growth of the peak of a plan in the last cycle, at least 1.
+    """Return the peak of a plan in the last cycle divided by its earlier peak, at least 1.
 
     The plan is that of the cycles before. Return None without two cycles of windows.
     """

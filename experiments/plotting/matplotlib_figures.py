@@ -1,4 +1,4 @@
-"""Figures with Matplotlib: files of commands, and SVG elements of report pages."""
+"""Draw figures with Matplotlib, as files and as SVG elements of report pages."""
 
 import html
 import io
@@ -113,7 +113,7 @@ class Plot:
 
     @cached_property
     def svg(self) -> str:
-        """SVG element, drawn when a page or a file first contains it."""
+        """Return the SVG element, which is drawn on first use."""
         return self.draw()
 
 

@@ -241,7 +241,7 @@ def predict(
     (1.0, 1.0, 3.0)
     """
     if not group.members:
-        raise InputError(f"{group.label} has no members")
+        raise InputError(f"{group.label} has no members, so no prediction is possible")
     if not isinstance(configuration, Configuration):
         configuration = Configuration.of(group, configuration)
     if events is None:

@@ -1,4 +1,4 @@
-"""Environment that all simulated consumers share: clock, network, topics, offsets and broker.
+"""Shared environment of simulated consumers: clock, topics, offsets and broker.
 
 The simulated broker runs the group coordinator, and can crash and restart.
 """

@@ -197,7 +197,7 @@ def _given(items: Mapping[str, ConfigNode], parsers: Mapping[str, _Parser]) -> d
 def _require(node: ConfigNode, items: Mapping[str, ConfigNode], *keys: str) -> None:
     for key in keys:
         if key not in items:
-            node.fail(f"{key!r} is missing")
+            node.fail(f"the key {key!r} is missing")
 
 
 def _topic(name: str, node: ConfigNode) -> TopicPlan:
@@ -317,7 +317,7 @@ def _event(
     if action is Action.JOIN:
         for member in _numbered_members(items["member"], topics):
             if member.id in members:
-                items["member"].fail(f"member {member.id!r} exists already")
+                items["member"].fail(f"member {member.id!r} exists already; use another id")
             members[member.id] = None
             yield replace(event, at=event.at + member.start_at, member=member.id, new_member=member)
     elif "member" in items:

@@ -419,7 +419,7 @@ def _partition_counts(
         if count > known.get(topic, count):
             raise InputError(
                 f"{where} is in a capture, but the metadata has {known[topic]} partitions "
-                "of the topic"
+                "of the topic; take both again"
             )
     return {topic: known.get(topic, count) for topic, count in counts.items()}
 
@@ -443,7 +443,9 @@ def entry_of_member(table: Mapping[str, _Value], member: Member, source: str) ->
             return table[name]
         if name is not None and name.lstrip("/") in table:
             return table[name.lstrip("/")]
-    raise InputError(f"{source}: add the id, instance id, client id or host of {member.id!r}")
+    raise InputError(
+        f"{source}: no entry for member {member.id!r}; add its id, instance id, client id or host"
+    )
 
 
 def topic_weights(

@@ -56,7 +56,7 @@ def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
     if counts.setdefault(topic, count) != count:
         raise InputError(
             f"{where}: topic {topic!r} has {count} partitions here, "
-            f"but {counts[topic]} in another part of the input"
+            f"but {counts[topic]} in another part of the input; remove one"
         )
 
 

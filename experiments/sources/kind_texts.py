@@ -303,7 +303,7 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDoc
         with urllib.request.urlopen(address, timeout=timeout) as answer:  # noqa: S310 - checked above
             text = answer.read().decode()
     except urllib.error.HTTPError as error:
-        raise RunError(f"{address}: the answer is HTTP {error.code} {error.reason}") from None
+        raise RunError(f"{address} answers HTTP {error.code} {error.reason}; check it") from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise RunError(f"{address}: no answer: {reason}") from None

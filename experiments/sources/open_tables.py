@@ -16,7 +16,7 @@ _SHARE_COLUMNS = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "A
 _LOG_MESSAGE = FORMS["log message"]
 _INDEX = re.compile(r"\s*\d+(?=\s)")
 _MARK = re.compile(r"\s*([$#>%;*~+]+|//|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|Warning)[:\]])\s")
-"""Sign of a prompt, comment or message in front of a row."""
+"""Pattern of a prompt, comment sign or message level in front of a row."""
 MAY_BE_CUT = "the last line may be cut; end it with a newline if it is complete"
 _NO_CONSUMER = ("none", "-", "unknown")
 # A cut cell of these columns fails another check.

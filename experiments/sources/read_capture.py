@@ -53,7 +53,7 @@ _PROMPT, _MAX_PROMPTS = FORMS["prompt alone"], 20
 _CELLS = FORMS["cells of a damaged row"]
 """Cells of a damaged row that starts like a command, such as ``kafka-events 0 10``."""
 _HIDDEN = re.compile(r"onsumer group [`'\"]|\S\s+\[\d[\d ]*\]$")
-"""Part of a notice, or partitions of a member as kaf prints them."""
+"""Pattern of a part of a notice, or of a member's partitions as kaf prints them."""
 _FIRST_WORDS = ("Topic:", "Group ID:", "group:", "Metadata for ")
 _LEFT_OUT = "lines left out"
 _UNREADABLE = re.compile("[\ufffd\x00-\x08\x0b\x0e-\x1f\x7f\u202a-\u202e]")

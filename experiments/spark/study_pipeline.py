@@ -228,7 +228,7 @@ def write_study(
     """
     total, digest, run = len(cases), study_digest(cases, settings), session.new_run()
     if not total:
-        raise InputError("there is no group to study: the files contain no group document")
+        raise InputError("there is no group to study: the files of --groups contain no document")
     spark.conf.set(_COMPILATION, str(total >= _COMPILED_CASES).lower())
     batches = list(batches_of(total, largest=settings.batch_cases))
     changed = session.changed_folders(spark, output)

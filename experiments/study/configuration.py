@@ -139,7 +139,7 @@ def _assignors(nodes: ConfigNode) -> tuple[str, ...]:
         except InputError as error:
             node.fail(str(error))
         if name in names:
-            node.fail(f"{name!r} is repeated")
+            node.fail(f"the assignor {name!r} is repeated")
         names[name] = None
     return tuple(names)
 

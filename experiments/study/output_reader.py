@@ -149,10 +149,10 @@ def read(path: Path | str) -> dict[str, pd.DataFrame]:
     """
     directory = Path(path).expanduser()
     if not directory.is_dir():
-        raise InputError(f"{path}: no such local directory; give the output of kassay study")
+        raise InputError(f"{path}: no such local directory; give --output of kassay study")
     files = [name for name in verified_manifest(directory)["files"] if name.startswith("cases/")]
     if not files:
-        raise InputError(f"{directory} contains no output of kassay study")
+        raise InputError(f"{directory} contains no output of kassay study; give its --output")
     paths = [str(directory / name) for name in files]
     cases = pyarrow.dataset.dataset(paths, schema=CASES, format="parquet")
     return {name: _frame(_rows(cases, name)) for name in TABLES}
@@ -178,7 +178,7 @@ def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> 
     """
     manifest = manifest or verified_manifest(directory)
     if "summary" not in manifest:
-        raise InputError(f"{directory} contains no output of kassay study")
+        raise InputError(f"{directory} contains no output of kassay study; give its --output")
     root = directory / manifest["summary"]
     return StudySummary(
         **{name: read_table(root / name) for name in _COUNT_TABLES},

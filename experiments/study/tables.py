@@ -355,7 +355,7 @@ APART = {
 }
 """Scopes of the other groups. Reports show the results of each scope separately."""
 WORST_CANDIDATES = 16
-"""Number of stored candidates for the worst groups, per assignor and kind of shortcoming."""
+"""Number of worst groups that a summary stores per assignor and kind of shortcoming."""
 _ASSIGNOR_ORDER = tuple(
     sorted(
         ASSIGNORS,

@@ -53,7 +53,7 @@ _SHOWN_LOADS = 8
 
 
 class CompareFormat(StrEnum):
-    """Output format of ``kassay compare``: a `Format`, or a form for a pull request."""
+    """Output format of ``kassay compare``: a `Format`, or a text for a pull request."""
 
     JSONL = "jsonl"
     JSON = "json"
@@ -137,7 +137,7 @@ def compare(
 def _print_form(
     options: CompareOptions, source: GroupSource, *, is_plain: bool, limits: CaseLimits
 ) -> None:
-    """Compare assignors on all groups, and print a form for a pull request."""
+    """Compare assignors on all groups, and print a table or test for a pull request."""
     from kassay.experiments.report.pull_request import ComparedGroup, junit_test, markdown_table
 
     form, is_table = options.output_format, options.output_format is CompareFormat.MARKDOWN

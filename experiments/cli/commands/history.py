@@ -69,7 +69,7 @@ def _history_of_records(
 
     begin, output = time.perf_counter(), options.output
     if output is None:
-        raise typer.BadParameter("records of __consumer_offsets require --output")
+        raise typer.BadParameter("records of __consumer_offsets require --output DIRECTORY")
     settings = cluster.settings()
     if cluster.bootstrap_server is not None:
         settings["bootstrap.servers"] = cluster.bootstrap_server

@@ -149,7 +149,7 @@ def _plan(
     for text in parts_without_effect(group):
         application.print_note(text)
     if options.even_topics and objective.level:
-        raise UsageError(f"{EVEN_TOPICS} and --level exclude each other")
+        raise UsageError(f"{EVEN_TOPICS} and --level cannot be combined; omit one")
     if options.even_topics:
         objective = replace(objective, level=[TopicSpread.name, "imbalance", Movement.name])
     check_planning_start(group)

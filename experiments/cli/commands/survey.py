@@ -41,7 +41,7 @@ from kassay.reference.model.group import Group
 from kassay.solver.limits import SearchBudget, SearchLimits
 
 _WORK = 45.0
-"""Default work of a survey: 1,000 groups, a quarter of them weighted, take 26 s of one core."""
+"""Default work of a survey. 1,000 groups, a quarter of them with weights, take 26 s."""
 _SEARCHES = 8
 """Maximum number of searches per document of share groups, Streams or Connect."""
 _PLAN_WORK = 20.0
@@ -106,7 +106,7 @@ def group_histories(directory: Path) -> dict[str, MoveHistory]:
 
     manifest = verified_manifest(directory)
     if "history" not in manifest:
-        raise InputError(f"{directory} contains no output of kassay history")
+        raise InputError(f"{directory} contains no output of kassay history; give its --output")
     columns = ["group", "movement_greedy", "unnecessary_moves"]
     rows = read_table(directory / manifest["history"] / "rebalances", columns)
     proven = rows[rows["unnecessary_moves"].notna()].groupby("group").sum()
@@ -284,7 +284,7 @@ def _print_survey(result: Survey, output_format: cli_output.Format | None, *, wi
 
 
 _FIRST = ("group", "cause", "to do", "load", "state", "lag", "helps")
-"""Columns of the table on any terminal."""
+"""Columns that the table has on each terminal, also on a narrow one."""
 
 
 def _row(group: SurveyedGroup) -> dict[str, object]:

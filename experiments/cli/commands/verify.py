@@ -104,7 +104,7 @@ class SolutionFile:
         """
         documents = self.by_id.get(group.id) or self.by_id.get(None)
         if not documents:
-            raise InputError(f"{self.name}: the file has no assignment for {group.label}")
+            raise InputError(f"{self.name}: the file has no assignment for {group.label}; add it")
         at = 0
         if len(documents) > 1 and any(one.fingerprint is not None for one in documents):
             fingerprint = group_fingerprint(group)

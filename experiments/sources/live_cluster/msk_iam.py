@@ -1,4 +1,4 @@
-"""Log in to Amazon MSK with IAM: SASL/OAUTHBEARER with the tokens of Amazon's signer."""
+"""Log in to Amazon MSK with IAM, by tokens of Amazon's signer (SASL/OAUTHBEARER)."""
 
 import importlib
 import os

@@ -238,7 +238,7 @@ class BenchmarkFamily(GridFamily):
     """
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group at position ``seed`` of the grid, with the past of ``start``."""
+        """Build the group at position ``seed``. Members own earlier results of ``start``."""
         point = self.points[seed]
         names = [f"topic{index}" for index in range(point.topics)]
         topics = tuple(Topic(name=n, partitions=point.partitions_per_topic) for n in names)
