@@ -381,7 +381,7 @@ def _with_ids(
     options: ImportOptions,
     ids: set[str],
 ) -> Iterable[tuple[str | None, T | InputError]]:
-    """Return all entries, or those with the ids and all errors. Raise if an id is missing."""
+    """Return the entries with ``ids`` (all if empty) and all errors, or raise InputError."""
     if not ids or options.together:  # groups with these ids were joined to one
         return parsed
     parsed = list(parsed)

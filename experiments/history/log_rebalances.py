@@ -85,7 +85,7 @@ _CAUSE_OF_CHANGE = {
 }
 """Cause of a rebalance without a stated reason, by preceding change. The first match counts."""
 _CHANGES = {kind: kind.replace(" ", "_") for kind in _CAUSE_OF_CHANGE}
-"""Field of `LogRebalance` that lists the members with a kind of change."""
+"""Name of the `LogRebalance` field with the members that had a kind of change."""
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, cached
 
 _LOW, _HIGH = 5, 95
-"""Percentiles at the ends of the 90 % interval."""
+"""Percentiles at the ends of the 90% interval."""
 _MOST_SAMPLES, _FEWEST_SAMPLES = 20, 2
 _WORK = 650_000
 """Maximum work of a prediction: heartbeats and rebalanced partitions, about 3 seconds."""
@@ -59,7 +59,7 @@ class Distribution:
         return f"{self} {noun}{'' if str(self) == '1' else 's'}"
 
     def contains(self, value: float) -> bool:
-        """Return whether a value is inside the 90 % interval."""
+        """Return whether a value is inside the 90% interval."""
         return self.low <= value <= self.high
 
     def record(self) -> dict[str, float]:

@@ -273,7 +273,7 @@ def _own_assignor(policy: Policy) -> LibraryAssignor:
     own = java_assignor(policy.name)
     if own is None:
         raise InputError(
-            "members with a client library require a policy with a client assignor, such as "
+            "members with client libraries require a policy with a client assignor, such as "
             f"sticky, got {policy.name!r}"
         )
     return own

@@ -66,7 +66,7 @@ class Account:
         return error_at(self.name, problem.line, problem.message, problem.text)
 
     def lines(self) -> Iterator[int]:
-        """Yield the numbers of all accounted lines. A number can occur more than once."""
+        """Yield the line numbers of all uses and problems. A number can occur twice."""
         yield from (use.line for use in self.uses)
         for problem in self.problems:
             yield from range(problem.line, problem.line + problem.count)

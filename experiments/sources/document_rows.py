@@ -61,7 +61,7 @@ def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
 
 
 def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
-    """Join rows with states and rows with member counts, which metrics show separately."""
+    """Join the two rows in which metrics show the state and the member count of a group."""
     joined: dict[object, StateRow] = {}
     for row in rows:
         known = joined.get(row.group)

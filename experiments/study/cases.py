@@ -156,7 +156,7 @@ def divided_seeds(families: Sequence[str], seeds: int) -> dict[str, int | None]:
 def family_cases(
     families: Mapping[str, int | None], *, assignors: Sequence[str], first_seed: int = 0
 ) -> Cases:
-    """Return the cases of families, by number of seeds. Raise UsageError if one is missing.
+    """Return the cases of families with given seeds. Raise UsageError if a number is missing.
 
     None means all groups of a family of fixed size. ``first_seed`` applies to the other families.
     """

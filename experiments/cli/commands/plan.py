@@ -66,7 +66,7 @@ class PlanOptions:
 
     @property
     def is_text(self) -> bool:
-        """Return whether the summary is a text for people."""
+        """Return whether the command prints the summary as text, not as JSON."""
         if self.output_format is None:
             return self.output is None or sys.stdout.isatty()
         return self.output_format is SummaryFormat.TEXT

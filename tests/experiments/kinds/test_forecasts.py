@@ -65,7 +65,7 @@ def test_a_restart_waits_for_the_delay_and_not_for_the_worker():
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (cluster(protocol="eager"), "the eager protocol has no delay"),
+        (cluster(protocol="eager"), "'eager' has no rebalance delay"),
         (cluster(tasks=0), "the last step has no task; add a connector"),
         (cluster(workers=0), "the last step has no worker"),
         (cluster(steps=[]), "the last step has no worker"),

@@ -54,7 +54,7 @@ def test_a_leader_that_cannot_decode_user_data_leaves_the_group():
 @pytest.mark.parametrize("policy", ["uniform", "optimum-eager"])
 def test_libraries_require_a_client_assignor(policy):
     script = parse_script(SCRIPT.format(first="sarama", others="sarama"), "s")
-    with pytest.raises(InputError, match="the policy must be a client assignor"):
+    with pytest.raises(InputError, match="require a policy with a client assignor"):
         simulate(script, POLICIES[policy])
 
 
