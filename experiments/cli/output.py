@@ -81,7 +81,7 @@ class TableLayout:
     rows: Callable[[Record], Iterable[Sequence[object]]]
 
     def table(self, records: Iterable[Record]) -> list[dict[str, object]]:
-        """Convert JSON records without errors to rows with the headings as keys."""
+        """Convert the JSON records that have no error to rows, with the headings as keys."""
         headings = ("group", *self.first, *self.numbers, *self.last)
         rows = [
             dict(zip(headings, [record["id"], *cells], strict=False))
@@ -92,7 +92,7 @@ class TableLayout:
         return [{name: row.get(name) for name in headings if name not in empty} for row in rows]
 
     def print(self, records: Iterable[Record]) -> None:
-        """Print JSON records without errors as a table."""
+        """Print the JSON records that have no error as a table."""
         text, rows = ("group", *self.first, *self.last), self.table(records)
         is_one = len({row["group"] for row in rows}) == 1
         optional = (*self.optional, "group") if self.optional and is_one else self.optional

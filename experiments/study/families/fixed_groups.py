@@ -378,7 +378,7 @@ class KafkaGridFamily(Family):
         return len(self.points)
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group at position ``seed`` of the grid, with the past of ``start``."""
+        """Build the group at position ``seed``. Members own earlier results of ``start``."""
         point = self.points[seed]
         members, owners = _members(point), dict[str, Member]()
         if point.event != "full":
