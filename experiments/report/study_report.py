@@ -417,7 +417,7 @@ class StreamPair(NamedTuple):
 
 
 class StreamTotals:
-    """Sums per stream and assignor, with the weights of the bootstrap."""
+    """Sums per stream and assignor, and the random weights of streams for the bootstrap."""
 
     def __init__(self, rows: pd.DataFrame, *, seed: int = 0) -> None:
         """Sum the rows of the summary table ``trajectories`` per stream and assignor."""

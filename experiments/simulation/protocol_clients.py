@@ -100,7 +100,7 @@ class Consumer(ABC):
         self._start_polls()
 
     def continue_membership(self, member_id: str, owned: Partitions, generation: int) -> None:
-        """Run as a member of a stable group since before the start of the simulation."""
+        """Start as a member of a group that is stable at the start of the simulation."""
         self._start_process()
         self.member_id = member_id
         self._acquire(owned)

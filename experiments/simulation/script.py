@@ -148,7 +148,7 @@ def parse_script(text: str, name: str) -> Script:
     --------
     >>> parse_script("topics: {orders: 2}", "bad.yaml")
     Traceback (most recent call last):
-    kassay...InputError: bad.yaml:1: the document: 'members' is missing
+    kassay...InputError: bad.yaml:1: the document: the key 'members' is missing
     """
     root = read_nodes(text, name)
     keys = ("name", "policies", "topics", "members", "events", "until", "seed", "settings")
