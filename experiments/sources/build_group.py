@@ -18,6 +18,7 @@ from kassay.experiments.sources.merge_captures import (
 )
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.experiments.sources.weight_windows import RecordedWindows
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import (
     ASSUMED,
@@ -304,15 +305,15 @@ def _check_partition_numbers_shown(observed: ObservedGroup) -> None:
     is_known = observed.has_offsets or observed.partitions or observed.is_rebalancing
     if observed.hides_partitions and not is_known and all(one.count is None for one in members):
         raise InputError(
-            f"the source shows {len(members)} members but not their partitions; add a capture with "
-            "the owners, such as kafka-consumer-groups.sh --describe or a list of lags"
+            f"the source shows {count_of(len(members), 'member')} but not the partitions; add a "
+            "capture with the owners, such as kafka-consumer-groups.sh --describe or a list of lags"
         )
     for member in observed.members.values():
         if member.unnamed is not None:
             _check_topics_known(member)
         if member.count is not None and member.count != len(member.owned):
             raise InputError(
-                f"member {member.id!r} has {member.count} partitions, but "
+                f"member {member.id!r} has {count_of(member.count, 'partition')}, but "
                 f"the captures show {len(member.owned)} of them; add the output of --members "
                 "--verbose or --offsets from the same moment"
             )
@@ -358,7 +359,7 @@ def _member_notes(observed: ObservedGroup) -> Iterator[str]:
         more = f": {(stated or 0) - known} of {stated}"
         yield NO_IDLE_MEMBER if stated is None else HIDDEN_MEMBERS + more
     elif stated is not None and stated != known:
-        yield f"the state table counts {stated} members, {known} are shown"
+        yield f"the state table counts {count_of(stated, 'member')}, {known} are shown"
     if observed.owners_without_ids:
         yield "owners are identified by client and host or thread, because member ids are not shown"
 

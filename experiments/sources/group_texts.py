@@ -28,6 +28,7 @@ from kassay.reference.documents.files import (
     format_value,
     read_data_file,
 )
+from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError
 from kassay.reference.protocol import record_codec
 
@@ -221,7 +222,7 @@ def read_kcat(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
     rest = takewhile(lambda one: _KCAT_PARTITION.fullmatch(one.text.strip()), lines[at + 1 :])
     shown, stated = sum(1 for _ in rest), int(match["count"])
     if shown != stated:
-        message = f"topic {match['topic']!r} has {stated} partitions, {shown} are shown"
+        message = f"topic {match['topic']!r} has {count_of(stated, 'partition')}, {shown} are shown"
         error = error_at(name, lines[at].number, message)
         return FoundText("kcat -L", error=error, count=shown + 1)
     counts = {} if match["error"].strip() else {match["topic"]: stated}

@@ -67,7 +67,7 @@ def test_forms_are_printed_for_all_groups(tmp_path: Path, kassay: Callable[..., 
     names = ("--assignor", "new=server-range", "--assignor", "uniform")
     done = kassay("compare", file, *names, "--format", "markdown")
     assert done.code == 0
-    assert "### `new` (after) and `uniform` (before) on 1 groups" in done.out
+    assert "### `new` (after) and `uniform` (before) on 1 group\n" in done.out
 
 
 @pytest.mark.libraries
