@@ -177,7 +177,7 @@ class SurveyedGroup:
     @property
     def cause_text(self) -> str:
         """Return the cause and the action, with short names; empty without both."""
-        if self.cause is None and self.to_do is NOTHING:
+        if self.cause is None and self.to_do == NOTHING:
             return ""
         action = f"To do: {self.to_do}"
         text = action if self.cause is None else f"{self.cause} {action}"

@@ -293,7 +293,7 @@ def _row(group: SurveyedGroup) -> dict[str, object]:
     known = (
         render_pages.line(group.id or ""),
         "" if cause is None else cause.kind.replace("-", " "),
-        "" if cause is None and group.to_do is NOTHING else group.to_do.short,
+        "" if cause is None and group.to_do == NOTHING else group.to_do.short,
         _change(group.shown(before.makespan), group.shown(after.makespan)),
         group.state or "",
         "-" if group.lag is None else f"{group.lag:,}",

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from kassay import Group
+from kassay import Group, Member, Topic
 from kassay.experiments.planning import survey as survey_module
 from kassay.experiments.planning.survey import (
     MoveHistory,
@@ -128,6 +128,14 @@ def test_a_group_that_ends_its_process_does_not_end_the_survey(monkeypatch):
     assert [failed.id for failed in survey.unsurveyed] == ["killer"]
     assert "process" in survey.unsurveyed[0].reason
     assert len(survey.groups) == 19
+
+
+@pytest.mark.usefixtures("_two_processes")
+def test_balanced_groups_of_other_processes_have_nothing_to_do() -> None:
+    members = (Member("a", ("t",), owned=(("t", 0),)), Member("b", ("t",), owned=(("t", 1),)))
+    group = Group((Topic("t", 2),), members)
+    texts = [one.cause_text for one in survey_groups([group] * 2, processes=2)]
+    assert texts == ["", ""]
 
 
 def test_a_stopped_survey_yields_no_further_group():
