@@ -52,8 +52,6 @@ def load_captures(
         If the source does not exist, a group is not valid, or there is no group with members.
     """
     path = Path(source).expanduser()
-    if not path.exists():
-        raise InputError(f"{path}: no such file or directory")
     name, table = (weights, None) if isinstance(weights, str) else (None, weights)
     options = ImportOptions(weight_table=table, missing_lag=missing_lag)
     options = with_named_data(options, subscriptions=subscriptions, weights=name)
@@ -75,7 +73,8 @@ def to_frame(value: object) -> "pd.DataFrame":
     """Convert a group, assignment or result to a pandas data frame.
 
     A group has one row per partition; an assignment one row per assigned partition; a solution
-    one row per level; a comparison one row per measure; a frontier one row per point; a plan
+    one row per level; a comparison one row per measure: ``greedy`` is the value of the assignor,
+    ``optimum`` the proven one, ``gap`` their difference; a frontier one row per point; a plan
     one row per move. A list gives the rows of all its elements.
 
     Raises
@@ -192,7 +191,7 @@ class Drawing:
 def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = None) -> Drawing:
     """Draw a frontier, the frontier of a plan, or the loads of an assignment or solution.
 
-    The loads of an assignment are numbers of partitions.
+    The loads of an assignment, or without weights, are numbers of partitions.
 
     Raises
     ------
@@ -213,9 +212,12 @@ def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = 
             "plot takes a frontier, plan, assignment or solution with an assignment, got "
             f"{type(value).__name__}"
         )
+    values, label = assignment.counts(), "partitions"
     if isinstance(value, Solution) and value.group is not None:
-        return Drawing(_loads_figure(loads(value.group, assignment), "load", title))
-    return Drawing(_loads_figure(assignment.counts(), "partitions", title))
+        values, unit = loads(value.group, assignment), value.group.weight_unit
+        if any(topic.weights is not None for topic in value.group.topics):
+            label = f"load ({unit})" if unit else "load"
+    return Drawing(_loads_figure(values, label, title))
 
 
 def _loads_figure(loads: dict[str, int], label: str, title: str | None) -> "Figure":

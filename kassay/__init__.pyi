@@ -13,6 +13,7 @@ from kassay.experiments.prediction.predict import Prediction as Prediction
 from kassay.experiments.prediction.predict import predict as predict
 from kassay.experiments.prediction.scenario import Configuration as Configuration
 from kassay.experiments.prediction.scenario import Crash as Crash
+from kassay.experiments.prediction.scenario import Event as Event
 from kassay.experiments.prediction.scenario import Leave as Leave
 from kassay.experiments.prediction.scenario import NewPartitions as NewPartitions
 from kassay.experiments.prediction.scenario import NewTopic as NewTopic
@@ -30,11 +31,13 @@ from kassay.reference.documents.json_codec import load_assignment as load_assign
 from kassay.reference.documents.json_codec import load_group as load_group
 from kassay.reference.documents.json_codec import load_groups as load_groups
 from kassay.reference.model.assignment import Assignment as Assignment
+from kassay.reference.model.assignment import LivelockError as LivelockError
 from kassay.reference.model.assignment import Ownership as Ownership
 from kassay.reference.model.assignment import movement as movement
 from kassay.reference.model.assignment import ownership as ownership
 from kassay.reference.model.assignment import violations as violations
 from kassay.reference.model.errors import InputError as InputError
+from kassay.reference.model.errors import UpstreamError as UpstreamError
 from kassay.reference.model.errors import UsageError as UsageError
 from kassay.reference.model.group import Group as Group
 from kassay.reference.model.group import Member as Member
@@ -47,6 +50,8 @@ from kassay.reference.model.topic_partitions import Partitions as Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as TopicPartition
 from kassay.solver.certificate.certificate import Certificate as Certificate
 from kassay.solver.certificate.certificate import TrajectoryCertificate as TrajectoryCertificate
+from kassay.solver.certificate.check import certificate_errors as certificate_errors
+from kassay.solver.certificate.check import conflict_errors as conflict_errors
 from kassay.solver.certificate.check import trajectory_errors as trajectory_errors
 from kassay.solver.certify import certify as certify
 from kassay.solver.constraints import Capacity as Capacity
@@ -67,9 +72,12 @@ from kassay.solver.objective import MembersUsed as MembersUsed
 from kassay.solver.objective import Movement as Movement
 from kassay.solver.objective import Tolerance as Tolerance
 from kassay.solver.objective import TopicSpread as TopicSpread
+from kassay.solver.objective import default_levels as default_levels
 from kassay.solver.solution import Method as Method
 from kassay.solver.solution import Solution as Solution
 from kassay.solver.solution import Status as Status
 from kassay.solver.solve import solve as solve
 from kassay.solver.trajectory.trajectory import Trajectory as Trajectory
 from kassay.solver.trajectory.trajectory import optimal_trajectory as optimal_trajectory
+
+__version__: str

@@ -71,8 +71,7 @@ def certify(
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> from kassay.solver.certificate.check import certificate_errors
+    >>> from kassay import Member, Topic, certificate_errors
     >>> group = Group(
     ...     topics=(Topic(name="t", partitions=2),),
     ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
@@ -86,6 +85,8 @@ def certify(
     (False, ['a gives t-0 to b'])
     """
     require_group(group)
+    if not isinstance(answer, Solution | Assignment):
+        raise UsageError(f"answer must be a Solution or an Assignment, got {type(answer).__name__}")
     solution = answer if isinstance(answer, Solution) else None
     stated = solution.certificate if solution else None
     if stated is not None and stated.conflict is not None:
@@ -98,7 +99,7 @@ def certify(
         raise UsageError("the solution has no assignment and no conflict; raise the work limit")
     problem = build_problem(group)
     placement = problem.valid_placement(assignment)
-    stated = stated or _counted_certificate(group, assignment, levels, tuple(constraints))
+    stated = stated or _counted_certificate(group, assignment, levels, constraints)
     rules = (*evaluation.group_constraints(group), *stated.constraints)
     for rule in evaluation.violated(problem, rules, placement):
         raise UsageError(f"the assignment violates a constraint: {rule}")
@@ -148,20 +149,20 @@ def _counted_certificate(
     group: Group,
     assignment: Assignment,
     levels: Iterable[Level | str] | str | None,
-    constraints: tuple[Constraint, ...],
+    constraints: Iterable[Constraint],
 ) -> Certificate:
     """Return a certificate of an assignment with bounds that need no search."""
-    evaluation.check_constraints(group, constraints)
+    rules = evaluation.check_constraints(group, constraints)
     levels = requested_levels(group, levels)
     evaluation.check_levels(group, levels)
-    evaluation.check_arc_costs(group, levels, (*evaluation.group_constraints(group), *constraints))
+    evaluation.check_arc_costs(group, levels, (*evaluation.group_constraints(group), *rules))
     problem = build_problem(group)
     claims: list[LevelClaim] = []
     for level in levels:
         value = value_of(group, assignment, level)
         bound = level_bound(problem, level, level_limits(group, assignment, claims))
         claims.append(LevelClaim(level, value, min(bound, value), Origin.COUNTING))
-    return Certificate(tuple(claims), constraints=constraints)
+    return Certificate(tuple(claims), constraints=rules)
 
 
 def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) -> Certificate:

@@ -407,11 +407,15 @@ def group_constraints(group: Group) -> tuple[constraints.Constraint, ...]:
     return tuple(found)
 
 
-def check_constraints(group: Group, rules: Iterable[constraints.Constraint]) -> None:
-    """Check that constraints refer to members, topics and partitions of the group.
+def check_constraints(
+    group: Group, rules: Iterable[constraints.Constraint]
+) -> tuple[constraints.Constraint, ...]:
+    """Check that constraints refer to members, topics and partitions of the group. Return them.
 
     Raise InputError if one is unknown or a limit is negative, UsageError for other objects.
     """
+    if isinstance(rules, constraints.Constraint):
+        raise UsageError(f"constraints must be a list such as [MaxMoves(3)], got {rules!r}")
     rules = tuple(rules)
     for constraint in rules:
         if not isinstance(constraint, constraints.Constraint):
@@ -419,12 +423,13 @@ def check_constraints(group: Group, rules: Iterable[constraints.Constraint]) -> 
                 f"a constraint must be a Constraint such as MaxMoves(3), got {constraint!r}"
             )
     if not rules:
-        return
+        return rules
     members = group.member_table()
     counts = {topic.name: topic.partitions for topic in group.topics}
     for constraint in rules:
         for error in _errors(constraint, members, counts, group.window_count):
             raise InputError(f"constraint {constraint!r}: {error}")
+    return rules
 
 
 def _errors(

@@ -121,7 +121,7 @@ def frontier(
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay import Member, Topic
     >>> members = (
     ...     Member(id="a", subscription=("t",), owned=[("t", p) for p in range(4)]),
     ...     Member(id="b", subscription=("t",)),
@@ -134,8 +134,7 @@ def frontier(
     require_single_copies(group)
     if max_points is not None and max_points < 2:
         raise UsageError(f"max_points must be at least 2, got {max_points!r}")
-    constraints, limits = tuple(constraints), SearchLimits.of(limits)
-    check_constraints(group, constraints)
+    constraints, limits = check_constraints(group, constraints), SearchLimits.of(limits)
     first = default_levels(group, measure=measure)[0]
     if not isinstance(first, Imbalance):
         raise InternalError("the first default level must be imbalance")

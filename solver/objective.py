@@ -111,13 +111,11 @@ class _LoadLevel:
     tolerance: Tolerance = EXACT
 
     def __post_init__(self) -> None:
-        if self.measure not in list(Measure):
-            raise UsageError(f"measure must be one of {', '.join(Measure)}, got {self.measure!r}")
-        if Measure(self.measure) is Measure.LEXIMAX and self.tolerance:
+        object.__setattr__(self, "measure", Measure(self.measure))
+        if self.measure is Measure.LEXIMAX and self.tolerance:
             raise UsageError(
                 f"leximax supports no tolerance, got {self.tolerance}; use another measure"
             )
-        object.__setattr__(self, "measure", Measure(self.measure))
 
 
 @dataclass(frozen=True, slots=True)

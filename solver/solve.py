@@ -69,7 +69,8 @@ def solve(
     start = now()
     levels, limits = objective.requested_levels(group, levels), SearchLimits.of(limits)
     budget = SearchBudget.start(limits, seed)
-    constraints, work = tuple(constraints), budget.counter.spent
+    constraints = evaluation.check_constraints(group, constraints)
+    work = budget.counter.spent
     rules = (*evaluation.group_constraints(group), *constraints)
     _check_request(group, levels, rules, Method(method))
     problem = build_problem(group)
@@ -101,7 +102,6 @@ def _check_request(
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     if any(map(objective.is_preference, levels[:-1])):
         raise UsageError("only the last level can be a preference; move the preference to the end")
-    evaluation.check_constraints(group, rules)
     evaluation.check_levels(group, levels)
     evaluation.check_arc_costs(group, levels, rules)
     needs_arcs = group.has_copies or any(isinstance(level, objective.FlowLevel) for level in levels)

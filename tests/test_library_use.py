@@ -1,5 +1,7 @@
 """Calls of the documented functions as users write them."""
 
+import re
+
 import pytest
 
 import kassay
@@ -16,6 +18,8 @@ SMALL = kassay.Group(
     (kassay.Topic("t", 4, weights=(4, 3, 2, 1)),),
     (kassay.Member("a", ("t",), owned=OWNED[:4]), kassay.Member("b", ("t",))),
 )
+
+EMPTY = kassay.Assignment({})
 
 
 def test_the_name_and_the_number_of_partitions_need_no_keyword():
@@ -73,6 +77,50 @@ def test_parts_of_a_group_without_effect_give_a_warning(members, text):
         assert seen[0].filename == __file__
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: kassay.Member(1, ("t",)), "member 1: the id must be a string"),
+        (lambda: kassay.Topic(None, 1), "topic None: the name must be a string"),
+        (lambda: kassay.Topic("t", True), "partitions must be an integer, got True"),
+        *(
+            (lambda pair=pair: kassay.Member("a", ("t",), owned=[("t", 1), pair]), shown)
+            for pair in ("t0", "t-0", ("t", 0.0), ("t", "0"), (1, 0), None, ("t", 2**40))
+            if (shown := f"'a': owned must contain (topic, partition) pairs, got {pair!r}")
+        ),
+        (lambda: kassay.Assignment({"a": ["t-0"]}), "(topic, partition) pairs, got 't-0'"),
+        (lambda: kassay.Leave(members="c0"), "members must be a list, got the string 'c0'"),
+        (lambda: kassay.Subscribe(members=["a"], topics="t"), "topics must be a list"),
+        (lambda: kassay.Crash(members=()), "members must have at least one member"),
+        (lambda: kassay.Rebalance(at=-5), "at must be at least 0 seconds, got -5"),
+        (lambda: kassay.predict(SMALL, kassay.Rebalance()), "configuration must be a"),
+        (lambda: kassay.predict(SMALL, "range", ["a"]), "event such as Rebalance(), got ['a']"),
+        (lambda: kassay.compare(SMALL, ["range"]), "must be a name or a function, got ['range']"),
+        (lambda: kassay.compare(SMALL, "range", levels="x"), "got 'x'"),
+        (lambda: kassay.imbalance(SMALL, EMPTY, measure="leximax"), "got 'leximax'"),
+        (lambda: kassay.frontier(SMALL, measure="x"), "one of sum_of_squares, makespan"),
+        *(
+            (lambda call=call: call(SMALL, constraints=kassay.MaxMoves(3)), "such as [MaxMoves(3)]")
+            for call in (kassay.solve, kassay.frontier, kassay.plan)
+        ),
+        (lambda: kassay.certify(SMALL, {}), "a Solution or an Assignment, got dict"),
+        (lambda: kassay.load_group("/none"), "/none: no such file or directory"),
+    ],
+)
+def test_errors_name_the_value_and_the_expected_ones(call, text):
+    with pytest.raises((kassay.InputError, kassay.UsageError), match=re.escape(text)):
+        call()
+
+
+def test_a_comparison_shows_its_levels_or_its_failure():
+    found = kassay.compare(SMALL, "range", levels=["makespan", "movement"])
+    assert found.levels["movement"].value == kassay.movement(SMALL, kassay.assign(SMALL, "range"))
+    assert repr(found).startswith("<range on the group: imbalance 7 (optimum 5), movement ")
+    failed = kassay.compare(SMALL, lambda group: EMPTY)
+    assert repr(failed) == "<<lambda> on the group: invalid: t-0 is not assigned>"
+    assert "invalid: t-0 is not assigned" in failed._repr_html_()
+
+
 def test_a_group_without_such_parts_gives_no_warning(recwarn):
     kassay.plan(GROUP, limits=2)
     assert not recwarn.list
@@ -91,6 +139,7 @@ def test_a_group_without_such_parts_gives_no_warning(recwarn):
         kassay.frontier(SMALL),
         kassay.compare(SMALL, "range"),
         kassay.plan(SMALL),
+        kassay.predict(SMALL, "range", samples=2),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -9,6 +9,7 @@ from kassay.experiments.implementations.library_catalogue import shown_name
 from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment, movement, ownership, violations
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, cached
 from kassay.reference.model.group_remarks import condition, require_group
 from kassay.solver import objective
@@ -143,21 +144,6 @@ def front_distance(
         Limits per criterion. When one is reached, the distance has a value and a bound.
     min_moves
         Known lower bound on the moves to an assignment with at most this imbalance.
-
-    Examples
-    --------
-    >>> from kassay.experiments.comparison.compare import solve_optimum
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> topic = Topic(name="t", partitions=2, racks=(("x",), ("y",)))
-    >>> members = (
-    ...     Member(id="a", subscription=("t",), rack="x", owned=[("t", 0)]),
-    ...     Member(id="b", subscription=("t",), rack="y", owned=[("t", 1)]),
-    ... )
-    >>> group = Group(topics=(topic,), members=members)
-    >>> swapped = Assignment({"a": (("t", 1),), "b": (("t", 0),)})
-    >>> found = front_distance(group, swapped, optimum=solve_optimum(group), limits=SearchLimits())
-    >>> found.moves, found.is_on_front
-    (ComparedValue(value=2, best=0, bound=0), False)
     """
     unlimited = without_capacities(group)
     measure = metrics.Measure(optimum.imbalance.name)
@@ -197,6 +183,7 @@ def compare(
     group: Group,
     assignor: str | AssignorFunction,
     *,
+    levels: Iterable[objective.Level | str] | str | None = None,
     optimum: Solution | None = None,
     result: StableResult | None = None,
     limits: SearchLimits | float = LIMITS,
@@ -211,8 +198,12 @@ def compare(
     assignor
         Name of a port, of an assignor of an installed library or of a custom assignor; or a
         function, which runs once.
+    levels
+        Levels of the optimum, or their names. `Comparison.levels` then has their values. By default
+        all measures of imbalance and the moves are compared.
     optimum, result
-        The group's `solve_optimum` and the assignor's `run_until_stable`, if they are known.
+        The group's `solve_optimum` with these levels and the assignor's `run_until_stable`, if they
+        are known.
     needs_proof
         As in `Comparer`.
 
@@ -224,18 +215,23 @@ def compare(
     (True, 2, 1)
     """
     require_group(group)
+    if not (isinstance(assignor, str) or callable(assignor)):
+        raise UsageError(f"assignor must be a name or a function, got {assignor!r}")
     limits = CaseLimits.of(limits)
-    optimum = optimum or solve_optimum(group, limits=limits)
+    chosen = None if levels is None else objective.requested_levels(group, levels)
+    optimum = optimum or solve_optimum(group, levels=chosen, limits=limits)
     if not isinstance(assignor, str):
         result = _result_of(assignor, group)
         assignor = getattr(assignor, "__name__", "function")
     result = result or run_until_stable(group, assignor)
-    comparer = Comparer(
-        group, optimum, limits=limits, start=result.assignment, needs_proof=needs_proof
-    )
-    return replace(
-        comparer.compare(shown_name(assignor), result), condition=condition(group, with_racks=True)
-    )
+    if chosen is not None:
+        found = compare_levels(group, assignor, levels=chosen, optimum=optimum, result=result)
+    else:
+        comparer = Comparer(
+            group, optimum, limits=limits, start=result.assignment, needs_proof=needs_proof
+        )
+        found = comparer.compare(shown_name(assignor), result)
+    return replace(found, condition=condition(group, with_racks=True))
 
 
 def _result_of(function: AssignorFunction, group: Group) -> StableResult:
@@ -384,12 +380,14 @@ def compare_levels(
     levels: Sequence[objective.Level],
     optimum: Solution,
     constraints: Sequence[Constraint] = (),
+    result: StableResult | None = None,
 ) -> Comparison:
     """Compare an assignor with the optimum of given levels and constraints, per level.
 
-    ``optimum`` is the `solve_optimum` of the same levels and constraints.
+    ``optimum`` is the `solve_optimum` of the same levels and constraints; ``result`` the assignor's
+    `run_until_stable`, if it is known.
     """
-    result = run_until_stable(group, assignor)
+    result = result or run_until_stable(group, assignor)
     proven = [level.value if level.is_proven else None for level in optimum.levels]
     keys = level_keys(level.name for level in levels)
     values: Sequence[int | None] = [None] * len(levels)

@@ -110,7 +110,7 @@ class Comparison:
     front
         Distance to the front, if it was computed.
     levels
-        Values and proven optima by JSON key of the level, of `compare_levels`.
+        Values and proven optima by JSON key of the level, if `compare` has levels.
     violated
         Constraints that the assignor's result violates, as text.
     condition
@@ -133,15 +133,21 @@ class Comparison:
     condition: str | None = None
 
     def __repr__(self) -> str:
-        if self.measure is None:
-            return f"<{self.assignor} on {self.case}: {self.ending}>"
-        value = self.imbalance[self.measure]
+        values = [f"{key} {it.value} (optimum {it.optimum})" for key, it in self.levels.items()]
+        if self.measure is not None:
+            value, moves = self.imbalance[self.measure], self.movement
+            values = [
+                f"{self.measure} {value.value} (optimum {value.optimum})",
+                f"{moves.value} moves (optimum {moves.optimum})",
+            ]
+        if self.ending != "ok":
+            values = [self._ending]
         under = "" if self.condition is None else f" if {self.condition}"
-        return (
-            f"<{self.assignor} on {self.case}: {self.measure} {value.value} (optimum "
-            f"{value.optimum}), {self.movement.value} moves (optimum {self.movement.optimum})"
-            f"{under}>"
-        )
+        return f"<{self.assignor} on {self.case or 'the group'}: {', '.join(values)}{under}>"
+
+    @property
+    def _ending(self) -> str:
+        return self.ending if self.detail is None else f"{self.ending}: {self.detail}"
 
     @property
     def imbalance_gap(self) -> int | None:
@@ -163,15 +169,21 @@ class Comparison:
 
     @property
     def unnecessary_moves(self) -> int | None:
-        """Return the number of unnecessary moves of the assignor, or None if unknown."""
+        """Return the moves minus ``movement_within``: the fewest with equal or lower imbalance.
+
+        Return None if either is unknown.
+        """
         return ComparedValue.with_optimum(self.movement.value, self.movement_within).gap
 
     def _repr_html_(self) -> str:
         """Return an HTML table of all imbalance measures and the moves, for notebooks."""
-        caption = f"{self.assignor} on {self.case}: {self.ending}"
-        rows = [(name, it.value, it.optimum, it.gap) for name, it in self.imbalance.items()]
-        moves = ("movement", self.movement.value, self.movement.optimum, self.movement_gap)
-        cells = [["–" if value is None else value for value in row] for row in (*rows, moves)]
+        caption = f"{self.assignor} on {self.case or 'the group'}: {self._ending}"
+        values = self.levels or self.imbalance
+        rows = [(name, it.value, it.optimum, it.gap) for name, it in values.items()]
+        if not self.levels:
+            moves = self.movement
+            rows.append(("movement", moves.value, moves.optimum, self.movement_gap))
+        cells = [["–" if value is None else value for value in row] for row in rows]
         return display.table(caption, ("measure", "greedy", "optimum", "gap"), cells)
 
 

@@ -436,16 +436,6 @@ def run_until_stable(group: Group, assignor: str, *, repeats: bool = True) -> St
     an earlier assignment is `Ending.NONTERMINATING`, and so are more than 50 rounds. The assignor
     runs for each part of a joined group, see `join_groups`. With ``repeats``, a custom assignor
     runs a second time, and fails if the results differ.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member, Topic
-    >>> group = Group(
-    ...     topics=(Topic(name="t", partitions=3),),
-    ...     members=(Member(id="a", subscription=("t",)), Member(id="b", subscription=("t",))),
-    ... )
-    >>> run_until_stable(group, "range").assignment.counts()
-    {'a': 2, 'b': 1}
     """
     # Kafka's topic names do not contain this separator.
     if any(SEPARATOR in topic.name for topic in group.topics):

@@ -58,19 +58,6 @@ def find_cause(
     """Find the cause of the imbalance of a group, or return None if no test holds.
 
     If the spread of topics is the first of the levels, the cause is one of this spread.
-
-    Examples
-    --------
-    >>> from kassay.reference.assignors import assign
-    >>> from kassay.reference.model.assignment import rejoin
-    >>> from kassay.reference.model.group import GroupStatus, Member, Topic
-    >>> topics = tuple(Topic(name, partitions=3) for name in ("t", "u"))
-    >>> members = tuple(Member(id=id, subscription=("t", "u")) for id in ("a", "b"))
-    >>> group = Group(topics=topics, members=members, status=GroupStatus(assignor="range"))
-    >>> group = rejoin(group, assign(group, "range"))
-    >>> cause = find_cause(group, solve(group).assignment)
-    >>> print(cause.kind)
-    range-remainders
     """
     if not any(len(one.owned) for one in group.members):
         unowned = sum(map(len, unowned_partitions(group).values()))

@@ -258,8 +258,11 @@ class Forecast:
         """Return the higher value of ``maximum_load`` or ``squares`` before and after the restart.
 
         Before the later rolling restart, the group has the loads after the change, or those of now.
+        If weights or speeds differ, there are no ``squares``: return 0.
         """
-        later: predict.Distribution = getattr(self.restart, name)
+        later: predict.Distribution | None = getattr(self.restart, name)
+        if later is None:
+            return predict.Distribution.of([0] * self.prediction.samples)
         before = [getattr(self.now, name)] * len(later.values)
         if self.cost is not None:
             before = getattr(self.after, name).values
@@ -364,6 +367,7 @@ def forecast_changes(
         is_open = plan_verdict.has_lost_rebalance(group) or any(
             own.highest(name).is_above(getattr(own.restart, name), factor=factor)
             for name, factor in LOAD_FACTORS.items()
+            if getattr(own.restart, name)
         )
         actions = _actions(group, current, is_uneven=is_open)
         named = (

@@ -30,7 +30,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import other_reading, require_group, require_single_copies
 from kassay.solver.constraints import Constraint, MaxMoves
-from kassay.solver.evaluation import group_constraints
+from kassay.solver.evaluation import check_constraints, group_constraints
 from kassay.solver.frontier import Frontier, FrontierPoint, frontier
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import (
@@ -38,7 +38,6 @@ from kassay.solver.objective import (
     Level,
     Movement,
     MovementCost,
-    default_levels,
     default_measure,
     requested_levels,
 )
@@ -321,11 +320,11 @@ def plan(
     """
     require_group(group)
     require_single_copies(group)
-    levels = default_levels(group) if levels is None else requested_levels(group, levels)
+    levels = requested_levels(group, levels)
     if not any(isinstance(level, Movement) for level in levels):
         names = ", ".join(level.name for level in levels)
         raise UsageError(f"the levels of a plan must include movement, got {names}")
-    constraints = tuple(constraints)
+    constraints = check_constraints(group, constraints)
     cycle_windows(group, cycle)
     own_assignors = () if client is None else client_assignors(client)
     limits = CaseLimits.of(limits)

@@ -283,7 +283,7 @@ def scale(
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay import Member, Topic
     >>> topics = tuple(Topic(name=name, partitions=3) for name in "tu")
     >>> group = Group(topics=topics, members=(Member(id="a", subscription=("t", "u")),))
     >>> found = scale(group, maximum_load=2, assignor="range")

@@ -385,13 +385,6 @@ def survey_group(
 
     The plan has the objective of `plan`. Its searches stop at the time limit; the result then
     has the best plan found and its bounds.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-    >>> result = survey_group(NAMED_GROUPS["E"].group)
-    >>> result.current.makespan, result.planned.makespan, float(result.gap)
-    (11, 10, 0.1)
     """
     try:
         plan_verdict.check_planning_start(group)

@@ -12,8 +12,11 @@ import numpy as np
 from kassay.experiments.prediction.sample import SETTLE_MS, Course, Sample, consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Event, RollingRestart, ScaleTo
 from kassay.reference.model.assignment import Assignment
+from kassay.reference.model.display import first_items
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, cached
+from kassay.reference.model.group_remarks import require_group
+from kassay.reference.model.metrics import sum_of_squares
 
 _LOW, _HIGH = 5, 95
 """Percentiles at the ends of the 90% interval."""
@@ -24,7 +27,7 @@ _WORK = 650_000
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Mean and 90% interval of a value over the samples."""
+    """Mean over the samples, and 5th and 95th percentile: up to 20 samples, minimum and maximum."""
 
     mean: float
     low: float
@@ -69,13 +72,7 @@ class Distribution:
 
 
 def plain(value: float) -> str:
-    """Format a value with at most one decimal.
-
-    Examples
-    --------
-    >>> plain(12_345_678), plain(2.54)
-    ('12345678', '2.5')
-    """
+    """Format a value with at most one decimal: 2.54 as ``2.5``."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -137,7 +134,7 @@ class EventPrediction:
     maximum_load
         Maximum load, in the unit of the fastest member.
     squares
-        Sum of the squared loads; 0 if weights or speeds differ.
+        Sum of the squared loads; None if weights or speeds differ.
     members
         Number of members.
     """
@@ -147,7 +144,7 @@ class EventPrediction:
     loads: Mapping[str, Distribution] = field(repr=False)
     sorted_loads: tuple[Distribution, ...] = field(repr=False)
     maximum_load: Distribution
-    squares: Distribution
+    squares: Distribution | None
     members: Distribution
 
 
@@ -160,6 +157,11 @@ class Prediction:
     seed: int
     events: tuple[EventPrediction, ...]
     courses: tuple[Sample, ...] = field(repr=False)
+
+    def __repr__(self) -> str:
+        names = first_items([one.event for one in self.events])
+        cost = f"{self.total.rebalances.count('rebalance')}, {self.total.moves.count('move')}"
+        return f"<{self.configuration.assignor} at {names} in {self.samples} samples: {cost}>"
 
     @property
     def samples(self) -> int:
@@ -190,7 +192,7 @@ class Prediction:
         return dict(Counter(note for one in self.courses for note in set(one.notes)))
 
     def cost_of(self, times: Sequence[float]) -> PredictedCost:
-        """Sum the costs of all events. ``times`` has one factor per event."""
+        """Return the cost if each event happens a number of times: [3] triples mean and limits."""
         return PredictedCost.of(self.courses, times)
 
 
@@ -210,10 +212,10 @@ def predict(
     Parameters
     ----------
     configuration
-        Current configuration, or the name of the current assignor. By default as the source of
-        the group shows it.
+        Current configuration, or the name of the current assignor: a port except ``uniform-4.0``
+        and ``legacy-…``, or as in `Configuration`. By default as the source of the group shows it.
     events
-        Events in order of time; by default one rolling restart.
+        An `Event`, or several in order of time; by default one rolling restart.
     samples
         Number of samples, at least 1. By default 20 for small groups and fewer for large ones.
     seed
@@ -229,8 +231,7 @@ def predict(
 
     Examples
     --------
-    >>> from kassay.experiments.prediction.scenario import Leave
-    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay import Leave, Member, Topic
     >>> topic = Topic(name="t", partitions=6)
     >>> members = tuple(
     ...     Member(id=f"pod-{n}", subscription=("t",), owned=(("t", 2 * n), ("t", 2 * n + 1)))
@@ -240,15 +241,18 @@ def predict(
     >>> found.total.rebalances.mean, found.total.moves.mean, found.events[0].maximum_load.mean
     (1.0, 1.0, 3.0)
     """
+    require_group(group)
     if not group.members:
         raise InputError(f"{group.label} has no members, so no prediction is possible")
+    if not isinstance(configuration, Configuration | str | None):
+        raise UsageError(f"configuration must be a Configuration or a name, got {configuration!r}")
     if not isinstance(configuration, Configuration):
-        configuration = Configuration.of(group, configuration)
+        configuration = Configuration.of(group, configuration, option="configuration=NAME")
     if events is None:
         events = RollingRestart()
     planned = (events,) if isinstance(events, Event) else tuple(events)
-    if not planned:
-        raise UsageError("events must contain at least one event, got none")
+    if not planned or not all(isinstance(one, Event) for one in planned):
+        raise UsageError(f"events must be at least one event such as Rebalance(), got {events!r}")
     if samples is None:
         samples = sample_count(group, configuration, planned)
     if samples < 1:
@@ -359,8 +363,8 @@ def _event_predictions(
             loads={name: Distribution.of([one.get(name, 0) for one in found]) for name in names},
             sorted_loads=tuple(Distribution.of(column) for column in zip(*ranked, strict=True)),
             maximum_load=Distribution.of(list(map(maximum, found))),
-            squares=Distribution.of(
-                [has_squares * sum(load * load for load in one.values()) for one in found]
-            ),
+            squares=Distribution.of([sum_of_squares(one.values()) for one in found])
+            if has_squares
+            else None,
             members=Distribution.of([len(one) for one in found]),
         )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 
 from kassay.experiments.simulation.policies import POLICIES, Policy, policy_named
 from kassay.experiments.simulation.script import ScriptEvent, TopicPlan
@@ -103,16 +104,17 @@ class Configuration:
                 raise UsageError(f"{name} must be at least 0 seconds, got {getattr(self, name):g}")
 
     @classmethod
-    def of(cls, group: Group, assignor: str | None = None) -> "Configuration":
+    def of(
+        cls, group: Group, assignor: str | None = None, *, option: str = "--current NAME"
+    ) -> "Configuration":
         """Return the current configuration of a group, with the assignor that its source shows.
 
-        ``assignor`` replaces an assignor that the source lacks. Raise InputError without both.
+        ``assignor`` replaces an assignor that the source lacks. InputError without both: ``option``
+        is the option to give.
         """
         name = group.status.registered_assignor or assignor
         if name is None:
-            raise InputError(
-                f"{group.label}: the source does not show the assignor; give --current NAME"
-            )
+            raise InputError(f"{group.label}: the source does not show the assignor; give {option}")
         if name not in POLICIES and ":" not in name:
             known = ", ".join(one for one in POLICIES if one in ASSIGNORS)
             raise InputError(
@@ -192,19 +194,30 @@ class Order(StrEnum):
 class Event:
     """An event of a group.
 
-    ``at`` is its time in seconds from the start. By default, it begins when the group has settled
-    after the event before it.
+    ``at`` is its time in seconds from the start of the prediction, at least 0. By default, it
+    begins when the group has settled after the event before it. ``members`` of most events are
+    names: the ``group.instance.id``, the ``client.id`` if no other member has it, or the id.
     """
 
     at: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.at is not None and not 0 <= self.at < inf:
+            raise UsageError(f"at must be at least 0 seconds, got {self.at!r}")
+        for name in ("members", "topics"):
+            value = getattr(self, name, None)
+            if isinstance(value, str):
+                raise UsageError(f"{name} must be a list, got the string {value!r}")
+        if isinstance(self, _MembersEvent) and not self.members:
+            raise UsageError("members must have at least one member")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingRestart(Event):
     """Restart of all members, ``at_once`` at a time; ``to`` changes their configuration.
 
-    ``downtime`` is the time without a process in seconds, ``pause`` the time from the start of the
-    members of one batch to the stop of the next.
+    ``downtime`` is the time without a process in seconds, ``pause`` the time from the start of
+    some members to the stop of the next ones. See `Event` for ``at``.
     """
 
     to: Configuration | None = None
@@ -225,7 +238,7 @@ class ScaleTo(Event):
     """Change of the number of members.
 
     Added members continue the ordinals of the names, and subscribe to all consumed topics, or to
-    those of the member ``like``. The members with the highest ordinals leave first.
+    those of the member ``like``. The members with the highest ordinals leave first. See `Event`.
     """
 
     members: int
@@ -247,7 +260,7 @@ class _MembersEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(_MembersEvent):
-    """Restart of some members at the same time."""
+    """Restart of some members, ``downtime`` seconds without a process. See `Event`."""
 
     downtime: float = 10.0
 
@@ -258,33 +271,33 @@ class Restart(_MembersEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance(Event):
-    """Rebalance that the leader of a classic group requests, such as by ``enforceRebalance()``."""
+    """Rebalance that the leader of a classic group requests (``enforceRebalance``). See `Event`."""
 
     def __str__(self) -> str:
         return "rebalance"
 
 
 class Leave(_MembersEvent):
-    """Members leave the group in order and do not restart."""
+    """Members leave the group in order and do not restart. See `Event`."""
 
     __slots__ = ()
 
 
 class Crash(_MembersEvent):
-    """Processes end without leaving the group."""
+    """Processes end without leaving the group. See `Event`."""
 
     __slots__ = ()
 
 
 class Return(_MembersEvent):
-    """Members that left or crashed start again."""
+    """Members that left or crashed start again. See `Event`."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPartitions(Event):
-    """Increase of the partition count of a topic."""
+    """Increase of the partition count of a topic to ``partitions``. See `Event`."""
 
     topic: str
     partitions: int
@@ -295,7 +308,7 @@ class NewPartitions(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic(Event):
-    """New topic. The given members, by default all, also subscribe to it."""
+    """New topic. The given members, by default all, also subscribe to it. See `Event`."""
 
     topic: str
     partitions: int
@@ -306,10 +319,9 @@ class NewTopic(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribe(Event):
-    """Change of the subscription of some members at the same time."""
+class Subscribe(_MembersEvent):
+    """Change of the subscription of some members at the same time to ``topics``. See `Event`."""
 
-    members: tuple[str, ...]
     topics: tuple[str, ...]
 
     def __str__(self) -> str:

@@ -102,8 +102,10 @@ _PORTS = (
     Port("uniform2", uniform2.assign, _CONSUMER, _SPREAD_FIRST, _PREVIEW),
 )
 ASSIGNORS: Mapping[str, Port] = MappingProxyType({port.name: port for port in _PORTS})
-"""The ports by name. ``uniform-4.0`` is the uniform assignor of 4.0 brokers, which moves
-partitions of balanced groups (KAFKA-18688). No release contains ``uniform2`` yet."""
+"""The ports by the name that `assign` takes. ``uniform`` and ``server-range`` are those of brokers,
+``legacy-…`` those of the ZooKeeper consumer. ``uniform-4.0`` is the uniform assignor of 4.0
+brokers, which moves partitions of balanced groups (KAFKA-18688). No release contains ``uniform2``
+yet."""
 
 RELEASED_ASSIGNORS = tuple(port.name for port in _PORTS if port.release is not Release.PREVIEW)
 """Names of the assignors of all releases."""
@@ -123,14 +125,15 @@ def kafka_name(name: str) -> str:
 def assign(group: Group, name: str) -> Assignment:
     """Assign the partitions of a group with a port of a Kafka assignor.
 
-    The partitions of each member are in Kafka's order.
+    The partitions of each member are in Kafka's order. ``cooperative-sticky`` returns the result of
+    the first of two rebalances, without the partitions that move; `kassay.compare` runs both.
 
     Raise UsageError for an unknown name, UpstreamError if Kafka's class throws an exception on this
     group, and LivelockError if it does not terminate.
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay import Member, Topic
     >>> members = tuple(Member(id=m, subscription=("t",)) for m in ("C0", "C1"))
     >>> assign(Group(topics=(Topic(name="t", partitions=3),), members=members), "range").counts()
     {'C0': 2, 'C1': 1}

@@ -84,7 +84,10 @@ def read_data_file(package: str, name: str) -> list[list[str]]:
 @contextmanager
 def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.BufferedReader]:
     """Open a file, or standard input for `STDIN`, as bytes. Decompress it if it is gzip."""
-    raw = _standard_input(stdin) if path == STDIN else path.open("rb")
+    try:
+        raw = _standard_input(stdin) if path == STDIN else path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
     # Standard input stays open.
     with nullcontext(raw) if path == STDIN else raw as data:
         try:
@@ -175,8 +178,6 @@ def source_texts(path: Path, *, stdin: TextIO | None, group: str | None) -> Iter
     if path.is_dir():
         yield from _directory_texts(path, group)
         return
-    if path != STDIN and not path.exists():
-        raise InputError(f"{path}: no such file or directory")
     name = name_of(path)
     id = group if path == STDIN else group or without_gzip(path).stem
     with open_binary(path, stdin=stdin) as data:

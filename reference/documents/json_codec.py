@@ -31,6 +31,7 @@ from kassay.reference.documents.files import (
     document_id,
     has_only,
     items_of,
+    open_text,
     optional,
     parse_fields,
     read_json_documents,
@@ -322,7 +323,7 @@ def load_group(path: str | Path) -> group_model.Group:
 def load_groups(path: str | Path) -> list[group_model.Group]:
     """Read all group documents of a file. Raise InputError with the line of an invalid one."""
     groups = []
-    with Path(path).open(encoding="utf-8") as stream:
+    with open_text(Path(path)) as stream:
         for _, group in read_groups(stream, name=str(path)):
             if isinstance(group, InputError):
                 raise group

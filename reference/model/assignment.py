@@ -340,7 +340,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay import Member, Topic
     >>> topic, member = Topic(name="t", partitions=2), Member(id="a", subscription=("t",))
     >>> group = Group(topics=(topic,), members=(member,))
     >>> list(violations(group, Assignment({"a": [("t", 0), ("t", 0)]})))
@@ -435,5 +435,5 @@ def movement_count(group: Group, assignment: Assignment) -> MovementCount:
 
 
 def movement(group: Group, assignment: Assignment) -> int:
-    """Count the partitions that are assigned to another member than their current owner."""
+    """Count the partitions of a valid assignment (see `violations`) that leave their owner."""
     return movement_count(group, assignment).moved

@@ -126,8 +126,10 @@ class Topic:
     def __post_init__(self) -> None:
         where = f"topic {self.name!r}"
         count: object = self.partitions
-        if not isinstance(count, SupportsIndex):
+        if not isinstance(count, SupportsIndex) or isinstance(count, bool):
             raise InputError(f"{where}: partitions must be an integer, got {count!r}")
+        if not isinstance(self.name, str):
+            raise InputError(f"{where}: the name must be a string")
         if not 0 <= as_integer(count) <= MAX_PARTITIONS:
             raise InputError(
                 f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {count!r}"
@@ -148,14 +150,19 @@ class Topic:
                 f"got {self.standbys}"
             )
         if self.copies is not None:
-            object.__setattr__(self, "copies", tuple((low, high) for low, high in self.copies))
-            _check_length(where, "copies", self.copies, self.partitions)
-            for number, (low, high) in enumerate(self.copies):
-                if not 0 <= low <= high <= MAX_COPIES:
-                    raise InputError(
-                        f"{where}: copies of partition {number} must be a range from 0 to at most "
-                        f"{MAX_COPIES:,}, got {low} to {high}"
-                    )
+            self._set_copies(where, self.copies)
+
+    def _set_copies(self, where: str, copies: Iterable[tuple[int, int]]) -> None:
+        """Check the minimum and maximum numbers of members, and set them as tuples."""
+        ranges = tuple((low, high) for low, high in copies)
+        object.__setattr__(self, "copies", ranges)
+        _check_length(where, "copies", ranges, self.partitions)
+        for number, (low, high) in enumerate(ranges):
+            if not 0 <= low <= high <= MAX_COPIES:
+                raise InputError(
+                    f"{where}: copies of partition {number} must be a range from 0 to at most "
+                    f"{MAX_COPIES:,}, got {low} to {high}"
+                )
 
     def _set_profiles(self, where: str, profiles: Iterable[Iterable[int]]) -> None:
         """Check the profiles, and set the weights to their sums."""
@@ -262,6 +269,8 @@ class Member:
     tags: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.id, str):
+            raise self._invalid("the id must be a string")
         object.__setattr__(self, "rack", self.rack or None)
         for name in ("subscription", "owned"):
             value = getattr(self, name)
@@ -273,7 +282,8 @@ class Member:
             value = getattr(self, name)
             if value is not None and type(value) is not Partitions:
                 pairs = cast("Iterable[tuple[str, int]]", value)
-                object.__setattr__(self, name, Partitions.of(pairs))
+                found = Partitions.of(pairs, name=f"member {self.id!r}: {name}")
+                object.__setattr__(self, name, found)
         object.__setattr__(self, "streams", tuple(self.streams))
         if self.capacity is not None and not isinstance(self.capacity, SupportsIndex):
             capacities = tuple(self.capacity)
@@ -481,8 +491,6 @@ class Group:
         Sources of weights that the capture or cluster shows, used or not.
     windows
         Names and capacities of the windows of the profiles.
-    results
-        Cached results of functions with the decorator `cached`.
 
     Examples
     --------

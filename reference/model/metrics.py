@@ -12,8 +12,10 @@ from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm
 from types import MappingProxyType
+from typing import NoReturn
 
 from kassay.reference.model.assignment import Assignment, cached_per_group
+from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, Topic, cached
 from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, TopicPartition
 
@@ -88,7 +90,13 @@ class LoadUnits:
 
 
 class Measure(StrEnum):
-    """Measure of imbalance. `MEASURES` contains those with integer values, all but ``leximax``."""
+    """Measure of imbalance. `MEASURES` contains those with integer values, all but ``leximax``.
+
+    For n loads l, ``sum_of_squares`` is the sum of l², ``makespan`` max(l), ``spread``
+    max(l) - min(l), ``deviation`` the sum of abs(n l - sum(l)), ``balance_score`` the sum of the
+    absolute differences of all pairs of loads, and ``leximax`` the loads in descending order. See
+    `imbalance_of` for members with different speeds.
+    """
 
     SUM_OF_SQUARES = "sum_of_squares"
     MAKESPAN = "makespan"
@@ -96,6 +104,10 @@ class Measure(StrEnum):
     DEVIATION = "deviation"
     BALANCE_SCORE = "balance_score"
     LEXIMAX = "leximax"
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise UsageError(f"measure must be one of {', '.join(cls)}, got {value!r}")
 
 
 @cached
@@ -280,9 +292,11 @@ def shown(name: str, value: int, group: Group | None) -> int | float:
 def imbalance(
     group: Group, assignment: Assignment, *, measure: Measure = Measure.SUM_OF_SQUARES
 ) -> int:
-    """Return the imbalance of an assignment."""
+    """Return the imbalance of a valid assignment (see `violations`) by one of the `MEASURES`."""
+    if (measure := Measure(measure)) not in MEASURES:
+        raise UsageError(f"measure must be one of {', '.join(MEASURES)}, got {str(measure)!r}")
     units = member_units(group)
-    return imbalance_of_windows(Measure(measure), _windows(group, assignment, units), units)
+    return imbalance_of_windows(measure, _windows(group, assignment, units), units)
 
 
 @cached_per_group

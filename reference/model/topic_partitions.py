@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat
-from typing import NamedTuple, Self, overload
+from operator import index as as_integer
+from typing import NamedTuple, Self, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.display import first_items
-from kassay.reference.model.errors import UsageError
+from kassay.reference.model.errors import InputError, UsageError
 
 Column = NDArray[np.int32]
 UNKNOWN = -1
@@ -59,19 +60,27 @@ class Partitions(Sequence[TopicPartition]):
         raise AttributeError(f"Partitions is immutable, cannot set {name!r}")
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, int]]) -> Self:
-        """Build the list from (topic, partition) pairs, in their order."""
+    def of(cls, pairs: Iterable[tuple[str, int]], *, name: str = "partitions") -> Self:
+        """Build the list from (topic, partition) pairs, in their order. InputError for others."""
         if isinstance(pairs, cls):
             return pairs
-        columns = list(zip(*pairs, strict=True))
-        return cls.from_columns(*columns) if columns else cls.from_columns((), ())
+        pairs = tuple(pairs)
+        try:
+            return cls.from_columns(*(tuple(zip(*pairs, strict=True)) or ((), ())))
+        except (TypeError, ValueError, OverflowError):
+            bad = next((one for one in pairs if not _is_pair(one)), pairs)
+            raise InputError(f"{name} must contain (topic, partition) pairs, got {bad!r}") from None
 
     @classmethod
     def from_columns(cls, topics: Sequence[str], numbers: Sequence[int]) -> Self:
         """Build the list from topic names and partition numbers, one entry per partition."""
         code = dict(zip(dict.fromkeys(topics), range(len(topics)), strict=False))
+        if not all(isinstance(topic, str) for topic in code):
+            raise InputError(f"topics must be strings, got {list(code)}")
         codes = np.fromiter(map(code.__getitem__, topics), dtype=np.int32, count=len(topics))
-        columns = codes, np.array(numbers, dtype=np.int32)
+        # Without the conversion, NumPy accepts texts and fractions.
+        integers = map(as_integer, numbers)
+        columns = codes, np.fromiter(integers, dtype=np.int32, count=len(numbers))
         for column in columns:
             column.flags.writeable = False
         return cls(tuple(code), *columns)
@@ -130,6 +139,13 @@ class Partitions(Sequence[TopicPartition]):
 
     def __reduce__(self) -> tuple[type["Partitions"], tuple[tuple[str, ...], Column, Column]]:
         return (Partitions, (self.topics, self.codes, self.numbers))
+
+
+def _is_pair(value: object) -> bool:
+    match value:
+        case [str(), SupportsIndex() as number]:
+            return -(2**31) <= as_integer(number) < 2**31
+    return False
 
 
 def _read_only(column: Column) -> Column:

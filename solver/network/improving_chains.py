@@ -193,7 +193,7 @@ def explain(
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay import Member, Topic
     >>> members = (
     ...     Member(id="a", subscription=("t",), owned=[("t", 0), ("t", 1)]),
     ...     Member(id="b", subscription=("t",)),

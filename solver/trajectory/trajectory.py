@@ -121,7 +121,7 @@ def optimal_trajectory(
 
     Examples
     --------
-    >>> from kassay.reference.model.group import Member, Topic
+    >>> from kassay import Member, Topic
     >>> def group(*names):
     ...     members = tuple(Member(id=name, subscription=("t",)) for name in names)
     ...     return Group(topics=(Topic(name="t", partitions=4),), members=members)

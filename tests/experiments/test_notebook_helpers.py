@@ -56,6 +56,10 @@ def test_a_plot_is_one_call_and_notebooks_show_it(kind, tmp_path):
     assert (tmp_path / "figure.png").stat().st_size > 1000
 
 
+def test_loads_without_weights_are_numbers_of_partitions():
+    assert kassay.plot(kassay.solve(GROUP)).figure.axes[0].get_xlabel() == "partitions"
+
+
 def test_captures_load_with_one_call():
     (group,) = kassay.load_captures(CAPTURE, subscriptions="equal")
     assert (group.id, len(group.members)) == ("billing-roundrobin", 4)
@@ -71,6 +75,7 @@ def test_captures_load_with_one_call():
         kassay.plan,
         lambda group: kassay.assign(group, "range"),
         lambda group: kassay.compare(group, "range"),
+        lambda group: kassay.predict(group, "range"),
         lambda group: kassay.explain(group, kassay.Assignment({})),
     ],
 )

@@ -286,6 +286,7 @@ def test_loads_have_the_unit_of_the_weights():
     found = predict(group, events=NewPartitions(topic="t", partitions=5), samples=2)
     assert found.events[0].maximum_load.mean == 8 + 4 + 2  # the new partition has the mean, 4
     assert sum(load.mean for load in found.events[0].loads.values()) == 20
+    assert found.events[0].squares is None
 
 
 # ---- Errors -----------------------------------------------------------------------------------
@@ -299,7 +300,7 @@ def test_errors_name_the_value():
         predict(group, events=[Leave(members=("pod-1",)), Restart(members=("pod-1",))])
     with pytest.raises(InputError, match="Kafka cannot reduce"):
         predict(group, events=NewPartitions(topic="t", partitions=3))
-    with pytest.raises(InputError, match="give --current NAME"):
+    with pytest.raises(InputError, match="give configuration=NAME"):
         predict(replace(group, status=GroupStatus()))
     with pytest.raises(UsageError, match="samples must be at least 1, got 0"):
         predict(group, samples=0)
