@@ -93,13 +93,7 @@ def compare_with_reference(
 
 
 def reference_of(assignor: str) -> str:
-    """Return the port with the same name as an assignor, or else range.
-
-    Examples
-    --------
-    >>> reference_of("sarama@1.43.3:sticky"), reference_of("mine=uniform")
-    ('sticky', 'uniform')
-    """
+    """Return the port with the same name as an assignor, or else range."""
     name = split_alias(assignor)[1].rpartition(":")[2]
     return name if name in ASSIGNORS else "range"
 

@@ -237,16 +237,7 @@ _START_SECONDS = 60.0
 
 
 def run(group: Group, assignor: str) -> AssignorResult:
-    """Run an assignor once on a group. The result has the assignment or the failure.
-
-    Examples
-    --------
-    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
-    >>> run(NAMED_GROUPS["A"].group, "sticky").assignment.counts()
-    {'c0': 2, 'c1': 1, 'c2': 0}
-    >>> run(NAMED_GROUPS["A"].group, "cmd:false").failed
-    'the process ended without writing an assignment (exit code 1)'
-    """
+    """Run an assignor once on a group. The result has the assignment or the failure."""
     library_catalogue.check_consumer_kind(assignor)
     driver = _driver(assignor)
     if driver is None:

@@ -108,13 +108,6 @@ def parse_sizes(
         Id of the member with the subscription, rack, capacity and speed of added members.
     allow_lag
         Accept weights that are lag.
-
-    Examples
-    --------
-    >>> from kassay.reference.model.group import Member
-    >>> group = Group(topics=(), members=(Member(id="a", subscription=()),))
-    >>> [(one.name, one.members) for one in parse_sizes(group, members="+0..+2")]
-    [('members +0', 1), ('members +1', 2), ('members +2', 3)]
     """
     counts, names = dict[str, int](), list[str]()
     for text in partitions:

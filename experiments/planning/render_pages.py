@@ -473,14 +473,6 @@ def metrics_text(
 
     The columns are ``group`` and those in survey_metrics.txt.j2. Unknown values have no line.
     ``watched`` has the state and the totals of `kassay watch`.
-
-    Examples
-    --------
-    >>> text = metrics_text([{"group": 'a "b"', "moves": 7}])
-    >>> print("\n".join(line for line in text.splitlines() if "survey_moves" in line))
-    # HELP kassay_survey_moves Moves of the plan.
-    # TYPE kassay_survey_moves gauge
-    kassay_survey_moves{group="a \"b\""} 7
     """
     template = environment(_TEMPLATES, autoescape=False).get_template("survey_metrics.txt.j2")
     return template.render(rows=sorted(rows, key=lambda row: str(row["group"])), watched=watched)

@@ -228,11 +228,6 @@ def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
     """Divide the positions of all cases into batches that double in size.
 
     The first batch is small, so that its results are available early.
-
-    Examples
-    --------
-    >>> [batch.size for batch in batches_of(10_000, largest=4_000)]
-    [1000, 2000, 4000, 3000]
     """
     number = first = 0
     while first < total:
