@@ -168,7 +168,7 @@ def print_table(
     widths = {one: _widths(one, rows, is_text=one in names) for one in headings}
 
     def needed() -> int:
-        """Return the width of one line per row, or of whole words in a table with lines."""
+        """Return the minimum width of the table, without divided words."""
         if is_dense:
             return sum(2 + widths[one].most for one in headings) - 2
         return sum(3 + widths[one].least for one in headings) + 1
@@ -190,7 +190,7 @@ def print_table(
 
 
 class _Widths(NamedTuple):
-    """Width of a column that divides no word and no number, and that of one line per row."""
+    """Minimum width of a column with undivided words, and its width with one line per row."""
 
     least: int
     most: int
@@ -209,7 +209,7 @@ def _widths(heading: str, rows: Sequence[Record], *, is_text: bool) -> _Widths:
 
 
 def _fitted(columns: Mapping[str, _Widths], width: int) -> dict[str, int]:
-    """Return the widths of columns of a table with lines, the widest ones narrowed."""
+    """Return column widths that fit the table into ``width``, with narrower wide columns."""
     found = {name: max(one) for name, one in columns.items()}
     for _ in range(1 + sum(3 + one for one in found.values()) - width):
         wide = [name for name, one in columns.items() if found[name] > one.least]

@@ -24,7 +24,7 @@ _LOST = (CauseKind.NO_OWNER, CauseKind.PENDING_REBALANCE, CauseKind.STATIC_MEMBE
 _INCOMPLETE = CauseKind.INCOMPLETE_REBALANCE
 _BY_ASSIGNOR = (CauseKind.RANGE_REMAINDERS, CauseKind.MIXED_SUBSCRIPTIONS)
 _MAX_PARTITIONS = 10_000
-"""Number of partitions above which a survey runs no assignor: it then takes seconds."""
+"""Partitions above which a survey runs no assignor, because a run takes seconds."""
 
 
 class ToDo(NamedTuple):
@@ -75,7 +75,7 @@ def quick_to_do(
     current: AssignmentMetrics,
     planned: AssignmentMetrics,
 ) -> ToDo:
-    """Return the action of a plan of the group, as far as no simulation is necessary.
+    """Return the action that a plan of the group recommends, if it needs no simulation.
 
     A simulation takes seconds. Without one, all assignors with low loads are named if the own one
     cannot have lower loads after a restart. Otherwise the action is a plan.

@@ -391,7 +391,7 @@ def _read_documents(
 
 
 def _without_kinds(text: SourceText, others: list[ImportedGroup]) -> Iterator[str]:
-    """Yield the lines of a file of group documents; add lines of other kinds to a list."""
+    """Yield the lines of consumer groups, and append those of other kinds to ``others``."""
     for line in text.documents or ():
         found = read_kind_documents([line], name=text.name, kind=None) if '"kind"' in line else ()
         read = [one for one in found if isinstance(one[1], KindDocument)]

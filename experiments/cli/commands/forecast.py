@@ -296,7 +296,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
 
 
 def _interval(value: Mapping[str, float]) -> str:
-    """Return a cost as text, without decimals from 10."""
+    """Format a cost with its interval; numbers from 10 have no decimals."""
     digits = 0 if value["high"] >= 10 else 1
     return interval_text({key: round(one, digits) for key, one in value.items()})
 

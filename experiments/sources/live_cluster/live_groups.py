@@ -197,7 +197,7 @@ def _ends(
 
 
 def read_lags(cluster: LiveCluster, groups: Sequence[str]) -> dict[str, int]:
-    """Return the number of messages that each group has not consumed yet, where it is known."""
+    """Return the lag in messages of each group for which the cluster shows it."""
     answers = cluster.committed_offsets(groups)
     known = {name: one for name, one in answers.items() if not isinstance(one, InputError)}
     partitions = sorted({partition for one in known.values() for partition in one})
