@@ -9,7 +9,7 @@ import argparse
 from collections import Counter
 from itertools import pairwise
 
-from kassay.experiments.implementations.runner import Ending, run_until_stable
+from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.experiments.simulation.simulation import simulate
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance

@@ -17,13 +17,13 @@ from types import MappingProxyType
 from benchmarks.memory import cpu_seconds
 from benchmarks.timed_groups import after_one_left, equal_group
 from benchmarks.timing import Timing
-from kassay.experiments.implementations.library_catalogue import (
+from kassay.experiments.implementations.assignor_catalogue import (
     DRIVERS,
     driver_command,
     installed_versions,
     parse_library_assignor,
 )
-from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.run_assignor import run
 from kassay.reference.assignors import assign
 from kassay.reference.documents.files import is_number
 from kassay.reference.documents.json_codec import group_document

@@ -29,7 +29,7 @@ from benchmarks.rebalance_rules import (
 )
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS, StreamStep
 from kassay.experiments.study.output_reader import read_manifest
-from kassay.experiments.study.tables import HINDSIGHT, OPTIMUM
+from kassay.experiments.study.schemas import HINDSIGHT, OPTIMUM
 from kassay.reference.documents.files import write_text
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure

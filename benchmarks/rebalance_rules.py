@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS
 from kassay.reference.model.assignment import Assignment, movement, rejoin
 from kassay.reference.model.group import Group

@@ -12,14 +12,14 @@ from statistics import mean
 from typing import Any
 
 from kassay.experiments.implementations.callable_server import load_callable
-from kassay.experiments.implementations.runner import Ending
-from kassay.experiments.kinds.streams import (
+from kassay.experiments.implementations.run_assignor import Ending
+from kassay.experiments.kinds.streams_comparison import read_application
+from kassay.experiments.kinds.streams_forecast import (
     Assign,
     StreamsEvent,
     compare_stable_application,
     run_application_until_stable,
 )
-from kassay.experiments.kinds.streams_comparison import read_application
 from kassay.experiments.study.families.random_groups import (
     HIGH_AVAILABILITY,
     JOIN,

@@ -27,7 +27,7 @@ from kassay.experiments.study.cases import Batch, ImportedCases, Stratum, batche
 from kassay.experiments.study.configuration import StudyConfig, StudySettings, manifest
 from kassay.experiments.study.families.all_families import USUAL
 from kassay.experiments.study.output_reader import load_summary
-from kassay.experiments.study.tables import NAMED_FAMILY
+from kassay.experiments.study.schemas import NAMED_FAMILY
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.documents.files import write_text
 

@@ -17,7 +17,7 @@ from kassay.experiments.spark.session import PARQUET_OPTIONS, spark_session
 from kassay.experiments.spark.study_pipeline import evaluate_cases
 from kassay.experiments.study.cases import Batch, Case, Cases, family_cases
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.tables import case_row
+from kassay.experiments.study.schemas import case_row
 
 GROUPS = 4_000
 PROCESSES = 2

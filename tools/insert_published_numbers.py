@@ -18,7 +18,7 @@ from kassay.experiments.report import TEMPLATES
 from kassay.experiments.report.assignor_results import ReportTable, family_table, measure_section
 from kassay.experiments.report.study_report import group_counts, studied_families, template_values
 from kassay.experiments.study.output_reader import StudySummary, load_summary
-from kassay.experiments.study.tables import NAMED_FAMILY
+from kassay.experiments.study.schemas import NAMED_FAMILY
 from kassay.reference.documents.files import write_text
 from kassay.reference.model.errors import InputError
 from tools.library_tables import library_tables

@@ -11,10 +11,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.implementations.run_assignor import run_on_document
 from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import KINDS
-from kassay.experiments.kinds.streams import run_application_until_stable
+from kassay.experiments.kinds.streams_forecast import run_application_until_stable
 from kassay.reference.documents.kind_documents import KindDocument, parse_kind_document
 from kassay.solver.limits import SearchLimits
 

@@ -19,7 +19,7 @@ from kassay.reference.assignors.streams import (
 )
 from kassay.reference.documents.kind_documents import KindDocument, TaskId
 from kassay.reference.java_collections import uuid_key
-from kassay.reference.protocol.record_codec import RUNNING
+from kassay.reference.protocol.message_decoder import RUNNING
 
 _Tasks = Callable[[ClientState], set[TaskId]]
 

@@ -126,7 +126,7 @@ def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
 
 def exit_interrupted(note: str) -> NoReturn:
     """Print a note, and end this process, its threads and child processes immediately."""
-    from kassay.experiments.implementations.runner import close_processes
+    from kassay.experiments.implementations.run_assignor import close_processes
 
     print_note(f"interrupted: {note}")
     sys.stdout.flush()

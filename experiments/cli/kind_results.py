@@ -17,8 +17,8 @@ from kassay.experiments.cli.output import (
     cell,
     without_control_characters,
 )
-from kassay.experiments.implementations.library_catalogue import kind_of_assignor, shown_name
-from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.implementations.assignor_catalogue import kind_of_assignor, shown_name
+from kassay.experiments.implementations.run_assignor import run_on_document
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
 from kassay.experiments.planning import kind_plan

@@ -7,13 +7,13 @@ from enum import StrEnum
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, compare, solve_optimum
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.implementations.library_catalogue import (
+from kassay.experiments.implementations.assignor_catalogue import (
     Library,
     repetitions_of,
     split_alias,
     version_key,
 )
-from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations.run_assignor import Ending, StableResult, run_until_stable
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.assignment import Assignment, movement, ownership
 from kassay.reference.model.group import Group

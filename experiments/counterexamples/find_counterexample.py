@@ -18,8 +18,8 @@ import numpy as np
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, Comparer, solve_optimum
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.counterexamples.shrinking import shrink, smaller_groups
-from kassay.experiments.implementations.library_catalogue import repetitions_of, shown_name
-from kassay.experiments.implementations.runner import (
+from kassay.experiments.implementations.assignor_catalogue import repetitions_of, shown_name
+from kassay.experiments.implementations.run_assignor import (
     DEPENDS_ON_THE_RUN,
     Ending,
     StableResult,
@@ -27,7 +27,7 @@ from kassay.experiments.implementations.runner import (
 )
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.families.fixed_groups import exhaustive_groups_up_to
-from kassay.experiments.study.tables import renaming_hash
+from kassay.experiments.study.schemas import renaming_hash
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership, rejoin
 from kassay.reference.model.errors import UsageError

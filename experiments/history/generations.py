@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 from kassay.reference.model.group import Protocol
-from kassay.reference.protocol.record_codec import DecodedRecord, Fields, RecordType
+from kassay.reference.protocol.message_decoder import DecodedRecord, Fields, RecordType
 
 AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
 """Partition numbers by topic, in the order of the assignment."""
@@ -275,13 +275,10 @@ class _Replay:
             assigned=None
             if target is None
             else tuple(
-                (self._topic_name(each["topic_id"]), tuple(each["partitions"]))
+                (self._topic_names.get(id := str(each["topic_id"]), id), tuple(each["partitions"]))
                 for each in target["assigned"]
             ),
         )
-
-    def _topic_name(self, topic_id: object) -> str:
-        return self._topic_names.get(str(topic_id), str(topic_id))
 
 
 def _classic_member(member: Fields) -> GenerationMember:

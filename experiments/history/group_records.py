@@ -19,7 +19,7 @@ from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveTopic
 from kassay.experiments.sources.live_cluster.msk_iam import connection_properties
 from kassay.reference.model.errors import InputError
-from kassay.reference.protocol import record_codec
+from kassay.reference.protocol import message_decoder
 from kassay.reference.protocol.group_messages import CONSUMERS
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ _COLUMNS = ("group", "kind", "partition", "offset", "timestamp", "payload", "err
 _EMPTY: Row = {**dict.fromkeys(_COLUMNS), "records": 1}
 
 
-def record_row(record: record_codec.DecodedRecord, position: Row) -> dict[str, Any]:
+def record_row(record: message_decoder.DecodedRecord, position: Row) -> dict[str, Any]:
     """Convert a decoded record to a table row.
 
     ``payload`` is JSON, in which fields of type bytes are null.
     """
     payload = None
-    if record.kind in record_codec.RECORD_SCHEMAS:
+    if record.kind in message_decoder.RECORD_SCHEMAS:
         payload = json.dumps(
             [record.key, record.value],
             ensure_ascii=False,
@@ -52,10 +52,10 @@ def record_row(record: record_codec.DecodedRecord, position: Row) -> dict[str, A
     }
 
 
-def from_row(row: Row) -> record_codec.DecodedRecord:
+def from_row(row: Row) -> message_decoder.DecodedRecord:
     """Convert a table row to a record with its position."""
     position = {name: row[name] for name in Position._fields}
-    return record_codec.DecodedRecord(row["kind"], *json.loads(row["payload"]), **position)
+    return message_decoder.DecodedRecord(row["kind"], *json.loads(row["payload"]), **position)
 
 
 class Position(NamedTuple):
@@ -76,7 +76,7 @@ def decode_batches(batches: "Iterable[pa.RecordBatch]") -> Iterator[dict[str, An
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    first_bytes = [kind.to_bytes(2) for kind in sorted(record_codec.OFFSET_COMMIT_KINDS)]
+    first_bytes = [kind.to_bytes(2) for kind in sorted(message_decoder.OFFSET_COMMIT_KINDS)]
     commit_keys = pa.array(first_bytes, pa.binary())
     commits = 0
     for batch in batches:
@@ -86,8 +86,8 @@ def decode_batches(batches: "Iterable[pa.RecordBatch]") -> Iterator[dict[str, An
         for row in batch.filter(pc.invert(is_commit)).to_pylist():
             position = {name: row[name] for name in Position._fields}
             try:
-                yield record_row(record_codec.decode(row["key"], row["value"]), position)
-            except record_codec.CorruptRecordError as error:
+                yield record_row(message_decoder.decode(row["key"], row["value"]), position)
+            except message_decoder.CorruptRecordError as error:
                 yield {**_EMPTY, **position, "error": str(error)}
     if commits:
         yield {**_EMPTY, "records": commits}
@@ -102,7 +102,10 @@ _FAILED = re.compile(r"Error at offset \d+, skipping\. ?(?P<reason>.*)")
 _OTHER_TYPE = re.compile(r"Unknown record type (?P<kind>\d+) at offset")
 _TOMBSTONE = "<DELETE>"
 
-_OF_CONSUMERS = {"subscription": record_codec.SUBSCRIPTION, "assignment": record_codec.ASSIGNMENT}
+_OF_CONSUMERS = {
+    "subscription": message_decoder.SUBSCRIPTION,
+    "assignment": message_decoder.ASSIGNMENT,
+}
 _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 # On Spark workers, this package is in an archive.
 _FIELD_NAMES: Mapping[str, str] = json.loads(
@@ -138,43 +141,43 @@ def _partition(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _record(key: str, payload: str | None) -> record_codec.DecodedRecord:
+def _record(key: str, payload: str | None) -> message_decoder.DecodedRecord:
     if key.startswith("{"):
         return _json_record(key, payload)
     if (failed := _FAILED.match(key)) is not None:
-        raise record_codec.CorruptRecordError(
+        raise message_decoder.CorruptRecordError(
             f"kafka-dump-log.sh cannot decode the record: {failed['reason']}"
         )
     if (other := _OTHER_TYPE.match(key)) is not None:
-        return record_codec.DecodedRecord(int(other["kind"]), {}, None)
-    raise record_codec.CorruptRecordError(
+        return message_decoder.DecodedRecord(int(other["kind"]), {}, None)
+    raise message_decoder.CorruptRecordError(
         "the dump does not contain the fields of the record; run kafka-dump-log.sh of Kafka 4.0 or "
         "later with --offsets-decoder"
     )
 
 
-def _json_record(key: str, payload: str | None) -> record_codec.DecodedRecord:
+def _json_record(key: str, payload: str | None) -> message_decoder.DecodedRecord:
     document = json.loads(key)
     kind = int(document["type"]) if isinstance(document, dict) and "type" in document else -1
-    if kind not in record_codec.RECORD_SCHEMAS:
-        return record_codec.DecodedRecord(kind, {}, None)
-    schema = record_codec.RECORD_SCHEMAS[kind]
+    if kind not in message_decoder.RECORD_SCHEMAS:
+        return message_decoder.DecodedRecord(kind, {}, None)
+    schema = message_decoder.RECORD_SCHEMAS[kind]
     fields = _fields(schema.key, document.get("data"))
     if payload is None:
-        raise record_codec.CorruptRecordError("key without a payload: the line is truncated")
+        raise message_decoder.CorruptRecordError("key without a payload: the line is truncated")
     if payload == _TOMBSTONE:
-        return record_codec.DecodedRecord(kind, fields, None)
+        return message_decoder.DecodedRecord(kind, fields, None)
     body = _fields(schema.value.fields, json.loads(payload).get("data"))
-    if kind == record_codec.RecordType.GROUP_METADATA and body["protocol_type"] == CONSUMERS:
+    if kind == message_decoder.RecordType.GROUP_METADATA and body["protocol_type"] == CONSUMERS:
         for member in body["members"]:
-            record_codec.decode_consumer(member, protocol=body["protocol"])
-    return record_codec.DecodedRecord(kind, fields, body)
+            message_decoder.decode_consumer(member, protocol=body["protocol"])
+    return message_decoder.DecodedRecord(kind, fields, body)
 
 
-def _fields(schema: tuple[record_codec.Field, ...], document: object) -> record_codec.Fields:
+def _fields(schema: tuple[message_decoder.Field, ...], document: object) -> message_decoder.Fields:
     """Rename fields of a dumped record to those of `record_codec`, or raise an error."""
     if not isinstance(document, dict):
-        raise record_codec.CorruptRecordError(
+        raise message_decoder.CorruptRecordError(
             f"expected a JSON object with the fields of a record, got {document!r:.60}"
         )
     values = {}
@@ -184,13 +187,13 @@ def _fields(schema: tuple[record_codec.Field, ...], document: object) -> record_
     return {field.name: _value(field, values.get(field.name)) for field in schema}
 
 
-def _value(field: record_codec.Field, value: Any) -> Any:
+def _value(field: message_decoder.Field, value: Any) -> Any:
     if isinstance(field.type, tuple):
         return [_fields(field.type, each) for each in value or ()]
     if value is None:
         if field.nullable or field.since or field.default is not None or field.type == "bytes":
             return field.default
-        raise record_codec.CorruptRecordError(f"the record lacks the field {field.name}")
+        raise message_decoder.CorruptRecordError(f"the record lacks the field {field.name}")
     if field.name in _OF_CONSUMERS and isinstance(value, dict):
         return _fields(_OF_CONSUMERS[field.name].fields, value)
     if field.type == "uuid":
@@ -201,7 +204,7 @@ def _value(field: record_codec.Field, value: Any) -> Any:
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, TypeError):
-        raise record_codec.CorruptRecordError(
+        raise message_decoder.CorruptRecordError(
             f"expected bytes in base 64, got {value!r:.60}"
         ) from None
 
@@ -210,7 +213,7 @@ def _uuid(text: str) -> uuid.UUID:
     try:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except (binascii.Error, ValueError):
-        raise record_codec.CorruptRecordError(
+        raise message_decoder.CorruptRecordError(
             f"expected a topic id in base 64, got {text!r}"
         ) from None
 

@@ -20,7 +20,7 @@ from kassay.experiments.history.generations import (
     reconstruct_generations,
 )
 from kassay.experiments.history.group_records import Row, from_row
-from kassay.experiments.implementations import runner
+from kassay.experiments.implementations import run_assignor
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.reference.documents import json_codec
 from kassay.reference.model.assignment import Assignment, movement, rejoin, violations
@@ -125,7 +125,7 @@ def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
     group = rebalance.group
     if group is None or not group.members:
         return False
-    if not runner.count_withheld_partitions(group, rebalance.assignment):
+    if not run_assignor.count_withheld_partitions(group, rebalance.assignment):
         return False
     assigned = {tp for partitions in rebalance.assignment.values() for tp in partitions}
     consumed = {topic for topic, members in group.subscribers().items() if members}
@@ -154,8 +154,8 @@ def compare_result(
     If the previous owners are unknown, the numbers of moves are None.
     """
     violation = next(violations(group, assignment), None)
-    result = runner.StableResult(
-        ending=runner.Ending.OK if violation is None else runner.Ending.INVALID,
+    result = run_assignor.StableResult(
+        ending=run_assignor.Ending.OK if violation is None else run_assignor.Ending.INVALID,
         assignment=assignment if violation is None else None,
         rounds=rounds,
         detail=violation,

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.implementations.runner import DocumentRunResult, Ending
+from kassay.experiments.implementations.run_assignor import DocumentRunResult, Ending
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kassay.experiments.implementations.runner import DocumentRunResult, Ending, run_on_document
+from kassay.experiments.implementations.run_assignor import (
+    DocumentRunResult,
+    Ending,
+    run_on_document,
+)
 from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.connect import CONNECT
 from kassay.experiments.kinds.share import SHARE
-from kassay.experiments.kinds.streams import STREAMS, STREAMS_GROUP
+from kassay.experiments.kinds.streams_forecast import STREAMS, STREAMS_GROUP
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.solver.limits import SearchLimits
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from kassay.experiments.comparison.compare import CaseLimits, fewest_moves_within
-from kassay.experiments.implementations.library_catalogue import is_library_assignor
-from kassay.experiments.implementations.runner import Ending, run_until_stable
+from kassay.experiments.implementations.assignor_catalogue import is_library_assignor
+from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
+from kassay.experiments.planning.configuration_choice import decide
 from kassay.experiments.planning.forecast import (
     LOAD_FACTORS,
     Forecast,
@@ -24,9 +25,8 @@ from kassay.experiments.planning.identify_assignor import (
     runs_in_client,
 )
 from kassay.experiments.planning.plan_verdict import has_lost_rebalance
-from kassay.experiments.planning.recommendation import decide
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.prediction.sample import consumer_names
+from kassay.experiments.prediction.course import consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Restart, rolling_restarts
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference import assignors

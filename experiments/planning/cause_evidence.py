@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from kassay.experiments.comparison.compare import keep_owners
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.planning.actions import FACTORS, AssignorOutcome, assignment_metrics
 from kassay.experiments.planning.identify_assignor import (
     IdentifiedAssignor,

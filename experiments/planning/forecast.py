@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from kassay.experiments.comparison.compare import keep_owners
-from kassay.experiments.implementations.library_catalogue import shown_name
-from kassay.experiments.implementations.runner import Ending, run_until_stable
+from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
 from kassay.experiments.planning import plan_verdict
 from kassay.experiments.planning.identify_assignor import (
     DEFAULT_LIST,
@@ -16,7 +16,7 @@ from kassay.experiments.planning.identify_assignor import (
     lists_default_assignors,
 )
 from kassay.experiments.prediction import predict
-from kassay.experiments.prediction.sample import consumer_names
+from kassay.experiments.prediction.course import consumer_names
 from kassay.experiments.prediction.scenario import (
     Configuration,
     Event,

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import yaml
 
-from kassay.experiments.implementations.library_catalogue import shown_name
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.planning.hold_out import headroom
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.plotting.page_templates import environment

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kassay.experiments.prediction.sample import SETTLE_MS, Course, Sample, consumer_names
+from kassay.experiments.prediction.course import SETTLE_MS, Course, Sample, consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Event, RollingRestart, ScaleTo
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.display import first_items

@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 from kassay.experiments.plotting.page_templates import NUMBER
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES
 from kassay.experiments.study.output_reader import StudySummary
-from kassay.experiments.study.tables import (
+from kassay.experiments.study.schemas import (
     APART,
     GENERATED,
     HINDSIGHT,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kassay.experiments.implementations.library_catalogue import JavaClass
+from kassay.experiments.implementations.assignor_catalogue import JavaClass
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report.assignor_results import mean_interval
 from kassay.experiments.study.configuration import commit

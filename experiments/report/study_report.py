@@ -14,7 +14,7 @@ from kassay.experiments.counterexamples.gallery import worst_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, NUMBER, ORANGE, environment
 from kassay.experiments.report import TEMPLATES, assignor_results
-from kassay.experiments.study import tables
+from kassay.experiments.study import schemas
 from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
 from kassay.experiments.study.families.event_streams import EventStreamFamily
@@ -95,8 +95,8 @@ def template_values(results: StudySummary) -> dict[str, object]:
         return {**common, "overall": {}, "worst_groups": ()}
     scopes = assignor_results.by_scope(outcomes)
     main = assignor_results.main_scope(outcomes)
-    names = tables.assignors_of(outcomes["assignor"])
-    compared = tables.compared_assignors(names, _configuration(results).get("compared", ()))
+    names = schemas.assignors_of(outcomes["assignor"])
+    compared = schemas.compared_assignors(names, _configuration(results).get("compared", ()))
     families = assignor_results.by_family(outcomes)
     halves = assignor_results.by_subscriptions(assignor_results.scope_rows(outcomes, main), names)
     return {
@@ -114,7 +114,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "by_family": assignor_results.family_results(
             families,
             results.families,
-            weighted=set(assignor_results.scope_rows(outcomes, tables.APART["weights"])["family"]),
+            weighted=set(assignor_results.scope_rows(outcomes, schemas.APART["weights"])["family"]),
         ),
         "imbalance_grid": assignor_results.share_grid(
             "minimum-imbalance-by-family", families, "minimum_imbalance"
@@ -126,7 +126,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
         "racks": rack_section(results),
         "pairs": pair_table(assignor_results.scope_rows(results.pairs, main), compared),
         "families": assignor_results.family_table(results.families, studied_families(results)),
-        "own": tuple(filter(tables.is_own, names)),
+        "own": tuple(filter(schemas.is_own, names)),
         "worst_groups": tuple(worst_groups(results, compared)),
     }
 
@@ -173,8 +173,8 @@ def study_findings(
     template = environment(TEMPLATES, autoescape=False).get_template("study_findings.j2")
     text = template.render(
         found=found,
-        own={name: one for name, one in summaries.items() if tables.is_own(name)},
-        others={name: one for name, one in summaries.items() if not tables.is_own(name)},
+        own={name: one for name, one in summaries.items() if schemas.is_own(name)},
+        others={name: one for name, one in summaries.items() if not schemas.is_own(name)},
         halves=halves,
         zero=min(zeros, key=lambda share: share.total, default=None),
         short=assignor_results.short_number,
@@ -264,15 +264,15 @@ def rack_section(results: StudySummary) -> Mapping[str, assignor_results.ReportT
     if results.fronts.empty:
         return None
     fronts = _by_family(results.fronts)
-    outcomes = assignor_results.scope_rows(results.outcomes, tables.APART["racks"])
+    outcomes = assignor_results.scope_rows(results.outcomes, schemas.APART["racks"])
     totals = _by_family(outcomes[["family", "assignor", "groups", "answered"]])
     rows = {
         (family, assignor): {
             **fronts[family, assignor],
             "without_result": total["groups"] - total["answered"],
         }
-        for family in tables.families_of(family for family, _ in fronts)
-        for assignor in tables.assignors_of(name for other, name in fronts if other == family)
+        for family in schemas.families_of(family for family, _ in fronts)
+        for assignor in schemas.assignors_of(name for other, name in fronts if other == family)
         for total in [totals[family, assignor]]
     }
     return {
@@ -428,8 +428,8 @@ class StreamTotals:
             str(name): part.droplevel("assignor").reindex(self._streams, fill_value=0)
             for name, part in sums.groupby("assignor")
         }
-        if tables.OPTIMUM in self._columns:
-            optimal = self._columns[tables.OPTIMUM]["moves"]
+        if schemas.OPTIMUM in self._columns:
+            optimal = self._columns[schemas.OPTIMUM]["moves"]
             for part in self._columns.values():
                 part[OPTIMAL_MOVES] = optimal
         count = len(self._streams)
@@ -506,20 +506,20 @@ def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[s
         raise InternalError(f"the family {family} has no event streams")
     names = tuple(
         name
-        for name in tables.assignors_of(rows["assignor"])
-        if name not in (tables.OPTIMUM, tables.HINDSIGHT)
+        for name in schemas.assignors_of(rows["assignor"])
+        if name not in (schemas.OPTIMUM, schemas.HINDSIGHT)
     )
-    compared = tables.compared_assignors(names)
+    compared = schemas.compared_assignors(names)
     mixed = rows[rows["mixed"]]
     primary_rates = () if mixed.empty else (PRIMARY_ENDPOINT,)
     shown = {
         "balance": _rate_table("balance", totals, names, _BALANCE),
-        "moves": _rate_table("moves", totals, (*names, tables.OPTIMUM), _MOVES),
-        "hindsight": _hindsight_table(streams, rows, (tables.OPTIMUM, *compared)),
+        "moves": _rate_table("moves", totals, (*names, schemas.OPTIMUM), _MOVES),
+        "hindsight": _hindsight_table(streams, rows, (schemas.OPTIMUM, *compared)),
         "primary": _pair_table("primary-endpoint", StreamTotals(mixed), compared, primary_rates),
         "pairs": _pair_table("pairs", totals, compared, _PAIRED),
-        "strata": _strata_table(rows, (*compared, tables.OPTIMUM)),
-        "events": _sums_table("events", events, "event", (*compared, tables.OPTIMUM), _BY_STRATUM),
+        "strata": _strata_table(rows, (*compared, schemas.OPTIMUM)),
+        "events": _sums_table("events", events, "event", (*compared, schemas.OPTIMUM), _BY_STRATUM),
         "positions": _sums_table("positions", events, "period", compared, _BY_POSITION),
         "sensitivity": sensitivity_table(rows, events, compared),
     }
@@ -530,7 +530,7 @@ def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[s
         "hindsight_size": streams.hindsight_size,
         "hindsight_seeds": streams.hindsight_seeds,
         "primary_endpoint": PRIMARY_ENDPOINT,
-        "rebalances": totals.total(tables.OPTIMUM, "rebalances"),
+        "rebalances": totals.total(schemas.OPTIMUM, "rebalances"),
         "judged": sum(totals.total(name, "rebalances") for name in names),
         "unknown": sum(
             totals.total(name, "rebalances")
@@ -543,7 +543,7 @@ def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[s
 
 
 def _findings(totals: StreamTotals, compared: Sequence[str]) -> Iterator[str]:
-    for name in filter(tables.is_own, compared):
+    for name in filter(schemas.is_own, compared):
         if failed := totals.total(name, "failed"):
             yield f"{name} fails on {failed} of {totals.total(name, 'rebalances')} rebalances."
     for name in compared:
@@ -582,7 +582,7 @@ def _hindsight_table(
 
     A stream has mixed subscriptions if they are mixed at one of its rebalances.
     """
-    proven = set(rows.loc[rows["assignor"] == tables.HINDSIGHT, "seed"])
+    proven = set(rows.loc[rows["assignor"] == schemas.HINDSIGHT, "seed"])
     found = rows.groupby("seed")[["mixed", "start_members"]].max()
     found = found[[streams.has_hindsight(seed) for seed in found.index]]
     table = []
@@ -593,7 +593,7 @@ def _hindsight_table(
             totals = StreamTotals(rows[rows["seed"].isin(seeds)])
             size = "all" if (low, high) == _ALL_SIZES else f"{low}–{high} members"
             above = [_text(totals.estimate(name, RATES[ABOVE_HINDSIGHT])) for name in names]
-            moves = str(totals.total(tables.OPTIMUM, "hindsight_moves"))
+            moves = str(totals.total(schemas.OPTIMUM, "hindsight_moves"))
             table.append((f"{kind}, {size}", f"{len(seeds)} of {is_in.sum()}", moves, *above))
     columns = ("streams", "proven", "moves with hindsight", *map(_label, names))
     return assignor_results.ReportTable.of("hindsight", columns, table)
@@ -623,7 +623,7 @@ def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> assignor_r
     for label, is_in in strata.items():
         if is_in.any():
             totals = StreamTotals(streams[is_in])
-            counts = (str(totals.streams), str(totals.total(tables.OPTIMUM, "rebalances")))
+            counts = (str(totals.streams), str(totals.total(schemas.OPTIMUM, "rebalances")))
             for name in assignors:
                 found = [totals.estimate(name, RATES[rate]) for rate in _BY_STRATUM]
                 rows.append((label, _label(name), *counts, *map(_text, found)))
@@ -640,7 +640,7 @@ def _sums_table(
     table = []
     for value in sorted(rows[key].unique()):
         label = value if key == "event" else f"{10 * int(value) + 1}–{10 * int(value) + 10}"
-        count = str(sums.loc[value, tables.OPTIMUM]["rebalances"])
+        count = str(sums.loc[value, schemas.OPTIMUM]["rebalances"])
         for assignor in assignors:
             cells = map(assignor_results.number_text, found.loc[(value, assignor)])
             table.append((str(label), _label(assignor), count, *cells))
@@ -654,7 +654,7 @@ def _rates(sums: pd.DataFrame, rates: Sequence[str]) -> pd.DataFrame:
 
 
 def _label(assignor: str) -> str:
-    return _FEWEST if assignor == tables.OPTIMUM else assignor
+    return _FEWEST if assignor == schemas.OPTIMUM else assignor
 
 
 def _with_unit(rate: str) -> str:
@@ -696,9 +696,11 @@ def sensitivity_table(
     }
     sums = {name: part.groupby("assignor").sum(numeric_only=True) for name, part in parts.items()}
     values = {
-        name: _rates(part, _MEASURES) for name, part in sums.items() if tables.OPTIMUM in part.index
+        name: _rates(part, _MEASURES)
+        for name, part in sums.items()
+        if schemas.OPTIMUM in part.index
     }
-    counts = {name: int(sums[name]["rebalances"][tables.OPTIMUM]) for name in values}
+    counts = {name: int(sums[name]["rebalances"][schemas.OPTIMUM]) for name in values}
     equal = "every stream with the same weight"
     per_stream = streams.groupby(["assignor", "seed"]).sum(numeric_only=True)
     # A mean of rates: long streams count like short ones.

@@ -9,8 +9,8 @@ broker confirm.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kassay.experiments.implementations import library_catalogue
-from kassay.experiments.implementations.library_catalogue import (
+from kassay.experiments.implementations import assignor_catalogue
+from kassay.experiments.implementations.assignor_catalogue import (
     Library,
     LibraryAssignor,
     driver_command,
@@ -19,7 +19,7 @@ from kassay.experiments.implementations.library_catalogue import (
     parse_library_assignor,
     version_key,
 )
-from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.run_assignor import run
 from kassay.reference.assignors import ASSIGNORS, Assignor, RebalanceProtocol, Release
 from kassay.reference.model.assignment import (
     NO_OWNER,
@@ -100,8 +100,8 @@ def policy_named(name: str) -> Policy:
         assignor = parse_library_assignor(name)
         driver_command(assignor)
         name, protocol = str(assignor), assignor.assignor.protocol
-    elif library_catalogue.is_custom_assignor(name):
-        java = library_catalogue.parse_custom_assignor(name).java
+    elif assignor_catalogue.is_custom_assignor(name):
+        java = assignor_catalogue.parse_custom_assignor(name).java
         protocol = protocol if java is None else java.protocol
     else:
         raise InputError(
@@ -116,7 +116,7 @@ def policy_named(name: str) -> Policy:
         if result.assignment is None:
             raise UpstreamError(None, str(result.failed))
         problem = next(violations(group, result.assignment), None)
-        if problem is not None and library_catalogue.is_custom_assignor(name):
+        if problem is not None and assignor_catalogue.is_custom_assignor(name):
             raise UpstreamError(None, f"invalid assignment: {problem}")
         return result.assignment
 
@@ -160,7 +160,7 @@ def library_assignor(library: str, assignor: str) -> LibraryAssignor:
     libraries.
     """
     parsed = parse_library_assignor(f"{library}:{assignor}")
-    library_catalogue.check_consumer_kind(str(parsed))
+    assignor_catalogue.check_consumer_kind(str(parsed))
     name = _OTHER_NAMES.get(parsed.library.name)
     if name is not None:
         raise InputError(

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import TypeVar
 
-from kassay.experiments.simulation.environment import Environment
+from kassay.experiments.simulation.cluster import Environment
 from kassay.experiments.simulation.script import MemberPlan
 from kassay.reference.assignors import RebalanceProtocol, kafka_name
 from kassay.reference.coordinator.consumer_coordinator import (

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kassay.experiments.simulation.environment import Environment, NewId
+from kassay.experiments.simulation.cluster import Environment, NewId
 from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.protocol_clients import (
     ClassicProtocolClient,

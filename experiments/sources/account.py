@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from kassay.experiments.sources.document_rows import DocumentRows
+from kassay.experiments.sources.capture_contents import DocumentRows
 from kassay.experiments.sources.table_rows import Notice, ParsedTable
 from kassay.reference.documents.files import error_at
 from kassay.reference.documents.kind_documents import KindDocument

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 from kassay.experiments.sources.account import Account
-from kassay.experiments.sources.document_rows import NO_ROWS, Counts, DocumentRows
+from kassay.experiments.sources.capture_contents import NO_ROWS, Counts, DocumentRows
 from kassay.experiments.sources.merge_captures import (
     ObservedGroup,
     ObservedMember,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.document_rows import JsonFields
+from kassay.experiments.sources.capture_contents import JsonFields
 from kassay.experiments.sources.table_rows import OtherRow, ParsedTable, read_assignment
 from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
 from kassay.reference.documents.files import as_object, error_at, format_value, parse_json

@@ -14,8 +14,8 @@ from typing import Any
 
 from kassay.experiments.sources import open_tables, table_headers
 from kassay.experiments.sources.account import UNKNOWN_LINE, Account, LineUse, Problem, ReadCapture
-from kassay.experiments.sources.document_rows import DocumentRows, FoundText, merge_rows
-from kassay.experiments.sources.group_texts import READERS
+from kassay.experiments.sources.capture_contents import DocumentRows, FoundText, merge_rows
+from kassay.experiments.sources.group_descriptions import READERS
 from kassay.experiments.sources.kind_texts import (
     connect_result,
     is_connect_status,

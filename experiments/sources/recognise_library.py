@@ -3,7 +3,7 @@
 import re
 
 from kassay.reference.documents.files import read_data_file
-from kassay.reference.protocol.record_codec import Fields, has_version_prefix
+from kassay.reference.protocol.message_decoder import Fields, has_version_prefix
 
 _PATTERNS = [
     (name, re.compile(form)) for name, form in read_data_file(__package__, "libraries.txt")

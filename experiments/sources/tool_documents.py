@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from kassay.experiments.sources.document_rows import (
+from kassay.experiments.sources.capture_contents import (
     NO_ROWS,
     Counts,
     DocumentRows,
@@ -23,7 +23,7 @@ from kassay.experiments.sources.document_rows import (
     merge_rows,
     require_last_page,
 )
-from kassay.experiments.sources.group_texts import is_group_json, read_group_json
+from kassay.experiments.sources.group_descriptions import is_group_json, read_group_json
 from kassay.experiments.sources.table_rows import OffsetRow, StateRow
 from kassay.experiments.sources.text_lines import FORMS, Line, noise_rule
 from kassay.reference.documents.files import (

@@ -18,7 +18,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
-from kassay.experiments.sources.document_rows import JsonFields
+from kassay.experiments.sources.capture_contents import JsonFields
 from kassay.experiments.sources.merge_captures import PartitionKey
 from kassay.experiments.sources.tool_documents import CLUSTER_LABELS, series_of
 from kassay.reference.documents.files import (

@@ -32,10 +32,10 @@ from kassay.experiments.history.rebalances import (
 )
 from kassay.experiments.spark.jobs import map_batches, map_rows, queries_of
 from kassay.experiments.spark.session import PARQUET_OPTIONS, new_run, uri_of, write_manifest
-from kassay.experiments.study.tables import COMPARISONS, schema_of
+from kassay.experiments.study.schemas import COMPARISONS, schema_of
 from kassay.reference.documents.files import location, open_text, replacing_file, without_gzip
 from kassay.reference.model.errors import InputError
-from kassay.reference.protocol.record_codec import OFFSET_COMMIT_KINDS, RecordType
+from kassay.reference.protocol.message_decoder import OFFSET_COMMIT_KINDS, RecordType
 
 _INT, _TEXT, _TEXTS = pa.int64(), pa.string(), pa.list_(pa.string())
 _required = partial(pa.field, nullable=False)

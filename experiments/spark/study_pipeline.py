@@ -30,8 +30,8 @@ from kassay.experiments.counterexamples.find_counterexample import (
 from kassay.experiments.spark import jobs, session
 from kassay.experiments.spark.jobs import CaseCounts, map_rows, with_progress
 from kassay.experiments.spark.session import PARQUET_OPTIONS
-from kassay.experiments.study import evaluate_case, tables
-from kassay.experiments.study import tables as table_schemas
+from kassay.experiments.study import evaluate_case, schemas
+from kassay.experiments.study import schemas as table_schemas
 from kassay.experiments.study.cases import (
     IMPORTED,
     Batch,
@@ -293,10 +293,10 @@ _CONCURRENT_TABLES = 2  # Spark plans and compiles a query on one core
 _QUERIES = jobs.queries_of("study_summary.sql")
 _DIGESTS = pa.schema([("family", pa.string()), ("sha256", pa.string())])
 _CONSTANTS = {
-    "named": tables.NAMED_FAMILY,
+    "named": schemas.NAMED_FAMILY,
     "imported": IMPORTED,
-    "hindsight": tables.HINDSIGHT,
-    "candidates": tables.WORST_CANDIDATES,
+    "hindsight": schemas.HINDSIGHT,
+    "candidates": schemas.WORST_CANDIDATES,
 }
 _LISTS = {"finite": [name for name, family in FAMILIES.items() if family.is_finite]}
 
@@ -320,7 +320,7 @@ def write_summary(cases: DataFrame, uri: str, *, chosen: Sequence[str] = ()) -> 
     scoped = query("scoped", cases=cases)
     rows = query("rows", scoped=scoped)
     outcomes = _written(query("outcomes", rows=rows), f"{uri}/outcomes").toPandas()
-    compared = tables.compared_assignors(outcomes["assignor"], chosen)
+    compared = schemas.compared_assignors(outcomes["assignor"], chosen)
     rebalances = query("rebalances", cases=cases)
     sums = partial(query, "rebalance_sums", rebalances=rebalances)
     frames = {
@@ -336,7 +336,7 @@ def write_summary(cases: DataFrame, uri: str, *, chosen: Sequence[str] = ()) -> 
     jobs.run_concurrently(cases.sparkSession, writes, _CONCURRENT_TABLES)
     counts = query("families", cases=cases).join(_family_digests(cases), "family")
     families = _written(counts, f"{uri}/families")
-    totals = (F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in tables.TABLES)
+    totals = (F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in schemas.TABLES)
     [found] = families.agg(*totals).collect()
     return found.asDict()
 
@@ -358,7 +358,7 @@ def _family_digests(cases: DataFrame) -> DataFrame:
 
 def _digest(rows: Iterator[jobs.Row]) -> Iterator[jobs.Row]:
     for family, own in groupby(rows, key=itemgetter("family")):
-        yield {"family": family, "sha256": tables.sha256_of_lines(row["digest"] for row in own)}
+        yield {"family": family, "sha256": schemas.sha256_of_lines(row["digest"] for row in own)}
 
 
 def _case_digest() -> Column:
@@ -370,10 +370,10 @@ def _case_digest() -> Column:
 
     rows = ", ".join(
         f"transform(filter(coalesce({table}, array()), "
-        f"row -> row.assignor <> '{tables.HINDSIGHT}'), row -> {text('row', names)})"
-        for table, names in tables.RESULT_FIELDS.items()
+        f"row -> row.assignor <> '{schemas.HINDSIGHT}'), row -> {text('row', names)})"
+        for table, names in schemas.RESULT_FIELDS.items()
     )
-    lines = f"{text('groups', tables.GROUP_FIELDS)}, array_sort(concat({rows}))"
+    lines = f"{text('groups', schemas.GROUP_FIELDS)}, array_sort(concat({rows}))"
     return F.expr(f"sha2(concat_ws('\\n', {lines}), 256)")
 
 

@@ -31,12 +31,12 @@ from kassay.experiments.comparison.compare import (
     without_racks,
 )
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.implementations import runner
-from kassay.experiments.implementations.library_catalogue import NotInstalledError, shown_name
-from kassay.experiments.implementations.runner import Ending, StableResult, run_until_stable
+from kassay.experiments.implementations import run_assignor
+from kassay.experiments.implementations.assignor_catalogue import NotInstalledError, shown_name
+from kassay.experiments.implementations.run_assignor import Ending, StableResult, run_until_stable
 from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.registry import run_until_stable as run_document_until_stable
-from kassay.experiments.study import tables
+from kassay.experiments.study import schemas
 from kassay.experiments.study.cases import IMPORTED, Case
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
 from kassay.experiments.study.families.event_streams import (
@@ -46,7 +46,7 @@ from kassay.experiments.study.families.event_streams import (
 )
 from kassay.experiments.study.families.fixed_groups import KafkaGridFamily
 from kassay.experiments.study.families.random_groups import DocumentFamily, random_even_assignment
-from kassay.experiments.study.tables import HINDSIGHT, OPTIMUM, MeasureRow, RebalanceRow
+from kassay.experiments.study.schemas import HINDSIGHT, OPTIMUM, MeasureRow, RebalanceRow
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import (
@@ -88,15 +88,15 @@ _LIMITS = CaseLimits(work=300, within_partitions=2 * EVENT_STREAMS.max_partition
 class _AssignorRows(NamedTuple):
     """Table rows about an assignor on the group of a case, and its assignment."""
 
-    assignment: tables.AssignmentRow
+    assignment: schemas.AssignmentRow
     comparison: Comparison
-    timing: tables.TimingRow
+    timing: schemas.TimingRow
     assigned: Assignment | None
 
 
 def evaluate_case(
     case: Case, *, limits: CaseLimits = LIMITS, drawn: int | None = None
-) -> tables.CaseRecord:
+) -> schemas.CaseRecord:
     """Run the assignors and the solver on the group of a case, and record the results.
 
     Failures become rows, because one group must not end a study of a million groups. Documents and
@@ -108,17 +108,17 @@ def evaluate_case(
     return record or failed_record(case, str(error))
 
 
-def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseRecord:
+def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> schemas.CaseRecord:
     documents = DOCUMENT_FAMILIES.get(case.family)
     if documents is not None:
         return _evaluate_document(case, documents, limits=limits, drawn=drawn)
-    cold = [name for name in case.assignors if runner.first_seconds(name) is None]
+    cold = [name for name in case.assignors if run_assignor.first_seconds(name) is None]
     group = case.build()
     # A family with own history runs the assignor before the measured rebalance.
     past = [
-        tables.TimingRow(contestant=shown_name(name), seconds=seconds, is_first=True)
+        schemas.TimingRow(contestant=shown_name(name), seconds=seconds, is_first=True)
         for name in cold
-        if (seconds := runner.first_seconds(name)) is not None
+        if (seconds := run_assignor.first_seconds(name)) is not None
     ]
     drawn &= group.partition_count <= DRAWN_PARTITIONS and len(group.members) <= DRAWN_MEMBERS
     row = _group_row(case, group, drawn=drawn)
@@ -130,12 +130,12 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
     judged = without_racks(group) if has_goals else group
     start = time.perf_counter()
     optimum, optimum_row = _optimum(judged, limits, drawn=drawn)
-    timing = _timing(tables.OPTIMUM, start)
+    timing = _timing(schemas.OPTIMUM, start)
     comparer = None if optimum is None else Comparer(judged, optimum, limits=limits)
     found = [_evaluate_assignor(group, name, comparer, drawn=drawn) for name in case.assignors]
     prices = partial(_prices, found, judged, optimum, limits)
     measures = _attempt(prices)[0] if has_goals or case.family == IMPORTED else ()
-    return tables.CaseRecord(
+    return schemas.CaseRecord(
         group=row,
         optimum=optimum_row,
         assignments=tuple(one.assignment for one in found),
@@ -147,7 +147,7 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> tables.CaseReco
 
 def _prices(
     found: Iterable[_AssignorRows], group: Group, optimum: Solution | None, limits: CaseLimits
-) -> tuple[tables.MeasureRow, ...]:
+) -> tuple[schemas.MeasureRow, ...]:
     """Return the rows of `GroupPrices` for a group and its assignors, none if it has weights."""
     if optimum is None or group.is_weighted or not group.participant_indices:
         return ()
@@ -161,7 +161,7 @@ def _prices(
 
 def _evaluate_document(
     case: Case, family: DocumentFamily, *, limits: SearchLimits, drawn: bool
-) -> tables.CaseRecord:
+) -> schemas.CaseRecord:
     """Run the assignors of a case on its document, and compare their answers with the optimum.
 
     An application of Kafka Streams runs until no probing rebalance follows. The last stable answer
@@ -178,18 +178,18 @@ def _evaluate_document(
         if run.compare is not None:
             compared = run.compare(limits)
             if compared.invalid:
-                ending, detail = runner.Ending.INVALID, compared.invalid[0]
+                ending, detail = run_assignor.Ending.INVALID, compared.invalid[0]
             else:
                 measures += [
-                    tables.MeasureRow(name, one.name, one.value, one.minimum, one.bound)
+                    schemas.MeasureRow(name, one.name, one.value, one.minimum, one.bound)
                     for one in (*compared.measures, *run.measures)
                 ]
         assignments.append(
-            tables.AssignmentRow(
+            schemas.AssignmentRow(
                 assignor=name, ending=str(ending), detail=detail, rounds=run.rebalances
             )
         )
-    return tables.CaseRecord(
+    return schemas.CaseRecord(
         group=_document_row(case, document, drawn=drawn),
         assignments=tuple(assignments),
         timings=tuple(timings),
@@ -197,7 +197,7 @@ def _evaluate_document(
     )
 
 
-def _document_row(case: Case, document: KindDocument, *, drawn: bool) -> tables.GroupRow:
+def _document_row(case: Case, document: KindDocument, *, drawn: bool) -> schemas.GroupRow:
     content = document.content
     kind = KINDS[document.kind]
     last = content.get("steps", (content,))[-1]
@@ -214,35 +214,35 @@ def _document_row(case: Case, document: KindDocument, *, drawn: bool) -> tables.
 
 
 def _evaluate_trajectories(
-    case: Case, family: EventStreamFamily, row: tables.GroupRow
-) -> tables.CaseRecord:
+    case: Case, family: EventStreamFamily, row: schemas.GroupRow
+) -> schemas.CaseRecord:
     """Run the assignors, the optimum and the hindsight optimum on a case's event stream."""
     found = (
         compare_trajectories(family, case.seed, case.assignors),
         hindsight_trajectory(family, case.seed),
     )
     timings = (
-        tables.TimingRow(contestant=name, seconds=seconds)
+        schemas.TimingRow(contestant=name, seconds=seconds)
         for one in found
         for name, seconds in one.seconds.items()
     )
     rows = tuple(row for one in found for row in one.rows)
-    return tables.CaseRecord(group=row, timings=tuple(timings), rebalances=rows)
+    return schemas.CaseRecord(group=row, timings=tuple(timings), rebalances=rows)
 
 
 def _evaluate_assignor(
     group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
 ) -> _AssignorRows:
     """Run an assignor on a group. Compare the result with the optimum if that is known."""
-    is_first = runner.first_seconds(assignor) is None
-    result, error = _attempt(partial(runner.run_until_stable, group, assignor))
+    is_first = run_assignor.first_seconds(assignor) is None
+    result, error = _attempt(partial(run_assignor.run_until_stable, group, assignor))
     if result is None:
-        result = runner.StableResult(
-            ending=runner.Ending.ERROR, assignment=None, rounds=0, detail=error
+        result = run_assignor.StableResult(
+            ending=run_assignor.Ending.ERROR, assignment=None, rounds=0, detail=error
         )
     shown, assigned = shown_name(assignor), result.assignment
-    timing = tables.TimingRow(contestant=shown, seconds=result.seconds, is_first=is_first)
-    row = tables.AssignmentRow(
+    timing = schemas.TimingRow(contestant=shown, seconds=result.seconds, is_first=is_first)
+    row = schemas.AssignmentRow(
         assignor=shown,
         ending=str(result.ending),
         detail=result.detail,
@@ -254,15 +254,15 @@ def _evaluate_assignor(
     if comparer is not None:
         comparison, error = _attempt(partial(comparer.compare, assignor, result, with_front=True))
         if error is not None:
-            result = replace(result, ending=runner.Ending.ERROR, detail=error)
+            result = replace(result, ending=run_assignor.Ending.ERROR, detail=error)
     if comparison is None:
         comparison = comparison_without_values(group, assignor, result)
     return _AssignorRows(row, comparison, timing, assigned)
 
 
-def failed_record(case: Case, error: str) -> tables.CaseRecord:
+def failed_record(case: Case, error: str) -> schemas.CaseRecord:
     """Return the record of a case that could not be evaluated."""
-    return tables.CaseRecord(group=replace(_key_columns(case), error=error))
+    return schemas.CaseRecord(group=replace(_key_columns(case), error=error))
 
 
 def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
@@ -272,23 +272,23 @@ def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]
     """
     try:
         return function(), None
-    except (NotInstalledError, runner.NotReadyError):
+    except (NotInstalledError, run_assignor.NotReadyError):
         raise
     except Exception as error:  # noqa: BLE001 - a failure on one group becomes a row
         return None, f"{type(error).__name__}: {error}"
 
 
-def _timing(contestant: str, start: float) -> tables.TimingRow:
-    return tables.TimingRow(contestant=contestant, seconds=time.perf_counter() - start)
+def _timing(contestant: str, start: float) -> schemas.TimingRow:
+    return schemas.TimingRow(contestant=contestant, seconds=time.perf_counter() - start)
 
 
 def _optimum(
     group: Group, limits: CaseLimits, *, drawn: bool
-) -> tuple[Solution | None, tables.OptimumRow]:
+) -> tuple[Solution | None, schemas.OptimumRow]:
     solution, error = _attempt(partial(solve_optimum, group, limits=limits))
     if solution is None:
-        return None, tables.OptimumRow(status="error", detail=error)
-    row = tables.OptimumRow(
+        return None, schemas.OptimumRow(status="error", detail=error)
+    row = schemas.OptimumRow(
         status=str(solution.status),
         method=str(solution.method),
         measure=solution.imbalance.name,
@@ -303,11 +303,11 @@ def _optimum(
     return solution, row
 
 
-def _key_columns(case: Case) -> tables.GroupRow:
-    return tables.GroupRow(case=case.name, family=case.family, seed=case.seed, start=case.start)
+def _key_columns(case: Case) -> schemas.GroupRow:
+    return schemas.GroupRow(case=case.name, family=case.family, seed=case.seed, start=case.start)
 
 
-def _group_row(case: Case, group: Group, *, drawn: bool) -> tables.GroupRow:
+def _group_row(case: Case, group: Group, *, drawn: bool) -> schemas.GroupRow:
     owners = ownership(group)
     subscribers = group.subscribers()
     partitions = {topic.name: topic.partitions for topic in group.topics}
@@ -331,7 +331,7 @@ def _group_row(case: Case, group: Group, *, drawn: bool) -> tables.GroupRow:
         weighted=group.is_weighted,
         racks=has_racks(group),
         forced=all(len(members) <= 1 for members in subscribers.values()),
-        renaming_hash=tables.renaming_hash(group),
+        renaming_hash=schemas.renaming_hash(group),
         document=_json(group_document(group)) if drawn else None,
     )
 
@@ -363,7 +363,7 @@ def _json(document: Mapping[str, object]) -> str:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
-Evaluator = Callable[[Case], tables.CaseRecord]
+Evaluator = Callable[[Case], schemas.CaseRecord]
 _LINUX_MEMORY = Path("/proc/self/statm")
 
 
@@ -400,7 +400,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> tables.CaseRecord:
+def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> schemas.CaseRecord:
     """Evaluate a case in a child process with a time limit and a memory limit.
 
     If the child dies, the record contains the reason. A `KassayError` in the child is raised here.
@@ -413,7 +413,7 @@ def run_isolated(evaluate: Evaluator, case: Case, *, limits: CaseLimits) -> tabl
     sender.close()
     try:
         if receiver.poll(limits.group):
-            answer: tables.CaseRecord | KassayError = receiver.recv()
+            answer: schemas.CaseRecord | KassayError = receiver.recv()
             if isinstance(answer, KassayError):
                 raise answer
             record = answer

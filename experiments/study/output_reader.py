@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 
-from kassay.experiments.study.tables import CASES, KEY, LISTS, POSITION, TABLES
+from kassay.experiments.study.schemas import CASES, KEY, LISTS, POSITION, TABLES
 from kassay.reference.model.errors import InputError
 
 MANIFESTS = "manifest"

@@ -29,7 +29,7 @@ from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError, KassayError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Protocol
 from kassay.reference.model.group_remarks import is_rebalancing
-from kassay.reference.protocol import record_codec
+from kassay.reference.protocol import message_decoder
 from kassay.solver.limits import SearchLimits
 
 _LIMITS = SearchLimits(work=1.0)
@@ -44,7 +44,7 @@ UNCOUNTED = "Rebalances of the classic protocol between two readings are not cou
 """Consequence if the records of ``__consumer_offsets`` cannot be read."""
 _RECORDS_AT_ONCE = 100
 """Number of records in memory, and per transaction."""
-_CLASSIC_GROUP = record_codec.RecordType.GROUP_METADATA.to_bytes(2)
+_CLASSIC_GROUP = message_decoder.RecordType.GROUP_METADATA.to_bytes(2)
 Described = dict[str, LiveGroup | InputError]
 
 
@@ -221,7 +221,7 @@ class Watcher:
             while part := list(islice(rows, _RECORDS_AT_ONCE)):
                 if not stored:
                     continue  # observations have replaced these records
-                records = [record_codec.decode(row["key"], row["value"]) for row in part]
+                records = [message_decoder.decode(row["key"], row["value"]) for row in part]
                 with self._store.transaction():
                     for row, record in zip(part, records, strict=True):
                         self._record_generation(replace(record, timestamp=row["timestamp"]))
@@ -235,7 +235,7 @@ class Watcher:
             return str(error)
         return None
 
-    def _record_generation(self, record: record_codec.DecodedRecord) -> None:
+    def _record_generation(self, record: message_decoder.DecodedRecord) -> None:
         """Record a generation of a classic group as if it was observed."""
         name = self._renamed("group", record.key["group"])
         before = self._stable.get(name)

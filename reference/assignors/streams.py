@@ -16,7 +16,7 @@ from uuid import UUID
 from kassay.reference.documents.kind_documents import KindDocument, TaskId, parse_task
 from kassay.reference.java_collections import HashMap, poll_order, signed, utf16_key, uuid_key
 from kassay.reference.model.errors import InputError, UpstreamError
-from kassay.reference.protocol.record_codec import RUNNING
+from kassay.reference.protocol.message_decoder import RUNNING
 
 
 @dataclass(slots=True)

@@ -106,7 +106,7 @@ def pack_identical(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) 
     """Minimise the makespan of identical members, and return a bound."""
     if not budget.has_work:
         return 0
-    from kassay.solver.identical_members import minimise_makespan  # noqa: PLC0415
+    from kassay.solver.minimum_makespan import minimise_makespan  # noqa: PLC0415
 
     placement, bound = minimise_makespan(pool.problem, pool.incumbent(level), budget)
     pool.add(placement)

@@ -24,8 +24,6 @@ from kassay.solver.problem import Ints, Placement, Problem, Weights
 
 Floats = NDArray[np.float64]
 
-_MAX_CELLS = 1_000_000
-"""Maximum number of partitions times members."""
 _MAX_CANDIDATES = 60
 """Maximum number of partitions of an overloaded unit that one step considers."""
 _MAX_EXCHANGED = 15_000
@@ -76,14 +74,6 @@ class OverloadRepair:
     def _set_costs(self, costs: Ints) -> None:
         """Set the costs of moves. Partitions without owners are placed, not moved."""
         self.costs = np.where(self.problem.owner == NO_OWNER, 0, costs)
-
-    @staticmethod
-    def is_applicable(problem: Problem) -> bool:
-        """Return whether a problem has few enough partitions and members, and small weights."""
-        return (
-            problem.weight.dtype != object
-            and 0 < problem.partition_count * problem.member_count <= _MAX_CELLS
-        )
 
     def run(
         self,

@@ -35,6 +35,8 @@ from kassay.solver.search.load_searches import MIN_PARTITIONS, fill_members
 if TYPE_CHECKING:
     from kassay.solver.search.overload_repair import LoadLimit, OverloadRepair
 
+_MAX_CELLS = 1_000_000
+"""Maximum number of partitions times members."""
 _LOAD_TARGETS, _MORE_TARGETS = 7, 14
 """Numbers of load limits between the bound and the incumbent: in general, and with a limit on moves
 or colocated partitions, for which few other searches lower the loads."""
@@ -248,12 +250,11 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
 
 def may_repair_any(problem: Problem) -> bool:
     """Return whether the repair of overloads supports a group, and CP-SAT is slower."""
-    if problem.partition_count < MIN_PARTITIONS:
-        return False
-    # numpy.random would add to the start-up time of every command.
-    from kassay.solver.search.overload_repair import OverloadRepair  # noqa: PLC0415
-
-    return OverloadRepair.is_applicable(problem)
+    has_small_weights = problem.weight.dtype != object
+    cells = problem.partition_count * problem.member_count
+    return (
+        problem.partition_count >= MIN_PARTITIONS and has_small_weights and 0 < cells <= _MAX_CELLS
+    )
 
 
 class _OverloadSearch:

@@ -13,11 +13,11 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kassay.experiments.history.group_records import OffsetsReader
-from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.run_assignor import run
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
 from kassay.reference.model.topic_partitions import Partitions
-from kassay.reference.protocol.record_codec import (
+from kassay.reference.protocol.message_decoder import (
     ASSIGNMENT,
     SUBSCRIPTION,
     Fields,

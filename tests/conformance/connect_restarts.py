@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.implementations.run_assignor import run_on_document
 from kassay.experiments.kinds.connect import EventCost, measure_cluster
 from kassay.reference.documents.kind_documents import KindDocument
 from tests.conformance.kind_site import CONNECTORS, MAX_DELAY, KindSite

@@ -21,7 +21,7 @@ import pytest
 
 from kassay.experiments.kinds.connect import forecast_connect_cluster
 from kassay.experiments.kinds.group_kind import ForecastRequest
-from kassay.experiments.kinds.streams import (
+from kassay.experiments.kinds.streams_forecast import (
     join_process,
     restart_process,
     run_application_until_stable,

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from kassay.experiments.implementations.library_catalogue import install, parse_library_version
-from kassay.experiments.implementations.runner import run_on_document
+from kassay.experiments.implementations.assignor_catalogue import install, parse_library_version
+from kassay.experiments.implementations.run_assignor import run_on_document
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 
 pytestmark = pytest.mark.kafka

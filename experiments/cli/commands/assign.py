@@ -8,12 +8,12 @@ from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each
 from kassay.experiments.cli.kind_results import assigned_documents
 from kassay.experiments.cli.output import Format, Record, TableLayout
 from kassay.experiments.cli.shared_options import required_assignor
-from kassay.experiments.implementations.library_catalogue import (
+from kassay.experiments.implementations.assignor_catalogue import (
     shown_name,
     split_alias,
     uses_cooperative_protocol,
 )
-from kassay.experiments.implementations.runner import run
+from kassay.experiments.implementations.run_assignor import run
 from kassay.reference.assignors import ASSIGNORS, AssignorResult
 from kassay.reference.documents.json_codec import assignment_document
 from kassay.reference.model.assignment import LivelockError, violations

@@ -13,13 +13,13 @@ from kassay.experiments.cli.groups import GroupResult, SelectedGroups, process_e
 from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
 from kassay.experiments.cli.output import Format, Record, TableLayout, error_record
 from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions, SearchOptions
-from kassay.experiments.implementations.library_catalogue import complete_name, shown_name
+from kassay.experiments.implementations.assignor_catalogue import complete_name, shown_name
 from kassay.experiments.kinds.group_kind import ForecastRequest
+from kassay.experiments.planning import event_forecast
 from kassay.experiments.planning import forecast as forecasts
-from kassay.experiments.planning import planned_events
+from kassay.experiments.planning.configuration_choice import Criterion, recommend
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
-from kassay.experiments.planning.recommendation import Criterion, recommend
 from kassay.experiments.prediction.predict import interval_text
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart, Timing
 from kassay.reference.assignors import ASSIGNORS
@@ -220,16 +220,16 @@ def _forecast_events(
     group: Group, events: Path, options: ForecastOptions, search: SearchOptions
 ) -> Record:
     """Predict each event with each assignor of --assignor, or with the group's assignor."""
-    script = planned_events.load_planned_events(events, group)
+    script = event_forecast.load_planned_events(events, group)
     entries, optimum = list[Record](), None
     names: Sequence[str | None] = options.assignor or [None]
     for name in names:
         configuration = options.configuration(group, name)
-        found = planned_events.predict_events(
+        found = event_forecast.predict_events(
             group, script, configuration, samples=options.samples, seed=search.seed
         )
-        entries += planned_events.event_records(shown_name(configuration.assignor), found)
-        optimum = optimum or planned_events.hindsight_record(group, found, limits=search.limits())
+        entries += event_forecast.event_records(shown_name(configuration.assignor), found)
+        optimum = optimum or event_forecast.hindsight_record(group, found, limits=search.limits())
     return {
         "id": group.id,
         "current": identify_assignor(group).name or options.current,

@@ -15,7 +15,7 @@ from kassay.experiments.cli.groups import ParsedGroup, SelectedGroups, consumer_
 from kassay.experiments.cli.kind_results import plans_of_documents
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.shared_options import assignor_option
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.planning.identify_assignor import installed_client
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan import plan as plan_group

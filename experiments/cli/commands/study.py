@@ -10,7 +10,7 @@ from kassay.experiments.cli import application, shared_options
 from kassay.experiments.cli.groups import read_group_documents
 from kassay.experiments.cli.output import print_table
 from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.implementations.library_catalogue import shown_name
+from kassay.experiments.implementations.assignor_catalogue import shown_name
 from kassay.experiments.report.assignor_results import by_scope, measure_section, run_time_table
 from kassay.experiments.spark.session import read_summary, spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study
@@ -18,7 +18,7 @@ from kassay.experiments.study.cases import ImportedCases, JoinedCases, divided_s
 from kassay.experiments.study.configuration import StudyConfig, manifest, read_config
 from kassay.experiments.study.families.all_families import STUDIED, USUAL
 from kassay.experiments.study.output_reader import StudySummary, load_summary, read_manifest
-from kassay.experiments.study.tables import assignors_of, is_own
+from kassay.experiments.study.schemas import assignors_of, is_own
 from kassay.reference.documents.files import check_writable, location, name_of, open_text
 from kassay.reference.model.errors import InputError, UsageError
 

@@ -8,7 +8,11 @@ from kassay.experiments.sources.merge_captures import ObservedMember, PartitionK
 from kassay.experiments.sources.recognise_library import library_of_subscription
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import GroupStatus, Protocol
-from kassay.reference.protocol.record_codec import SUBSCRIPTION, CorruptRecordError, decode_message
+from kassay.reference.protocol.message_decoder import (
+    SUBSCRIPTION,
+    CorruptRecordError,
+    decode_message,
+)
 
 DEAD = "Dead"
 _OTHER_GROUPS = {

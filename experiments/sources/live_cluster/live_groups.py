@@ -11,7 +11,7 @@ from typing import Any
 
 from kassay.experiments.sources import capture_files
 from kassay.experiments.sources.build_group import ImportOptions, build_group
-from kassay.experiments.sources.document_rows import DocumentRows
+from kassay.experiments.sources.capture_contents import DocumentRows
 from kassay.experiments.sources.kind_texts import ROLES, checked_document, most_copies, standby_note
 from kassay.experiments.sources.live_cluster import kafka_python
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
@@ -34,7 +34,7 @@ from kassay.reference.documents.kind_documents import (
 )
 from kassay.reference.model.errors import InputError, KassayError
 from kassay.reference.model.group import ASSUMED, Group, WeightSource
-from kassay.reference.protocol.record_codec import (
+from kassay.reference.protocol.message_decoder import (
     ASSIGNMENT,
     RUNNING,
     SUBSCRIPTION,

@@ -13,9 +13,9 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from kassay.experiments.implementations.library_catalogue import shown_name
-from kassay.experiments.implementations.runner import run_on_document, run_until_stable
-from kassay.experiments.kinds import streams
+from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.run_assignor import run_on_document, run_until_stable
+from kassay.experiments.kinds import streams_forecast
 from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.assignment import Assignment, rejoin
@@ -575,9 +575,9 @@ class StreamsApplications(DocumentFamily):
         application = self._stable_application(rng)
         chosen = rng.choice(application.content["processes"])["id"]
         changes: Mapping[str, Callable[[], KindDocument]] = {
-            JOIN: lambda: streams.join_process(application, _uuid(rng), threads=_THREADS),
-            LEAVE: lambda: streams.leave_process(application, chosen),
-            RESTART: lambda: streams.restart_process(application, chosen),
+            JOIN: lambda: streams_forecast.join_process(application, _uuid(rng), threads=_THREADS),
+            LEAVE: lambda: streams_forecast.leave_process(application, chosen),
+            RESTART: lambda: streams_forecast.restart_process(application, chosen),
         }
         return changes[self.event]()
 
@@ -600,7 +600,7 @@ class StreamsApplications(DocumentFamily):
             "processes": processes,
         }
         fresh = parse_kind_document(content, kind=self.kind)
-        return streams.run_application_until_stable(fresh, HIGH_AVAILABILITY).application
+        return streams_forecast.run_application_until_stable(fresh, HIGH_AVAILABILITY).application
 
 
 def _share(topics: Mapping[str, int], members: Sequence[object]) -> KindDocument:

@@ -16,9 +16,9 @@ from kassay.experiments.comparison.library_agreement import (
     compare_with_reference,
     run_releases,
 )
-from kassay.experiments.implementations import runner
-from kassay.experiments.implementations.library_catalogue import libraries
-from kassay.experiments.implementations.runner import Ending, StableResult, close_processes
+from kassay.experiments.implementations import run_assignor
+from kassay.experiments.implementations.assignor_catalogue import libraries
+from kassay.experiments.implementations.run_assignor import Ending, StableResult, close_processes
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from tests.notation import group
 
@@ -49,7 +49,7 @@ def drivers(tmp_path, monkeypatch):
         script.write_text(_DRIVER.format(answer=answer))
         return (sys.executable, str(script))
 
-    monkeypatch.setattr(runner, "driver_command", command)
+    monkeypatch.setattr(run_assignor, "driver_command", command)
     yield answers
     close_processes()
 

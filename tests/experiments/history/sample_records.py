@@ -25,7 +25,7 @@ from kassay.reference.protocol.group_messages import (
     OffsetCommit,
     SupportedProtocol,
 )
-from kassay.reference.protocol.record_codec import DecodedRecord, decode
+from kassay.reference.protocol.message_decoder import DecodedRecord, decode
 
 PARTITION_COUNTS = {"audit": 3, "orders": 7}
 Message = tuple[bytes, bytes | None]

@@ -22,7 +22,7 @@ from kassay.experiments.history.rebalances import find_rebalances, generation_ro
 from kassay.experiments.spark.history_pipeline import GENERATIONS
 from kassay.reference.model.group import Protocol
 from kassay.reference.protocol.group_messages import GroupMetadata
-from kassay.reference.protocol.record_codec import DecodedRecord, RecordType
+from kassay.reference.protocol.message_decoder import DecodedRecord, RecordType
 from tests.experiments.history.sample_records import (
     compare_rebalance,
     decode_rows,

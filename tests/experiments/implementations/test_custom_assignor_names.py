@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from kassay import Group, InputError
-from kassay.experiments.implementations.library_catalogue import (
+from kassay.experiments.implementations.assignor_catalogue import (
     complete_name,
     parse_custom_assignor,
     shown_name,
 )
-from kassay.experiments.implementations.runner import (
+from kassay.experiments.implementations.run_assignor import (
     DEPENDS_ON_THE_RUN,
     AssignorProcess,
     Ending,

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kassay import Group, InputError
 from kassay.experiments.cli.application import app
-from kassay.experiments.implementations.library_catalogue import (
+from kassay.experiments.implementations.assignor_catalogue import (
     check_shown_names,
     complete_name,
     find_java_class,
@@ -19,7 +19,7 @@ from kassay.experiments.implementations.library_catalogue import (
     shown_name,
     uses_cooperative_protocol,
 )
-from kassay.experiments.implementations.runner import (
+from kassay.experiments.implementations.run_assignor import (
     DEPENDS_ON_THE_RUN,
     Ending,
     run_on_document,

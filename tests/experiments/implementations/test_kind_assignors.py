@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
-from kassay.experiments.implementations import runner
-from kassay.experiments.implementations.runner import close_processes, run, run_on_document
+from kassay.experiments.implementations import run_assignor
+from kassay.experiments.implementations.run_assignor import close_processes, run, run_on_document
 from kassay.experiments.planning.identify_assignor import client_assignors
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
@@ -159,9 +159,10 @@ def driver(tmp_path, monkeypatch):
         script = tmp_path / "driver.py"
         script.write_text(_DRIVER.format(answer=answer))
         command = (sys.executable, str(script))
-        monkeypatch.setattr(runner, "driver_command", lambda _: command)
+        monkeypatch.setattr(run_assignor, "driver_command", lambda _: command)
         monkeypatch.setattr(
-            "kassay.experiments.implementations.library_catalogue.driver_command", lambda _: command
+            "kassay.experiments.implementations.assignor_catalogue.driver_command",
+            lambda _: command,
         )
 
     yield write

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.comparison.library_agreement import compare_with_reference
-from kassay.experiments.implementations.library_catalogue import driver_command, repetitions_of
-from kassay.experiments.implementations.runner import Ending, run_until_stable
+from kassay.experiments.implementations.assignor_catalogue import driver_command, repetitions_of
+from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
 from kassay.reference.documents.json_codec import load_group, parse_group
 from tests.experiments.implementations.test_installed_libraries import require
 from tests.stored_cases import stored_cases

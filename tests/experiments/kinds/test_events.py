@@ -2,10 +2,14 @@
 
 import pytest
 
-from kassay.experiments.implementations.runner import DocumentRunResult, Ending, run_on_document
-from kassay.experiments.kinds import streams as streams_events
+from kassay.experiments.implementations.run_assignor import (
+    DocumentRunResult,
+    Ending,
+    run_on_document,
+)
+from kassay.experiments.kinds import streams_forecast as streams_events
 from kassay.experiments.kinds.connect import measure_cluster
-from kassay.experiments.kinds.streams import (
+from kassay.experiments.kinds.streams_forecast import (
     join_process,
     leave_process,
     restart_process,

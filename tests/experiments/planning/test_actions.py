@@ -6,10 +6,10 @@ import pytest
 
 from kassay import Imbalance, Movement
 from kassay.experiments.planning.actions import RecommendedAction
+from kassay.experiments.planning.configuration_choice import recommend
 from kassay.experiments.planning.forecast import forecast_changes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
-from kassay.experiments.planning.recommendation import recommend
 from kassay.experiments.planning.render_pages import TEXT, render_plan
 from kassay.experiments.prediction.scenario import Configuration
 from kassay.reference.assignors import assign

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.experiments.implementations import runner
+from kassay.experiments.implementations import run_assignor
 from kassay.experiments.planning import identify_assignor as identify_assignor_module
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
@@ -77,7 +77,7 @@ def test_a_plan_recommends_only_assignors_of_the_library():
 def test_a_plan_with_the_client_shows_the_results_of_its_own_assignors(monkeypatch):
     lists = {"m0": [("t", 0), ("t", 1), ("t", 2)], "m1": [("t", 3), ("t", 4), ("t", 5)]}
     answer = AssignorResult(assignment=Assignment(lists))
-    monkeypatch.setattr(runner, "run", lambda _group, _assignor: answer)
+    monkeypatch.setattr(run_assignor, "run", lambda _group, _assignor: answer)
     monkeypatch.setattr(identify_assignor_module, "driver_command", lambda _: ("driver",))
     result = plan(group("sarama", "sarama", assignor="sticky"), client="sarama@1.43.3")
     names = [outcome.assignor for outcome in result.assignor_outcomes]

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from kassay.experiments.kinds.streams import (
+from kassay.experiments.kinds.streams_forecast import (
     HIGH_AVAILABILITY,
     RESTORE_MS,
     restart_process,

@@ -10,7 +10,7 @@ import yaml
 
 import kassay
 from kassay import Group, Member, Topic
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.planning.scale import Autoscaler, autoscaler_values
 from kassay.experiments.planning.survey import survey_group
 from kassay.reference.assignors import NEWEST_ASSIGNORS, assign

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from kassay import MaxMoves, SearchLimits
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_pages import PAGE, TEXT, TICKET, render_plan

@@ -8,9 +8,9 @@ import pytest
 
 import kassay
 from kassay import Group, Member, Topic
+from kassay.experiments.planning.configuration_choice import recommend
 from kassay.experiments.planning.forecast import current_load, forecast_changes, parse_sizes
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.recommendation import recommend
 from kassay.experiments.prediction.predict import predict
 from kassay.experiments.prediction.scenario import (
     Configuration,

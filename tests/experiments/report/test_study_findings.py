@@ -3,7 +3,7 @@ import pytest
 
 from kassay.experiments.report.assignor_results import summarise_rows
 from kassay.experiments.report.study_report import study_findings
-from kassay.experiments.study.tables import assignors_of, compared_assignors
+from kassay.experiments.study.schemas import assignors_of, compared_assignors
 from tests.stored_cases import stored_cases
 
 COUNTS = stored_cases("counts_of_a_study")

@@ -20,7 +20,7 @@ from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import AssumedSubscriptions
-from kassay.reference.protocol.record_codec import OFFSET_COMMIT_KINDS
+from kassay.reference.protocol.message_decoder import OFFSET_COMMIT_KINDS
 from tests.experiments.history.sample_records import compare_rebalance
 from tests.experiments.sources.recorded_clients import (
     DATA,

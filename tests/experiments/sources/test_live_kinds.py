@@ -24,7 +24,7 @@ from kassay.experiments.sources.live_cluster.kafka_python import (
     groups_of_response,
 )
 from kassay.reference.documents.kind_documents import Kind
-from kassay.reference.protocol.record_codec import ASSIGNMENT, SUBSCRIPTION
+from kassay.reference.protocol.message_decoder import ASSIGNMENT, SUBSCRIPTION
 from tests.experiments.sources.test_live_groups import Tables, member, read
 from tests.stored_cases import stored_cases
 

@@ -21,8 +21,8 @@ from kassay.experiments.study.cases import (
 from kassay.experiments.study.configuration import StudySettings
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.output_reader import load_summary, read_manifest
-from kassay.experiments.study.tables import CASES as CASE_SCHEMA
-from kassay.experiments.study.tables import case_row
+from kassay.experiments.study.schemas import CASES as CASE_SCHEMA
+from kassay.experiments.study.schemas import case_row
 from tests.experiments.conftest import stored_rows
 from tests.experiments.spark import crashing_evaluations as faults
 

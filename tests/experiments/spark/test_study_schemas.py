@@ -2,7 +2,7 @@ import pyarrow as pa
 
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.tables import CASES, CaseRecord, OptimumRow, case_row
+from kassay.experiments.study.schemas import CASES, CaseRecord, OptimumRow, case_row
 
 
 def test_rows_of_cases_fit_the_schema():

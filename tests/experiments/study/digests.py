@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kassay.experiments.study.tables import GROUP_FIELDS, HINDSIGHT, RESULT_FIELDS, sha256_of_lines
+from kassay.experiments.study.schemas import GROUP_FIELDS, HINDSIGHT, RESULT_FIELDS, sha256_of_lines
 
 
 def case_digest(case: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from kassay.experiments.comparison.comparison_result import ComparedValue
 from kassay.experiments.study.cases import Case, family_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.evaluate_case import evaluate_case
-from kassay.experiments.study.tables import case_row
+from kassay.experiments.study.schemas import case_row
 from tests.experiments.study.digests import case_digest, family_digest
 from tools.published_tables import cell
 

@@ -1,6 +1,6 @@
 import pytest
 
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.all_families import FAMILIES
@@ -54,7 +54,7 @@ def test_a_group_that_cannot_be_built_has_only_a_group_row():
 
 def test_a_broken_assignor_is_an_error_row_and_the_others_still_run(monkeypatch):
     monkeypatch.setattr(
-        "kassay.experiments.implementations.runner.run_until_stable",
+        "kassay.experiments.implementations.run_assignor.run_until_stable",
         lambda group, name: fail() if name == "range" else run_until_stable(group, name),
     )
     record = evaluate_case(CASE)

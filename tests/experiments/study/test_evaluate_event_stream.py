@@ -3,7 +3,7 @@ from itertools import groupby
 
 import pytest
 
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.study.evaluate_case import (
     OPTIMUM,
     compare_trajectories,

@@ -9,7 +9,7 @@ import pytest
 
 import kassay
 from kassay.experiments.spark.study_pipeline import study_tables
-from kassay.experiments.study.tables import KEY, TABLES
+from kassay.experiments.study.schemas import KEY, TABLES
 
 STUDY = Path(__file__).parents[3] / "examples" / "study"
 

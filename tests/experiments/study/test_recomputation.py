@@ -10,12 +10,12 @@ import pytest
 
 from kassay import Group
 from kassay.experiments.comparison.compare import without_racks
-from kassay.experiments.implementations.runner import run_until_stable
+from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.study.cases import Case, document_id
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.families.event_streams import EventStreamFamily
-from kassay.experiments.study.tables import case_row
+from kassay.experiments.study.schemas import case_row
 from kassay.reference.documents.json_codec import group_document
 from tests import brute_force
 from tests.integer_program import IntegerProgram

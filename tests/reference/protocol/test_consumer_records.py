@@ -13,7 +13,7 @@ from benchmarks.record_encoder import (
     target_assignment,
     target_epoch,
 )
-from kassay.reference.protocol.record_codec import decode
+from kassay.reference.protocol.message_decoder import decode
 
 TOPIC = uuid.UUID("809d4580-aaed-3156-9abc-38d58f77f840")
 EPOCH = group_epoch("g", 3, -2)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from kassay.reference.protocol.record_codec import (
+from kassay.reference.protocol.message_decoder import (
     RUNNING,
     CorruptRecordError,
     decode_thread_assignment,

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from kassay.experiments.sources import table_rows
-from kassay.experiments.sources.document_rows import DocumentRows, FoundText, require_last_page
+from kassay.experiments.sources.capture_contents import DocumentRows, FoundText, require_last_page
 from kassay.experiments.sources.table_rows import Assignment, OffsetRow, StateRow
 from kassay.experiments.sources.text_lines import FORMS, Line
 from kassay.reference.documents.files import (
@@ -30,7 +30,7 @@ from kassay.reference.documents.files import (
 )
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError
-from kassay.reference.protocol import record_codec
+from kassay.reference.protocol import message_decoder
 
 _SUMMARY = FORMS["line of rpk"]
 _PLAIN = re.compile(r"\S+(?<!\.\.\.)")
@@ -497,7 +497,7 @@ def _member(node: _Node, group: str, line: int) -> table_rows.MemberRow:
 
 
 def _subscription(value: object, where: str) -> tuple[str, ...] | None:
-    value = _decoded(value, record_codec.SUBSCRIPTION, where)
+    value = _decoded(value, message_decoder.SUBSCRIPTION, where)
     if isinstance(value, Mapping):
         names = ("topics", "subscription")
         value = next((value[key] for key in value if _normal(key) in names), None)
@@ -509,7 +509,7 @@ def _subscription(value: object, where: str) -> tuple[str, ...] | None:
 def _assignment(value: object, where: str) -> table_rows.Assignment:
     """Convert an assignment in any supported JSON form to partition numbers by topic."""
     found: dict[str, list[int]] = {}
-    for topic, number in _pairs(_decoded(value, record_codec.ASSIGNMENT, where), where):
+    for topic, number in _pairs(_decoded(value, message_decoder.ASSIGNMENT, where), where):
         found.setdefault(topic, []).append(number)
     return tuple((topic, tuple(numbers)) for topic, numbers in found.items())
 
@@ -546,7 +546,7 @@ def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[st
         return
     inner = next((value[key] for key in value if _normal(key) in _LISTS), None)
     if inner is not None:
-        yield from _pairs(_decoded(inner, record_codec.ASSIGNMENT, node.where), node.where)
+        yield from _pairs(_decoded(inner, message_decoder.ASSIGNMENT, node.where), node.where)
         return
     for name, numbers in value.items():
         if _normal(name) in _NAMES["numbers"]:
@@ -560,16 +560,16 @@ def _pairs_of_object(node: _Node, value: Mapping[str, Any]) -> Iterator[tuple[st
 _LISTS = ("assignedpartitions", "topicpartitions", "assignment", "partitions", "topics")
 
 
-def _decoded(value: Any, schema: record_codec.Schema, where: str) -> Any:
+def _decoded(value: Any, schema: message_decoder.Schema, where: str) -> Any:
     """Decode a message in a Buffer of Node.js. Return other values unchanged."""
     if not isinstance(value, Mapping) or value.get("type") != "Buffer":
         return value
     try:
         data = bytes(value.get("data") or ())
-        fields = record_codec.decode_message(schema, data) if data else {}
-    except (ValueError, TypeError, record_codec.CorruptRecordError) as error:
+        fields = message_decoder.decode_message(schema, data) if data else {}
+    except (ValueError, TypeError, message_decoder.CorruptRecordError) as error:
         raise InputError(f"{where}: {error}") from None
-    if schema is record_codec.SUBSCRIPTION:
+    if schema is message_decoder.SUBSCRIPTION:
         return fields
     return [[one["topic"], list(one["partitions"])] for one in fields.get("assigned", ())]
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from kassay.experiments.implementations import library_catalogue, runner
+from kassay.experiments.implementations import assignor_catalogue, run_assignor
 from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.streams_comparison import (
     caught_up_processes,
@@ -32,7 +32,7 @@ Assign = Callable[[KindDocument], Mapping[str, object]]
 class StreamsEvent:
     """Cost of an event of a Streams application until the assignment is stable."""
 
-    ending: runner.Ending
+    ending: run_assignor.Ending
     rebalances: int  # with the first one, without the one that hands over a task
     probing_ms: int  # from the event to the last rebalance
     state_moves: int  # stateful tasks that end without state, although a process had it
@@ -95,21 +95,21 @@ def run_application_until_stable(
     """
     application = _Application(document, warmup_ms)
     now, rounds, restored = 0, 0, 0
-    ending = runner.Ending.NONTERMINATING
-    detail: str | None = f"no stable assignment after {runner.MAX_ROUNDS} rebalances"
-    for rounds in range(1, runner.MAX_ROUNDS + 1):
+    ending = run_assignor.Ending.NONTERMINATING
+    detail: str | None = f"no stable assignment after {run_assignor.MAX_ROUNDS} rebalances"
+    for rounds in range(1, run_assignor.MAX_ROUNDS + 1):
         before = application.document()
         if isinstance(assignor, str):
-            result = runner.run_on_document(before, assignor)
+            result = run_assignor.run_on_document(before, assignor)
         else:
-            result = runner.DocumentRunResult(answer=assignor(before))
+            result = run_assignor.DocumentRunResult(answer=assignor(before))
         answer: Any = result.answer
         if answer is None or answer.get("error", "NONE") != "NONE":
             ending, detail = group_kind.ending_without_answer(result)
             break
         restored += application.apply(answer["processes"], now)
         if not answer.get("followup_rebalance", False):
-            ending, detail = runner.Ending.OK, None
+            ending, detail = run_assignor.Ending.OK, None
             break
         now += application.interval_ms
         application.finish_restoring(now)
@@ -252,7 +252,7 @@ def forecast_application(
             "rebalance moves no state"
         )
     for name in request.assignors:
-        if library_catalogue.kind_of_assignor(name) is not Kind.STREAMS:
+        if assignor_catalogue.kind_of_assignor(name) is not Kind.STREAMS:
             raise UsageError(f"--assignor: {name} is no assignor of Kafka Streams")
     current = {name: setting(document, name) for name in SETTINGS}
     if request.changes is not None:
@@ -299,12 +299,12 @@ def _assignor(name: str) -> str:
     name = _CLASSES.get(name.rpartition(".")[2], name)
     if name == HIGH_AVAILABILITY:
         return name
-    if not library_catalogue.is_library_assignor(name):
+    if not assignor_catalogue.is_library_assignor(name):
         raise UsageError(
             f"--set: {_CLASS}: unknown task assignor {name!r}, expected one of "
             f"{', '.join(_CLASSES)}"
         )
-    return str(library_catalogue.parse_library_assignor(name))
+    return str(assignor_catalogue.parse_library_assignor(name))
 
 
 def _forecast(
@@ -315,7 +315,7 @@ def _forecast(
     start = run_application_until_stable(
         replace(document, content={**document.content, "config": config}), assignor
     )
-    if start.ending is not runner.Ending.OK:
+    if start.ending is not run_assignor.Ending.OK:
         raise InputError(f"group {document.id!r}: {assignor}: {start.detail}")
     processes = start.application.content["processes"]
     threads = max(one["threads"] for one in processes)
@@ -370,7 +370,7 @@ def _event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:
 
 def _run_until_stable(document: KindDocument, assignor: str) -> group_kind.StableRun:
     event = run_application_until_stable(document, assignor)
-    if event.ending is not runner.Ending.OK:
+    if event.ending is not run_assignor.Ending.OK:
         return group_kind.StableRun(event.ending, event.detail, event.rebalances)
     return group_kind.StableRun(
         event.ending,
@@ -460,7 +460,7 @@ def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
             "rebalance": event.rebalances,
             "minute": event.probing_ms / 60_000,
         }
-        if event.ending is runner.Ending.OK:
+        if event.ending is run_assignor.Ending.OK:
             yield group_kind.KindAction(text, [(event.application, costs)])
 
 

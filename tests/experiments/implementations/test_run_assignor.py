@@ -1,7 +1,7 @@
 import pytest
 
 from kassay import Assignment, Group
-from kassay.experiments.implementations.runner import (
+from kassay.experiments.implementations.run_assignor import (
     Ending,
     count_withheld_partitions,
     is_repeatable,
@@ -28,7 +28,7 @@ def answers(monkeypatch):
             seen.append(group)
             return remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
-        monkeypatch.setattr("kassay.experiments.implementations.runner.run_assignor", attempt)
+        monkeypatch.setattr("kassay.experiments.implementations.run_assignor.run_assignor", attempt)
         return seen
 
     return give
@@ -91,5 +91,5 @@ def test_the_time_that_a_program_reports_is_the_run_time(answers):
     ],
 )
 def test_a_second_run_without_end_is_no_other_answer(monkeypatch, again, expected):
-    monkeypatch.setattr("kassay.experiments.implementations.runner.run", lambda *_: again)
+    monkeypatch.setattr("kassay.experiments.implementations.run_assignor.run", lambda *_: again)
     assert is_repeatable(GROUP, "python:own.py:assign", WHOLE) is expected

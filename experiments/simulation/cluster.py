@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from kassay.experiments.implementations.runner import count_withheld_partitions
+from kassay.experiments.implementations.run_assignor import count_withheld_partitions
 from kassay.experiments.simulation.policies import MixedLibraries, Policy, policy_named
 from kassay.experiments.simulation.script import Script, TopicPlan
 from kassay.experiments.simulation.simulation_result import (

@@ -29,7 +29,7 @@ from kassay.reference.protocol.group_messages import (
     OffsetCommit,
     SupportedProtocol,
 )
-from kassay.reference.protocol.record_codec import (
+from kassay.reference.protocol.message_decoder import (
     ASSIGNMENT,
     RECORD_SCHEMAS,
     SUBSCRIPTION,

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.implementations import library_catalogue, runner
-from kassay.experiments.implementations.library_catalogue import (
+from kassay.experiments.implementations import assignor_catalogue, run_assignor
+from kassay.experiments.implementations.assignor_catalogue import (
     libraries,
     parse_library_assignor,
     parse_library_version,
 )
-from kassay.experiments.implementations.runner import (
+from kassay.experiments.implementations.run_assignor import (
     Ending,
     NotReadyError,
     close_processes,
@@ -44,8 +44,8 @@ def driver(tmp_path, monkeypatch):
     def write(answer="pass", before="pass", start_seconds=20.0):
         script = tmp_path / f"{len(list(tmp_path.iterdir()))}.py"
         script.write_text(_DRIVER.format(before=before, answer=answer, assigned=ASSIGNED))
-        monkeypatch.setattr(runner, "driver_command", lambda _: (sys.executable, str(script)))
-        monkeypatch.setattr(runner, "_START_SECONDS", start_seconds)
+        monkeypatch.setattr(run_assignor, "driver_command", lambda _: (sys.executable, str(script)))
+        monkeypatch.setattr(run_assignor, "_START_SECONDS", start_seconds)
         return "kafka-clients@2.4.0@2s:sticky"
 
     yield write
@@ -69,7 +69,7 @@ def test_unknown_or_invalid_parts_of_a_name_are_input_errors(name, expected):
 
 def test_a_library_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
-    library_catalogue.driver_command.cache_clear()
+    assignor_catalogue.driver_command.cache_clear()
     with pytest.raises(InputError, match=r"run: kassay libraries install kafka-clients@2\.4\.0"):
         run(GROUP, "kafka-clients@2.4.0:sticky")
 
@@ -78,21 +78,21 @@ def test_a_failed_installation_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(RunError, match="'mvn' is required and not on PATH"):
-        library_catalogue.install(*parse_library_version("kafka-clients@2.4.0"))
+        assignor_catalogue.install(*parse_library_version("kafka-clients@2.4.0"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_installation_of_another_driver_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
     library, version = parse_library_version("kafka-clients@2.4.0")
-    fake = replace(library_catalogue.runtimes()["jvm"], files={"jar": ""}, steps=[])
-    monkeypatch.setattr(library_catalogue, "runtimes", lambda: {"jvm": fake})
-    directory = library_catalogue.install(library, version)
-    assert library_catalogue.is_installed(library, version)
-    assert list(library_catalogue.installed_versions()) == [(library, version)]
+    fake = replace(assignor_catalogue.runtimes()["jvm"], files={"jar": ""}, steps=[])
+    monkeypatch.setattr(assignor_catalogue, "runtimes", lambda: {"jvm": fake})
+    directory = assignor_catalogue.install(library, version)
+    assert assignor_catalogue.is_installed(library, version)
+    assert list(assignor_catalogue.installed_versions()) == [(library, version)]
     (directory / "driver.sha256").write_text("other")
-    assert not library_catalogue.is_installed(library, version)
-    text = library_catalogue.how_to_install(library, version)
+    assert not assignor_catalogue.is_installed(library, version)
+    text = assignor_catalogue.how_to_install(library, version)
     assert text.startswith("kafka-clients@2.4.0 was installed by another version of kassay in ")
 
 

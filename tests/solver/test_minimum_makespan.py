@@ -11,7 +11,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from kassay import Imbalance, Movement, solve
-from kassay.solver.identical_members import (
+from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
+from kassay.solver.limits import SearchBudget, SearchLimits
+from kassay.solver.minimum_makespan import (
     MakespanSearch,
     SubsetFilling,
     cover_fractionally,
@@ -20,8 +22,6 @@ from kassay.solver.identical_members import (
     makespan_lower_bound,
     refill,
 )
-from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
-from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.search.load_searches import balance_loads
 from tests.notation import even_group
