@@ -79,7 +79,7 @@ def answering(monkeypatch, answer):
     def run(document, name):
         return answer(document)
 
-    monkeypatch.setattr(streams_events.runner, "run_on_document", run)
+    monkeypatch.setattr(streams_events.run_assignor, "run_on_document", run)
 
 
 def test_follow_up_rebalances_that_change_nothing_do_not_end(monkeypatch):
