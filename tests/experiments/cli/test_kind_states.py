@@ -54,7 +54,10 @@ def test_a_cluster_without_workers_does_not_end_the_plan(kassay, tmp_path, steps
     bad = {"kind": "connect", "id": "bad", "steps": steps}
     done, lines = plan_lines(kassay, tmp_path / "clusters.jsonl", [bad, CLUSTER])
     assert done.code == 2
-    assert lines[0] == {"id": "bad", "error": "cluster 'bad': the last step has no worker"}
+    assert lines[0] == {
+        "id": "bad",
+        "error": "cluster 'bad': the last step has no worker; add one to it",
+    }
     assert lines[1]["verdict"].startswith("Nothing to do: 1 workers")
 
 
