@@ -485,10 +485,8 @@ def _is_integer(value: object) -> bool:
     return isinstance(value, SupportsIndex)
 
 
-def mean_load(total: int, limits: int | NDArray[np.int64]) -> int:
-    """Return the least maximum load with which members have room for a total load."""
-    if isinstance(limits, int):
-        return -(-total // limits)
+def mean_load(total: int, limits: NDArray[np.int64]) -> int:
+    """Return the minimum bound on loads with which members of limited loads take a total load."""
     return bisect_left(
         range(total), True, key=lambda load: int(np.minimum(limits, load).sum()) >= total
     )
@@ -506,7 +504,7 @@ def check_arc_costs(
         raise UsageError(f"{cause} requires equal weights, but the weights of partitions differ")
     for level in levels:
         if level.tolerance:
-            raise UsageError(f"{cause} supports no tolerance, but the level {level.name} has one")
+            raise UsageError(f"{cause} supports no tolerance: set that of {level.name} to 0")
         if not objective.are_arc_costs(level):
             raise UsageError(
                 f"{cause} supports only the levels sum_of_squares, host_sum_of_squares, movement "

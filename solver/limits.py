@@ -142,7 +142,7 @@ class SearchBudget:
 
     @property
     def is_interrupted(self) -> bool:
-        """Return whether the search is stopped or out of time. Record this in the counter."""
+        """Return whether the search is stopped or out of time; if so, the counter records it."""
         if self.limits.is_stopped or (self.end < inf and now() >= self.end):
             self.counter.is_interrupted = True
             return True

@@ -356,13 +356,6 @@ def members_that_help(
         Solution of the group with its default levels, if it is known.
     limits
         As in `solve`, but with at most `_HELPING_WORK`, so that all callers find the same number.
-
-    Examples
-    --------
-    >>> topic, member = Topic(name="t", partitions=10), Member(id="a", subscription=("t",))
-    >>> members = tuple(replace(member, id=id) for id in "abcdef")
-    >>> members_that_help(Resizing.of(Group(topics=(topic,), members=members))).needed.value
-    10
     """
     measure = Measure.SUM_OF_SQUARES if resizing.is_even else Measure.MAKESPAN
     budget = SearchBudget.start(SearchLimits.of(limits), seed).until(_HELPING_WORK)

@@ -1,9 +1,8 @@
 """Result of the solver: assignment, values and proven bounds."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
 
 from kassay.reference.model import display
 from kassay.reference.model.assignment import NO_OWNER, Assignment, ownership
@@ -277,10 +276,6 @@ class Solution:
         keys = level_keys(level.name for level in self.levels)
         values = (value_and_bound(level, self.group) or {} for level in self.levels)
         return dict(zip(keys, values, strict=True))
-
-    def with_certificate(self, certificate: Certificate) -> Self:
-        """Return a copy of the solution with a certificate and the levels that it claims."""
-        return replace(self, certificate=certificate, levels=level_values(certificate.claims))
 
     def level(self, name: str) -> LevelValue:
         """Return the level with the given name. Raise LookupError if there is none."""

@@ -175,7 +175,7 @@ class Prediction:
 
     @cached_property
     def final(self) -> Assignment:
-        """Return the most frequent assignment after the last event. Keys are `consumer_names`."""
+        """Return the most frequent assignment after the last event (keys: `consumer_names`)."""
         return self.assignment_after(-1)
 
     def assignment_after(self, event: int) -> Assignment:

@@ -169,7 +169,7 @@ class AssignorSummary:
         return Proportion(self.sums["wasteful"], self.sums["known"], self.is_sample)
 
     def share(self, column: str) -> Proportion:
-        """Return the share of groups that a column counts among all groups."""
+        """Return the groups that a column counts, as a share of all groups."""
         return Proportion(self.sums[column], self.sums["groups"], self.is_sample)
 
     @property

@@ -3,6 +3,7 @@
 Subscriptions are those that the source shows, those that a file states, or assumed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -87,6 +88,8 @@ class ImportOptions:
 
 
 _SHOWN_PARTITIONS = 5
+_NOTABLE_LAG = 1_000
+"""Least lag of a group, in messages, whose concentration on few members is noted."""
 _NOTES = {
     AssumedSubscriptions.EQUAL: "all topics are assumed for every member",
     AssumedSubscriptions.ASSIGNED: "the assigned topics are assumed",
@@ -249,6 +252,7 @@ def _group(observed: ObservedGroup, options: ImportOptions) -> Group:
             f"the capture shows lag ({observed.status.lag:,} messages), which is not used: lag is "
             "a backlog, not a load; --weights lag spreads the backlog"
         )
+        notes.extend(_lag_on_few_members(observed))
     notes.extend(options.weight_notes(counts))
     ids = options.content.topic_ids
     if members and all(member.epoch is None for member in members):
@@ -541,6 +545,20 @@ def _from_sizes(sizes: Mapping[PartitionKey, int], topic: str, count: int) -> tu
             "kafka-log-dirs.sh --describe for all brokers to the directory of captures"
         )
     return tuple(sizes[topic, number] for number in range(count))
+
+
+def _lag_on_few_members(observed: ObservedGroup) -> Iterator[str]:
+    """Yield a note if a third of the members own the partitions with 90% of the lag."""
+    lag = Counter[str | None]()
+    for partition, messages in observed.lag.items():
+        lag[observed.partitions.get(partition)] += max(messages, 0)
+    few = max(1, len(lag) // 3)
+    percent = 100 * sum(count for _, count in lag.most_common(few)) // max(lag.total(), 1)
+    if len(lag) > 2 and lag.total() >= _NOTABLE_LAG and percent >= 90:
+        yield (
+            f"{percent}% of the lag is on partitions of {few} of {len(lag)} members: check the "
+            "rate of these partitions (--weights rate), their records and their consumers"
+        )
 
 
 def _lag(

@@ -173,7 +173,7 @@ def _one_message_per_failure() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise RunError(_message(str(error))) from error
+        raise RunError(error_message(str(error))) from error
     except BrokenPipeError:
         raise  # the reader of standard output closed the pipe
     except (Py4JError, ConnectionError) as error:
@@ -182,18 +182,8 @@ def _one_message_per_failure() -> Iterator[None]:
         ) from error
 
 
-def _message(text: str) -> str:
-    r"""Extract one message from an error text with Java or Python stack traces.
-
-    Examples
-    --------
-    >>> _message("Task failed\nCaused by: java.io.IOException: No space left on device")
-    'Spark failed: No space left on device'
-    >>> _message("Task failed:\nTraceback (most recent call last):\n  f()\nValueError: no")
-    'Spark failed: ValueError: no'
-    >>> _message("Traceback (most recent call last):\nkassay.reference.RunError: no records\n...")
-    'no records'
-    """
+def error_message(text: str) -> str:
+    """Extract one message from an error text with Java or Python stack traces."""
     own = re.search(r"^kassay(?:\.\w+)+: (.+)", text, re.MULTILINE)
     if own is not None:
         return own[1]

@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
             socket.socket.shutdown(self.connection, socket.SHUT_RDWR)
 
     def parse_request(self) -> bool:
-        """Read the headers; the request has then arrived."""
+        """Read the headers, and cancel the deadline for the arrival of the request."""
         is_valid = super().parse_request()
         self._deadline.cancel()
         return is_valid

@@ -174,7 +174,7 @@ def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
         if isinstance(capacity, tuple):
             raise InputError(f"{group.label}: a trajectory requires one weight per partition")
         if capacity is not None and loads[member] > capacity:
-            raise InputError(f"{group.label}: the evidence exceeds capacity {capacity} of {name!r}")
+            raise InputError(f"{group.label}: load {loads[member]} of {name!r} exceeds {capacity=}")
         most[member] = most[member] if capacity is None else min(most[member], capacity)
     return most
 
@@ -259,7 +259,7 @@ class Stream:
         return np.asarray(self.rebalances[rebalance].subscribed[self.consumer_set[:, rebalance]])
 
     def assigned(self, rebalance: int) -> Mask:
-        """Return, per class, whether its partitions are assigned at a rebalance."""
+        """Return, per class, whether its partitions have a subscriber at a rebalance."""
         return np.asarray(
             self.consumer_set[:, rebalance] < len(self.rebalances[rebalance].subscribed) - 1
         )
@@ -400,7 +400,7 @@ def _path_costs(stream: Stream, prices: Ints, scale: int) -> tuple[Ints, Ints]:
 
 
 def _highest_value(one: LoadRange, price: Ints) -> int:
-    """Return the maximum total price of loads that keep the limits and the total of a range."""
+    """Return the maximum total price of loads with the limits and the total of a range."""
     prices = price[one.members].tolist()
     pairs = zip(prices, one.low.tolist(), one.high.tolist(), strict=True)
     value, rest = 0, one.total - int(one.low.sum())

@@ -1,7 +1,7 @@
 """``kassay solve``: find the proven optimum of each group."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kassay.experiments.cli.application import STOP, option
@@ -15,7 +15,7 @@ from kassay.reference.model.metrics import loads
 from kassay.solver.certificate.certificate import Proof, weakest_proof
 from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.certify import certify
-from kassay.solver.solution import Method, Solution, level_keys, value_and_bound
+from kassay.solver.solution import Method, Solution, level_keys, level_values, value_and_bound
 from kassay.solver.solve import solve as solve_group
 
 
@@ -87,7 +87,8 @@ def solution_record(group: Group, solution: Solution, *, certified: bool = False
     document = None
     if certified and solution.certificate is not None:
         certificate = certify(group, solution)
-        solution = solution.with_certificate(certificate)
+        levels = level_values(certificate.claims)
+        solution = replace(solution, certificate=certificate, levels=levels)
         document = certificate_document(certificate)
     record: dict[str, Any] = {
         "id": group.id,

@@ -9,7 +9,34 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from kassay.experiments.spark.session import code_identity, memory_per_task, send_code, with_retries
+from kassay.experiments.spark.session import (
+    code_identity,
+    error_message,
+    memory_per_task,
+    send_code,
+    with_retries,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "Task failed\nCaused by: java.io.IOException: No space left on device",
+            "Spark failed: No space left on device",
+        ),
+        (
+            "Task failed:\nTraceback (most recent call last):\n  f()\nValueError: no",
+            "Spark failed: ValueError: no",
+        ),
+        (
+            "Traceback (most recent call last):\nkassay.reference.RunError: no records\n...",
+            "no records",
+        ),
+    ],
+)
+def test_the_stack_traces_of_a_failure_become_one_message(text: str, message: str) -> None:
+    assert error_message(text) == message
 
 
 @pytest.mark.parametrize(
