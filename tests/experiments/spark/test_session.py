@@ -18,25 +18,12 @@ from kassay.experiments.spark.session import (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "Task failed\nCaused by: java.io.IOException: No space left on device",
-            "Spark failed: No space left on device",
-        ),
-        (
-            "Task failed:\nTraceback (most recent call last):\n  f()\nValueError: no",
-            "Spark failed: ValueError: no",
-        ),
-        (
-            "Traceback (most recent call last):\nkassay.reference.RunError: no records\n...",
-            "no records",
-        ),
-    ],
-)
-def test_the_stack_traces_of_a_failure_become_one_message(text: str, message: str) -> None:
-    assert error_message(text) == message
+def test_the_stack_traces_of_a_failure_become_one_message() -> None:
+    java = "Task failed\nCaused by: java.io.IOException: No space left on device"
+    assert error_message(java) == "Spark failed: No space left on device"
+    trace = "Traceback (most recent call last):\n"
+    assert error_message(f"Task failed:\n{trace}ValueError: no") == "Spark failed: ValueError: no"
+    assert error_message(f"{trace}kassay.reference.RunError: no records\n...") == "no records"
 
 
 @pytest.mark.parametrize(
