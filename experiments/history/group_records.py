@@ -250,10 +250,10 @@ class OffsetsReader:
         raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
 
     def end_offsets(self) -> dict[int, int]:
-        """Return the end offset of each partition of ``__consumer_offsets`` that has a leader."""
-        numbers = [(TOPIC, number) for number in self.partitions()]
-        ends = _cluster(self._settings, self._timeout).end_offsets(numbers)
-        return {number: end for (_, number), end in ends.items()}
+        """Return the end offset of each partition of the topic, -1 if it has no leader."""
+        keys = [(TOPIC, number) for number in self.partitions()]
+        ends = _cluster(self._settings, self._timeout).end_offsets(keys)
+        return {number: ends.get((TOPIC, number), -1) for _, number in keys}
 
     def read(self, positions: Mapping[int, int]) -> Iterator[dict[str, Any]]:
         """Yield raw records of ``__consumer_offsets`` as rows, from a position per partition."""
@@ -263,9 +263,7 @@ class OffsetsReader:
         known = connection_properties(self._settings, self._servers)
         consumer = Consumer({**known, **_CONSUMER_SETTINGS})
         try:
-            consumer.assign(
-                [TopicPartition(TOPIC, *position) for position in sorted(positions.items())]
-            )
+            consumer.assign([TopicPartition(TOPIC, *at) for at in sorted(positions.items())])
             deadline = time.monotonic() + self._timeout
             while unfinished:
                 messages = consumer.consume(_MAX_MESSAGES, timeout=_POLL_SECONDS)
@@ -296,10 +294,8 @@ def list_cluster_topics(
     described = cluster.topics(names) if names else {}
     # A topic may be deleted between the two requests.
     topics = {name: topic for name, topic in described.items() if isinstance(topic, LiveTopic)}
-    return (
-        {name: topic.partitions for name, topic in topics.items()},
-        {str(topic.id): name for name, topic in topics.items() if topic.id is not None},
-    )
+    counts = {name: topic.partitions for name, topic in topics.items()}
+    return counts, {str(topic.id): name for name, topic in topics.items() if topic.id is not None}
 
 
 def _cluster(settings: Mapping[str, str], timeout: float) -> LiveCluster:

@@ -61,7 +61,7 @@ class Store:
         query = "SELECT group_id, label, value FROM state WHERE kind = ? ORDER BY group_id, label"
         return self._rows(query, kind)
 
-    def put(self, kind: str, group: str, value: object, *, label: str = "") -> None:
+    def put(self, kind: str, group: str, value: object, *, label: str | int = "") -> None:
         """Store a value instead of the last one of this kind, group and label."""
         self._rows("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)", kind, group, label, value)
 

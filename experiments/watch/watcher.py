@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from threading import Event, Lock
@@ -103,16 +103,6 @@ def generation_of(group: Group) -> int:
     return max((member.generation for member in group.members), default=NO_GENERATION)
 
 
-def _classic_groups(
-    rows: Iterable[Mapping[str, Any]], ends: dict[int, int]
-) -> Iterator[Mapping[str, Any]]:
-    """Yield the raw records of classic groups. Set the ends to the offset after the last record."""
-    for row in rows:
-        ends[row["partition"]] = max(ends[row["partition"]], row["offset"] + 1)
-        if row["value"] and row["key"][:2] == _CLASSIC_GROUP:
-            yield row
-
-
 class Watcher:
     """Watcher of all groups of a cluster.
 
@@ -142,7 +132,7 @@ class Watcher:
         self._records = records
         self.records_problem: str | None = None  # why the records cannot be read
         self._failed: dict[int, int] = {}  # positions of the last reading, if it failed
-        self._has_records = False  # all since the last observation
+        self._has_unread = records is None  # records since the last observation
         self._stable = {
             name: parse_group(json.loads(text)) for name, _, text in store.values(DOCUMENT)
         }
@@ -185,16 +175,15 @@ class Watcher:
             # A hash takes less memory. Sets of one content rarely differ in order: the group is
             # then only read once more.
             self._described = {name: hash(repr(one)) for name, one in described.items()}
-            self._results, self.observed = results, now
+            self._results, self.observed, self._has_unread = results, now, self._records is None
             if is_complete:
                 self._next_refresh = now + _SECONDS_TO_REFRESH
         if (problem is None) != (self.problem is None):
             with self._store.transaction():
                 kind = "cluster-answers" if problem is None else "cluster-away"
                 self._store.add_event(now, None, kind, problem=problem)
-            self._on_change(
-                problem or f"the cluster answers: {count_of(len(self._results), 'group')}"
-            )
+            groups = count_of(len(self._results), "group")
+            self._on_change(problem or f"the cluster answers: {groups}")
         self.problem = problem
         self._store.remove_old(now)
 
@@ -205,38 +194,55 @@ class Watcher:
         names = cluster.group_ids()
         described = cluster.describe(names) if names else {}
         changed = [one for one in names if self._described.get(one) != hash(repr(described[one]))]
-        if not (is_complete or changed):
-            return described, []
-        selected = () if is_complete else changed
-        return described, import_live(cluster, selected, ImportOptions())
+        if is_complete or changed:
+            return described, import_live(cluster, () if is_complete else changed, ImportOptions())
+        return described, []
 
     def _read_records(self, reader: OffsetsReader) -> str | None:
         """Record the rebalances since the last reading. Return why they cannot be read."""
-        self._has_records = False
+        kept, damaged = self._stable, list[str]()
         try:
-            ends, stored = reader.end_offsets(), self._store.values(POSITION)
-            positions = {int(label): at for _, label, at in stored} or self._failed
-            self._failed = {n: at for n, at in positions.items() if at < ends.get(n, 0)}
-            rows = _classic_groups(reader.read(self._failed), ends)
+            ends = reader.end_offsets()
+            stored = {int(label): at for _, label, at in self._store.values(POSITION)}
+            positions = (stored or self._failed).items()
+            self._failed = {n: at for n, at in positions if at < ends.get(n, 0)}
+            rows = (
+                row
+                for row in reader.read(self._failed)
+                if row["offset"] < ends[row["partition"]]
+                # A record without a key is damaged: it cannot be decoded.
+                and (row["key"] or _CLASSIC_GROUP)[:2] == _CLASSIC_GROUP
+            )
             while part := list(islice(rows, _RECORDS_AT_ONCE)):
                 if not stored:
                     continue  # observations have replaced these records
-                records = [message_decoder.decode(row["key"], row["value"]) for row in part]
+                self._stable = dict(kept)
                 with self._store.transaction():
-                    for row, record in zip(part, records, strict=True):
-                        self._record_generation(replace(record, timestamp=row["timestamp"]))
-                        at = str(row["partition"])
-                        self._store.put(POSITION, "", row["offset"] + 1, label=at)
-            self._failed, self._has_records = {}, bool(stored)
+                    for row in part:
+                        try:
+                            self._record_generation(row)
+                        except InputError as error:
+                            damaged.append(str(error))
+                        self._store.put(POSITION, "", row["offset"] + 1, label=row["partition"])
+                kept = self._stable
             with self._store.transaction():
                 for number, end in ends.items():
-                    self._store.put(POSITION, "", end, label=str(number))
+                    if end >= 0:
+                        self._store.put(POSITION, "", end, label=number)
         except KassayError as error:
+            self._has_unread, self._stable = True, kept  # without the transaction that failed
             return str(error)
+        if damaged:
+            self._on_change(f"skipped {count_of(len(damaged), 'damaged record')}: {damaged[-1]}")
+        # Without a position, or if it was truncated, records of a partition were not read.
+        is_unread = any(n not in stored or 0 <= end < stored[n] for n, end in ends.items())
+        self._failed, self._has_unread = {}, self._has_unread or is_unread or bool(damaged)
         return None
 
-    def _record_generation(self, record: message_decoder.DecodedRecord) -> None:
+    def _record_generation(self, row: Mapping[str, Any]) -> None:
         """Record a generation of a classic group as if it was observed."""
+        record = message_decoder.decode(row["key"], row["value"])
+        record = replace(record, timestamp=row["timestamp"])
         name = self._renamed("group", record.key["group"])
         before = self._stable.get(name)
         if before is None:
@@ -287,7 +293,7 @@ class Watcher:
             result = results.get(name)
             if isinstance(result, survey.SurveyedGroup) and not is_rebalancing(result.group):
                 is_classic = result.group.status.protocol is Protocol.CLASSIC
-                if not (self._has_records and is_classic and name in self._stable):
+                if self._has_unread or not (is_classic and name in self._stable):
                     self._record_change(name, result.group, now)
             is_moving = isinstance(answer, LiveGroup) and answer.status.is_rebalancing
             if is_moving and self.observed is not None and self.problem is None:
@@ -295,11 +301,11 @@ class Watcher:
 
     def _record_change(self, name: str, group: Group, now: float) -> None:
         before = self._stable.get(name)
+        found = None if before is None or before == group else find_rebalance(before, group)
         self._stable[name] = group  # also if it is equal, so that one copy is in memory
         if before == group:
             return
         self._store.put(DOCUMENT, name, json.dumps(group_document(group)))
-        found = None if before is None else find_rebalance(before, group)
         if before is None:
             self._store.add_event(now, name, "appeared", members=len(group.members))
         elif found is not None:

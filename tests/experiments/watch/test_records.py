@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from itertools import count
 from pathlib import Path
+from sqlite3 import OperationalError
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from benchmarks.record_encoder import encode_record
 from kassay.experiments.watch.server import Pages
-from kassay.experiments.watch.store import Store
+from kassay.experiments.watch.store import POSITION, Store
 from kassay.experiments.watch.watcher import Watcher
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol import group_messages as messages
@@ -140,15 +142,35 @@ def test_observations_count_while_the_records_are_denied(watched: Watched) -> No
     assert watched.watcher.records_problem is None
 
 
-def test_a_damaged_record_is_a_problem_until_the_next_reading(watched: Watched) -> None:
-    watched.observe(ALONE, record(4, BALANCED), (record(5, ALONE)[0], b"\0\7"))
-    assert watched.seen("cause") == [("left",)]
-    assert "group metadata" in watched.changes[-1]
-    watched.observe(BALANCED, record(6, BALANCED))
-    watched.observe(ALONE, record(7, ALONE))
-    seen = [("left", None), ("joined", None), ("left", 7)]
+@pytest.mark.parametrize("damaged", [(None, b"\0\3"), record(5, {"a-1": [-1]})])
+def test_a_damaged_record_is_skipped(watched: Watched, damaged: tuple[bytes, bytes]) -> None:
+    watched.observe(BALANCED, record(4, BALANCED))
+    watched.cluster.is_away = True
+    watched.observe(ALONE, damaged)
+    watched.cluster.is_away = False
+    watched.observe(ALONE)
+    assert "skipped 1 damaged record: " in watched.changes[1]
+    watched.observe(BALANCED, record(6, BALANCED), damaged, record(7, ALONE), record(8, BALANCED))
+    seen = [("left", None), ("joined", 6), ("left", 7), ("joined", 8)]
     assert watched.seen("cause", "generation") == seen
     assert watched.watcher.records_problem is None
+
+
+def test_a_locked_database_loses_no_event(watched: Watched) -> None:
+    watched.observe(BALANCED, record(4, BALANCED))
+    watched.store.add_total = Mock(side_effect=[OperationalError, *[None] * 3])  # type: ignore[method-assign]
+    watched.observe(ALONE, record(5, ALONE))
+    assert watched.seen("cause") == [("left",)]
+
+
+def test_observations_replace_unread_records(watched: Watched) -> None:
+    watched.store.remove(POSITION)
+    watched.records.end_offsets = lambda: {0: len(watched.records.log), **last}  # type: ignore[method-assign]
+    last: dict[int, int] = {}
+    for last[1], owners in ((-1, BALANCED), (-1, ALONE), (7, BALANCED), (3, ALONE)):
+        watched.observe(owners)  # no leader, no position, truncated
+    watched.observe(BALANCED, record(5, BALANCED))
+    assert watched.seen("generation") == [(None,), (None,), (None,), (5,)]
 
 
 def test_events_between_failure_and_success_are_counted_once(watched: Watched) -> None:
