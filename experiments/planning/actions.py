@@ -222,6 +222,7 @@ def effective_actions(
     forecast: Callable[[Sequence[str]], Sequence[Forecast]] = lambda _: (),
     levels: Sequence[Level] = (),
     rules: Sequence[Constraint] = (),
+    is_pending: bool = False,
 ) -> tuple[RecommendedAction, ...]:
     """Find manual actions that balance a group: first that of `decide`, then by loads.
 
@@ -234,7 +235,7 @@ def effective_actions(
     An action almost reaches the maximum load of the plan, and the values of its other levels for
     hosts and racks. It lowers at least one of them, or the sum of squares if the plan keeps the
     maximum load, with the factors of `decide`. If no action does, that of `decide` remains if it
-    lowers a value.
+    lowers a value. A rebalance that is pending need not almost reach them.
 
     Parameters
     ----------
@@ -299,7 +300,7 @@ def effective_actions(
     effective = [
         one
         for one in found
-        if one in owners or is_effective(one.metrics)
+        if one in owners or is_effective(one.metrics, almost=one.changes_assignor or not is_pending)
         if not (stays and one.configuration is not None and runs_in_client(one.configuration))
     ]
     if not effective and first in kept and first and is_effective(first.metrics, almost=False):
@@ -400,9 +401,8 @@ def _assignor_changes(
     for one in outcomes:
         library, _, name = one.assignor.rpartition(":")
         is_own = name == own.name
-        if one.metrics is None or not one.is_permitted:
-            continue
-        if not _is_offered(own, library, name, has_client=has_client):
+        is_offered = _is_offered(own, library, name, has_client=has_client)
+        if one.metrics is None or not one.is_permitted or not is_offered:
             continue
         of_library = f" of {library}" if library else ""
         text = f"{_switch(group, name)}{of_library}"
@@ -411,8 +411,7 @@ def _assignor_changes(
         is_java = not library and own.implementation is Implementation.OTHER
         origin = f"computed with the {name} of Java, " if is_java and runs_in_client(name) else ""
         restarts = "" if library or is_own else _restarts_of_change(own, name)
-        is_known = is_own or own.name not in POLICIES
-        moves = one.movement if is_known else None
+        moves = one.movement if is_own or own.name not in POLICIES else None
         result = f"maximum load {member_units(group).shown(one.metrics.makespan):,}"
         if moves is not None:
             within = " in one rebalance" if own.name is None else ""

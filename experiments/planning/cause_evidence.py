@@ -67,11 +67,13 @@ class Cause:
     """Cause of the imbalance of a group: its kind, and one sentence about the group.
 
     ``is_slight`` states that the planned loads are lower by at most the tolerance of `decide`.
+    ``condition`` is that of the sentence, or None.
     """
 
     kind: CauseKind
     text: str
     is_slight: bool = False
+    condition: str | None = None
 
     @property
     def remedy(self) -> str:

@@ -91,7 +91,7 @@ def _cause(given: Evidence) -> Cause | None:
             first = first.lower() if first in ("A", "The", "Partition") else first
             text = f"If {condition}: {first}{space}{rest}"
         is_slight = given.is_slight and any(kind is one for one, _ in _BY_ASSIGNOR)
-        return Cause(kind, text, is_slight)
+        return Cause(kind, text, is_slight, condition)
     return None
 
 

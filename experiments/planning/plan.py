@@ -23,6 +23,7 @@ from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.hold_out import WindowAdvice, cycle_windows, window_advice
 from kassay.experiments.planning.identify_assignor import client_assignors
 from kassay.experiments.planning.scale import MoreMembers, more_members
+from kassay.experiments.planning.to_do import NOTHING, PENDING, ToDo, to_do
 from kassay.reference.model import metrics as group_metrics
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.display import count_of
@@ -154,6 +155,13 @@ class Plan:
     def is_recommended(self) -> bool:
         """Return whether the plan passes its hold-out, or has none."""
         return self.windows is None or self.windows.is_recommended
+
+    @property
+    def to_do(self) -> ToDo:
+        """Return the recommended action, which is the first of the actions if it is one of them."""
+        if not self.is_recommended:
+            return NOTHING
+        return to_do(self.cause, self.actions, self.verdict, is_interrupted=self.interrupted)
 
     @property
     def condition(self) -> str | None:
@@ -322,8 +330,8 @@ def plan(
     require_single_copies(group)
     levels = requested_levels(group, levels)
     if not any(isinstance(level, Movement) for level in levels):
-        names = ", ".join(level.name for level in levels)
-        raise UsageError(f"the levels of a plan must include movement, got {names}")
+        names = [level.name for level in levels]
+        raise UsageError(f"the levels of a plan must include movement, got {', '.join(names)}")
     constraints = check_constraints(group, constraints)
     cycle_windows(group, cycle)
     own_assignors = () if client is None else client_assignors(client)
@@ -400,8 +408,7 @@ def plan(
         limits=search.part("members that help", 0.1),
         seed=seed,
     )
-    actions: tuple[RecommendedAction, ...] = ()
-    cause = None
+    cause, actions = None, tuple[RecommendedAction, ...]()
     if not limits.is_stopped and (windows is None or windows.is_recommended):
         cause = find_cause(
             group,
@@ -422,7 +429,9 @@ def plan(
             forecast=partial(change_forecasts, group, seed=seed) if is_uneven else lambda _: (),
             levels=levels,
             rules=rules,
+            is_pending=cause is not None and cause.kind in PENDING,
         )
+    recommended = to_do(cause, actions, verdict).action
     return Plan(
         group=group,
         current=current,
@@ -439,7 +448,7 @@ def plan(
         client=own_assignors[0].partition(":")[0] if own_assignors else None,
         interrupted=budget.counter.is_interrupted,
         assignor_outcomes=outcomes,
-        actions=actions,
+        actions=tuple(sorted(actions, key=lambda one: one is not recommended)),
         other_reading=other,
         limiting_partition=limiting,
         more_members=larger,
@@ -557,8 +566,5 @@ def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
 
 def _scheduled_measure(measure: group_metrics.Measure) -> group_metrics.Measure:
     """Return the measure of the schedule of moves; the sum of squares replaces leximax."""
-    return (
-        group_metrics.Measure.SUM_OF_SQUARES
-        if measure is group_metrics.Measure.LEXIMAX
-        else measure
-    )
+    is_leximax = measure is group_metrics.Measure.LEXIMAX
+    return group_metrics.Measure.SUM_OF_SQUARES if is_leximax else measure

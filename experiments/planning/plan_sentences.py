@@ -20,7 +20,6 @@ from kassay.experiments.planning.plan import (
     PlanOption,
 )
 from kassay.experiments.planning.plan_verdict import level_words, short_names, shorten
-from kassay.experiments.planning.to_do import NOTHING, ToDo, to_do
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model import group_remarks
 from kassay.reference.model.display import count_of
@@ -121,9 +120,9 @@ def option_label(plan: Plan, option: PlanOption) -> str:
 
 def value_text(level: LevelValue, group: Group | None = None) -> str:
     """Format the value of a level and its bound; the rank of leximax loads is not shown."""
-    if level.name.endswith(Measure.LEXIMAX):
-        return "(proven)" if level.gap == 0 else "(not proven)"
-    return f"{shown(level.name, level.value, group):,} ({bound_text(level, group)})"
+    is_rank = level.name.endswith(Measure.LEXIMAX)
+    value = "" if is_rank else f"{shown(level.name, level.value, group):,} "
+    return f"{value}({bound_text(level, group)})"
 
 
 def bound_text(level: LevelValue | None, group: Group | None = None) -> str:
@@ -167,13 +166,7 @@ def spread_of_topics(plan: Plan) -> str | None:
     now, then = (worst_share(plan.group, one) for one in (keep_owners(plan.group), plan.assignment))
     if now is None and then is None:
         return None
-    short = short_names(plan.group.members)
-    texts = [
-        "every topic is even"
-        if one is None
-        else _share_text(replace(one, member=short[one.member]))
-        for one in (now, then)
-    ]
+    texts = [_share_text(one, plan.group) for one in (now, then)]
     return texts[0] if texts[0] == texts[1] else f"{texts[0]} now; in this plan, {texts[1]}"
 
 
@@ -183,11 +176,13 @@ def _spread_with_equal_subscriptions(group: Group) -> str | None:
     share = None if other is None else worst_share(other, keep_owners(other))
     if other is None or share is None:
         return None
-    share = replace(share, member=short_names(other.members)[share.member])
-    return f"if {group_remarks.condition(other)}, {_share_text(share)}"
+    return f"if {group_remarks.condition(other)}, {_share_text(share, other)}"
 
 
-def _share_text(share: TopicShare) -> str:
+def _share_text(share: TopicShare | None, group: Group) -> str:
+    if share is None:
+        return "every topic is even"
+    share = replace(share, member=short_names(group.members)[share.member])
     even = f"{count_of(share.even, 'partition')} per member would be even"
     if share.others:
         verb = "is" if share.others == 1 else "are"
@@ -216,8 +211,7 @@ def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -
     else:
         yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
     if plan.movement > FEW_MOVES and plan.is_recommended:
-        few = f"--max-moves {FEW_MOVES} -o plan-{FEW_MOVES}"
-        yield f"kassay plan {arguments} {few}"
+        yield f"kassay plan {arguments} --max-moves {FEW_MOVES} -o plan-{FEW_MOVES}"
     if _has_forecast(plan) and identify_assignor(plan.group).name is not None:
         yield f"kassay forecast {shlex.join(group)} --format table"
     own = identify_assignor(plan.group)
@@ -243,13 +237,6 @@ def _has_forecast(plan: Plan) -> bool:
 
 _MAX_LISTED_STEPS = 40
 """Maximum number of moves in the text of a plan without files."""
-
-
-def plan_to_do(plan: Plan) -> ToDo:
-    """Return the recommended action of a plan."""
-    if not plan.is_recommended:
-        return NOTHING
-    return to_do(plan.cause, plan.actions, plan.verdict, is_interrupted=plan.interrupted)
 
 
 def _cause_text(plan: Plan) -> str:
@@ -278,7 +265,7 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         reason += " The constraints of the plan do not apply to these values."
     return {
         "cause": shorten(_cause_text(plan), short),
-        "to_do": shorten(str(plan_to_do(plan)), short),
+        "to_do": shorten(str(plan.to_do), short),
         "more_members": _macros("sentences.j2").more_members(
             plan.more_members, identify_assignor(group)
         ),
@@ -291,7 +278,7 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         "target": group_remarks.target_assignment(group),
         "actions": [replace(one, text=shorten(one.text, short)) for one in plan.actions],
         "action_note": _action_note(plan),
-        "is_recommended": any(one.moves is not None for one in plan.actions[:1]) and plan.movement,
+        "is_recommended": (one := plan.to_do.action) and one.moves is not None and plan.movement,
         "first_steps": [
             {
                 "text": shorten(str(step), short),

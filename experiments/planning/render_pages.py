@@ -268,6 +268,7 @@ def plan_document(
         "state": plan.group.status.state,
         "target": None if target is None else target._asdict(),
         "cause": None if plan.cause is None else plan.cause.record(),
+        "to_do": plan.to_do.text,
         "actions": actions_record(plan),
         "not_considered": plan_sentences.not_considered(plan, arguments),
         "own_assignor": identify_assignor(plan.group, client=plan.client).record(),

@@ -20,7 +20,8 @@ from kassay.reference.model.group import Group
 from kassay.solver.evaluation import group_constraints
 from kassay.solver.objective import Level
 
-_LOST = (CauseKind.NO_OWNER, CauseKind.PENDING_REBALANCE, CauseKind.STATIC_MEMBERS)
+PENDING = (CauseKind.PENDING_REBALANCE, CauseKind.STATIC_MEMBERS)
+_LOST = (CauseKind.NO_OWNER, *PENDING)
 _INCOMPLETE = CauseKind.INCOMPLETE_REBALANCE
 _BY_ASSIGNOR = (CauseKind.RANGE_REMAINDERS, CauseKind.MIXED_SUBSCRIPTIONS)
 _MAX_PARTITIONS = 10_000
@@ -28,10 +29,14 @@ _MAX_PARTITIONS = 10_000
 
 
 class ToDo(NamedTuple):
-    """Recommended action as a sentence without a full stop, and in few words."""
+    """Recommended action as a sentence without a full stop, and in few words.
+
+    ``action`` is None if the text is the general remedy of a cause.
+    """
 
     text: str
     short: str
+    action: RecommendedAction | None = None
 
     def __str__(self) -> str:
         return f"{self.text[:1].upper()}{self.text[1:]}."
@@ -56,14 +61,16 @@ def to_do(
         # A change of the assignor is no answer to a rebalance that did not happen.
         first = next((one for one in actions if not one.changes_assignor), None)
     if first is not None and first.metrics is not None and kind is not _INCOMPLETE:
-        condition = verdict.condition
-        return ToDo(
-            first.text if condition is None else f"if {condition}: {first.text}", first.short
-        )
+        return _under(verdict.condition, first.text, first.short)._replace(action=first)
     is_open = actions or verdict.placed or is_interrupted or (cause and cause.is_slight)
-    if cause is None or (kind in (*_LOST, *_BY_ASSIGNOR) and not is_open):
-        cause = Cause(CauseKind.LOCAL_OPTIMUM, "")  # The note on actions has the reason.
-    return ToDo(cause.remedy, cause.short_remedy)
+    if cause is None or (kind in (*_LOST, *_BY_ASSIGNOR) and verdict.moves and not is_open):
+        # The note on actions has the reason.
+        cause = Cause(CauseKind.LOCAL_OPTIMUM, "", condition=verdict.condition)
+    return _under(cause.condition, cause.remedy, cause.short_remedy)
+
+
+def _under(condition: str | None, text: str, short: str) -> ToDo:
+    return ToDo(text if condition is None else f"if {condition}: {text}", short)
 
 
 def quick_to_do(
@@ -93,11 +100,12 @@ def quick_to_do(
         outcomes=[rebalance(group, one, rules=rules) for one in runs],
         levels=levels,
         rules=rules,
+        is_pending=cause is not None and cause.kind in PENDING,
     )
     if not is_uneven or not is_simulated(group):
         return to_do(cause, actions, verdict)
     if cause is not None and (cause.is_slight or cause.kind is _INCOMPLETE):
-        return ToDo(cause.remedy, cause.short_remedy)
+        return _under(cause.condition, cause.remedy, cause.short_remedy)
     is_circular = identify_assignor(group).port in CIRCULAR
     offered = default_assignors(group, Configuration.of(group))
     named = [one for one in actions if one.configuration in offered]
@@ -105,6 +113,5 @@ def quick_to_do(
         return _SEE_PLAN
     *others, last = (assignors.kafka_name(str(one.configuration)) for one in named)
     text = f"switch the assignor to {' or '.join(filter(None, (', '.join(others), last)))}"
-    if not others:
-        return ToDo(text, named[0].short)
-    return ToDo(f"{text}; kassay plan compares their costs", "switch the assignor")
+    text += "; kassay plan compares their costs" if others else ""
+    return _under(verdict.condition, text, "switch the assignor" if others else named[0].short)

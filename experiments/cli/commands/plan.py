@@ -209,6 +209,7 @@ def _line(plan: Plan, directory: Path | None) -> str:
         "placed": plan.verdict.placed,
         "proof": plan.solution.proof_by_level(),
         "cause": None if plan.cause is None else plan.cause.record(),
+        "to_do": plan.to_do.text,
         "actions": actions_record(plan),
         **({} if plan.windows is None else {"windows": asdict(plan.windows)}),
     }

@@ -21,7 +21,7 @@ from kassay.experiments.cli.shared_options import SampledClusterOptions, read_cl
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning import render_pages
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_sentences import PlanArguments, plan_to_do
+from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.survey import (
     MoveHistory,
     Survey,
@@ -199,7 +199,7 @@ def _write_pages(
         arguments = PlanArguments(selected=() if one.id is None else ("--group", one.id))
         render_pages.write_plan(planned, directory / names[one.id], arguments=arguments)
         if planned.cause == one.cause:
-            known[one.id] = plan_to_do(planned)
+            known[one.id] = planned.to_do
     rows = (replace(one, to_do=known.get(one.id, one.to_do)) for one in result.groups)
     result = replace(result, groups=tuple(rows))
     pages = {id: f"{name}/{render_pages.PLAN_PAGE}" for id, name in names.items()}

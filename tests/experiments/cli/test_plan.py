@@ -169,6 +169,7 @@ def test_the_printed_command_for_uneven_topics_works(kassay, write_groups):
     assert record["cause"]["kind"] == "topics-ignored"
     names = [one["configuration"] for one in record["actions"]]
     assert names[0] == "range"
+    assert record["to_do"] == record["actions"][0]["action"]
     assert {"configuration", "action", "maximum_load", "moves", "rebalances"} == set(
         record["actions"][0]
     )

@@ -64,6 +64,16 @@ def test_no_sentence_claims_something_without_its_condition(reading: AssumedSubs
     assert f"optimal if {condition(read)}" in repr(result)
 
 
+def test_a_remedy_has_the_condition_of_its_cause() -> None:
+    found = group("orders:9 low:3", a="orders | orders-0..8", b="low | low-0..2")
+    found = changed(found, **{id: {"assumed": (Assumed.TOPICS,)} for id in "ab"})
+    result, surveyed = plan(found), survey_group(found)
+    assert str(result.cause).startswith(f"If {EQUAL}: a rebalance is pending")
+    assert isinstance(surveyed, SurveyedGroup)
+    for one in (result.to_do, replace(result, actions=()).to_do, surveyed.to_do):
+        assert one.text.startswith(f"if {EQUAL}: trigger a rebalance")
+
+
 def test_a_reconciling_group_starts_from_its_partitions_and_is_not_optimal() -> None:
     targets = [[("t", number) for number in range(at, at + 9)] for at in (0, 9)]
     found = group("t:18", a="t | t-0..17", b="t @1")

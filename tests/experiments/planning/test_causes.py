@@ -15,7 +15,7 @@ from kassay.experiments.planning.actions import AssignorOutcome
 from kassay.experiments.planning.cause_evidence import worst_share
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary, plan_to_do
+from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
 from kassay.experiments.planning.render_pages import PAGE, TEXT, TICKET, render_plan
 from kassay.experiments.planning.survey import survey_group
 from kassay.reference.assignors import assign
@@ -87,7 +87,7 @@ def test_the_cause_of_a_made_group_is_named_and_true(kind, group):
     result = plan(group)
     assert result.cause is not None
     assert result.cause.kind == kind
-    action, row = plan_to_do(result), survey_group(group).to_do
+    action, row = result.to_do, survey_group(group).to_do
     if row.short == "switch the assignor":
         assert action.short.removeprefix("switch to ") in re.findall(r"[\w-]+", row.text)
     else:
