@@ -98,7 +98,7 @@ class Plan:
     options
         The planned assignment and the alternatives to it.
     actions
-        Effective actions instead of the list of moves, those with the fewest moves first.
+        Effective actions instead of the list of moves, the recommended one first.
     other_reading
         Result with the other limit of assumed subscriptions; None if it is the same group.
     interrupted
