@@ -39,6 +39,7 @@ def test_both_readings_are_solved_and_stated_with_their_conditions() -> None:
     assert result.condition == ASSIGNED
     assert result.other_reading is not None
     assert (result.other_reading.moves, result.other_reading.makespan.value) == (3, 226)
+    assert result.to_do.text.startswith(f"if {result.cause.condition}: ")
     document = plan_document(result)
     assert document["condition"] == ASSIGNED
     assert json.loads(json.dumps(document))["other_reading"]["condition"] == EQUAL
@@ -62,16 +63,6 @@ def test_no_sentence_claims_something_without_its_condition(reading: AssumedSubs
             assert not CLAIMS.search(sentence) or sentence.startswith("If every member subscribes")
     assert f"optimal if {condition(read)}" in repr(solve(read))
     assert f"optimal if {condition(read)}" in repr(result)
-
-
-def test_a_remedy_has_the_condition_of_its_cause() -> None:
-    found = group("orders:9 low:3", a="orders | orders-0..8", b="low | low-0..2")
-    found = changed(found, **{id: {"assumed": (Assumed.TOPICS,)} for id in "ab"})
-    result, surveyed = plan(found), survey_group(found)
-    assert str(result.cause).startswith(f"If {EQUAL}: a rebalance is pending")
-    assert isinstance(surveyed, SurveyedGroup)
-    for one in (result.to_do, replace(result, actions=()).to_do, surveyed.to_do):
-        assert one.text.startswith(f"if {EQUAL}: trigger a rebalance")
 
 
 def test_a_reconciling_group_starts_from_its_partitions_and_is_not_optimal() -> None:
