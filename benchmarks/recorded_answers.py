@@ -18,7 +18,7 @@ from typing import Any
 from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.streams_comparison import Application, read_answer, read_application
-from kassay.experiments.report.assignor_results import Proportion
+from kassay.experiments.report.study_tables import Proportion
 from kassay.reference.documents.files import write_text
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.assignment import Assignment

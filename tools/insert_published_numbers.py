@@ -15,8 +15,8 @@ from pathlib import Path
 
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report import TEMPLATES
-from kassay.experiments.report.assignor_results import ReportTable, family_table, measure_section
 from kassay.experiments.report.study_report import group_counts, studied_families, template_values
+from kassay.experiments.report.study_tables import ReportTable, family_table, measure_section
 from kassay.experiments.study.output_reader import StudySummary, load_summary
 from kassay.experiments.study.schemas import NAMED_FAMILY
 from kassay.reference.documents.files import write_text

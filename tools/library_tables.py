@@ -7,7 +7,7 @@ from kassay.experiments.implementations.assignor_catalogue import (
     parse_library_assignor,
     version_key,
 )
-from kassay.experiments.report.assignor_results import (
+from kassay.experiments.report.study_tables import (
     AssignorSummary,
     ReportTable,
     by_assignor,

@@ -24,7 +24,7 @@ from kassay.experiments.planning.identify_assignor import (
     lists_default_assignors,
     runs_in_client,
 )
-from kassay.experiments.planning.plan_verdict import has_lost_rebalance
+from kassay.experiments.planning.plan_result import has_lost_rebalance
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.prediction.course import consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Restart, rolling_restarts

@@ -14,7 +14,7 @@ from kassay.experiments.planning.identify_assignor import (
     Implementation,
     identify_assignor,
 )
-from kassay.experiments.planning.plan_verdict import unowned_partitions
+from kassay.experiments.planning.plan_result import unowned_partitions
 from kassay.reference.assignors import kafka_name
 from kassay.reference.documents.files import read_data_file
 from kassay.reference.model.assignment import Assignment

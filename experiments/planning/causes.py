@@ -22,11 +22,7 @@ from kassay.experiments.planning.cause_evidence import (
 )
 from kassay.experiments.planning.identify_assignor import Implementation
 from kassay.experiments.planning.moves import move_steps, schedule_moves
-from kassay.experiments.planning.plan_verdict import (
-    plan_condition,
-    unowned_partitions,
-    unowned_text,
-)
+from kassay.experiments.planning.plan_result import plan_condition, unowned_partitions, unowned_text
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, Goal
 from kassay.reference.model import metrics
 from kassay.reference.model.assignment import Assignment, ownership

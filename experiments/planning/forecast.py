@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.implementations.assignor_catalogue import shown_name
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
-from kassay.experiments.planning import plan_verdict
+from kassay.experiments.planning import plan_result
 from kassay.experiments.planning.identify_assignor import (
     DEFAULT_LIST,
     identify_assignor,
@@ -207,7 +207,7 @@ class CurrentLoads(NamedTuple):
     def of(cls, group: Group) -> "CurrentLoads":
         """Return the loads of a group."""
         current, shown = keep_owners(group), current_load(group)
-        unowned = sum(map(len, plan_verdict.unowned_partitions(group).values()))
+        unowned = sum(map(len, plan_result.unowned_partitions(group).values()))
         if group.common_weight is not None and group.has_equal_speeds:
             return cls(shown, measures(group, current)[Measure.SUM_OF_SQUARES], shown, unowned)
         counts = [len(current.get(one.id, ())) for one in group.members]
@@ -357,7 +357,7 @@ def forecast_changes(
     if assignors is None and not sizes:
         own = forecasts[0]
         # A rolling restart alone lowers the current loads, or gives partitions an owner.
-        is_open = plan_verdict.has_lost_rebalance(group) or any(
+        is_open = plan_result.has_lost_rebalance(group) or any(
             own.highest(name).is_above(getattr(own.restart, name), factor=factor)
             for name, factor in LOAD_FACTORS.items()
             if getattr(own.restart, name)
@@ -497,7 +497,7 @@ def optimum_record(
     before = group if before is None else before
     chosen = default_levels(group) if levels is None else levels
     solution = solve(group, levels=chosen, limits=limits, seed=seed)
-    makespan = plan_verdict.makespan_of(group, solution)
+    makespan = plan_result.makespan_of(group, solution)
     scale = Fraction(_max_speed(before), _max_speed(group))
     shown = [
         member_units(group).shown(load, scale)

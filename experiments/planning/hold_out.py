@@ -9,7 +9,7 @@ import numpy as np
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.implementations.run_assignor import run_until_stable
-from kassay.experiments.planning.plan_verdict import unowned_partitions
+from kassay.experiments.planning.plan_result import unowned_partitions
 from kassay.reference.model.assignment import Assignment, movement, rejoin
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import UsageError

@@ -16,7 +16,7 @@ from typing import Any
 
 from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.registry import KINDS
-from kassay.experiments.planning.plan_verdict import short_names, shorten
+from kassay.experiments.planning.plan_result import short_names, shorten
 from kassay.experiments.plotting.page_templates import environment, escape_markdown
 from kassay.experiments.prediction.predict import Distribution
 from kassay.reference.documents.files import write_csv

@@ -8,7 +8,7 @@ from itertools import islice
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, keep_owners
 from kassay.experiments.planning import moves as move_schedule
-from kassay.experiments.planning import plan_verdict
+from kassay.experiments.planning import plan_result
 from kassay.experiments.planning.actions import (
     AssignmentMetrics,
     AssignorOutcome,
@@ -122,7 +122,7 @@ class Plan:
     solution: Solution = field(repr=False)
     optimum: Solution = field(repr=False)
     planned: AssignmentMetrics
-    verdict: plan_verdict.Verdict
+    verdict: plan_result.Verdict
     batches: tuple[move_schedule.MoveBatch, ...]
     steps: tuple[move_schedule.MoveStep, ...]
     options: tuple[PlanOption, ...]
@@ -131,7 +131,7 @@ class Plan:
     interrupted: bool
     assignor_outcomes: tuple[AssignorOutcome, ...]
     actions: tuple[RecommendedAction, ...]
-    other_reading: plan_verdict.Verdict | None
+    other_reading: plan_result.Verdict | None
     limiting_partition: LimitingPartition | None
     more_members: MoreMembers
     cause: Cause | None
@@ -188,7 +188,7 @@ class Plan:
     @property
     def unowned(self) -> tuple[str, ...]:
         """Return the consumed partitions without an owner, as ``topic-number``."""
-        unowned = plan_verdict.unowned_partitions(self.group).items()
+        unowned = plan_result.unowned_partitions(self.group).items()
         return tuple(f"{topic}-{number}" for topic, numbers in unowned for number in numbers)
 
     @property
@@ -350,7 +350,7 @@ def plan(
         seed=seed,
     )
     assignment, kept = solution.assignment, keep_owners(group)
-    verdict = plan_verdict.verdict_of(group, solution, levels, constraints)
+    verdict = plan_result.verdict_of(group, solution, levels, constraints)
     if assignment is None or verdict is None:
         raise LookupError("; ".join(solution.conflict) or "no assignment found within the limits")
     # The planned assignment is that of `solve` with all work, so the further parts have their own.
@@ -418,7 +418,7 @@ def plan(
             outcomes=outcomes,
             limits=search.part("cause of the imbalance", 0.1),
         )
-        is_uneven = planned.measures != current.measures or plan_verdict.has_lost_rebalance(group)
+        is_uneven = planned.measures != current.measures or plan_result.has_lost_rebalance(group)
         progress("simulated actions")
         actions = effective_actions(
             group,
@@ -494,14 +494,14 @@ def _exact_optimum(
 
 def _other_verdict(
     group: Group, levels: tuple[Level, ...], constraints: tuple[Constraint, ...], search: _Search
-) -> plan_verdict.Verdict | None:
+) -> plan_result.Verdict | None:
     """Return the verdict for the other limit of assumed subscriptions; None if there is none."""
     other, limits = other_reading(group), search.part("other subscriptions", 0.3)
     if other is None:
         return None
     seed = search.budget.seed
     solution = solve(other, levels=levels, constraints=constraints, limits=limits, seed=seed)
-    return plan_verdict.verdict_of(other, solution, levels, constraints)
+    return plan_result.verdict_of(other, solution, levels, constraints)
 
 
 def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:

@@ -19,7 +19,7 @@ from kassay.experiments.planning.plan import (
     Plan,
     PlanOption,
 )
-from kassay.experiments.planning.plan_verdict import level_words, short_names, shorten
+from kassay.experiments.planning.plan_result import level_words, short_names, shorten
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model import group_remarks
 from kassay.reference.model.display import count_of

@@ -20,7 +20,7 @@ from kassay.experiments.planning.actions import AssignorOutcome
 from kassay.experiments.planning.hold_out import drawn_loads
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
-from kassay.experiments.planning.plan_verdict import level_words, short_names, shorten
+from kassay.experiments.planning.plan_result import level_words, short_names, shorten
 from kassay.experiments.planning.survey import Survey
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment

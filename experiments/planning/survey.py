@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import chain, islice
 
 from kassay.experiments.comparison.compare import keep_owners
-from kassay.experiments.planning import plan_verdict
+from kassay.experiments.planning import plan_result
 from kassay.experiments.planning.actions import assignment_metrics
 from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
@@ -95,7 +95,7 @@ class SurveyedGroup:
     moves: LevelValue
     hot: int
     history: MoveHistory | None
-    verdict: plan_verdict.Verdict
+    verdict: plan_result.Verdict
     lag: int | None
     other_reading: "SurveyedGroup | None"
     limiting_partition: sizing.LimitingPartition | None
@@ -166,7 +166,7 @@ class SurveyedGroup:
         """Return the conditions and the reason of the result, and the state of a rebalance."""
         condition, other = self.verdict.condition, self.other_reading
         parts = (
-            None if self.group.members else plan_verdict.no_members(self.group),
+            None if self.group.members else plan_result.no_members(self.group),
             None if condition is None else f"if {condition}",
             None if other is None else other.verdict.short,
             self.caveat,
@@ -181,7 +181,7 @@ class SurveyedGroup:
             return ""
         action = f"To do: {self.to_do}"
         text = action if self.cause is None else f"{self.cause} {action}"
-        return plan_verdict.shorten(text, plan_verdict.short_names(self.group.members))
+        return plan_result.shorten(text, plan_result.short_names(self.group.members))
 
     @property
     def caveat(self) -> str | None:
@@ -387,10 +387,10 @@ def survey_group(
     has the best plan found and its bounds.
     """
     try:
-        plan_verdict.check_planning_start(group)
+        plan_result.check_planning_start(group)
         return _surveyed(group, history, limits, seed)
     except KassayError as error:
-        is_streams = isinstance(error, plan_verdict.StreamsApplicationError)
+        is_streams = isinstance(error, plan_result.StreamsApplicationError)
         return UnsurveyedGroup(id=group.id, reason=str(error), is_other_type=is_streams)
     except Exception as error:  # noqa: BLE001 - one bad group must not end the survey
         reason = f"internal error: {type(error).__name__}: {error}"
@@ -428,7 +428,7 @@ def _surveyed_reading(
 ) -> SurveyedGroup | UnsurveyedGroup:
     levels = default_levels(group)
     solution = solve(group, levels=levels, limits=limits, seed=seed)
-    verdict = plan_verdict.verdict_of(group, solution, levels)
+    verdict = plan_result.verdict_of(group, solution, levels)
     if solution.assignment is None or verdict is None:
         reason = "; ".join(solution.conflict) or "no assignment found within the time limit"
         return UnsurveyedGroup(id=group.id, reason=reason)

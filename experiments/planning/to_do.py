@@ -13,7 +13,7 @@ from kassay.experiments.planning.actions import (
 from kassay.experiments.planning.cause_evidence import CIRCULAR, Cause, CauseKind
 from kassay.experiments.planning.forecast import default_assignors
 from kassay.experiments.planning.identify_assignor import identify_assignor
-from kassay.experiments.planning.plan_verdict import Verdict, has_lost_rebalance
+from kassay.experiments.planning.plan_result import Verdict, has_lost_rebalance
 from kassay.experiments.prediction.scenario import Configuration
 from kassay.reference import assignors
 from kassay.reference.model.group import Group

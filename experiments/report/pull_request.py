@@ -16,7 +16,7 @@ import numpy as np
 
 from kassay.experiments.implementations.assignor_catalogue import JavaClass
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.report.assignor_results import mean_interval
+from kassay.experiments.report.study_tables import mean_interval
 from kassay.experiments.study.configuration import commit
 from kassay.reference.model.assignment import ownership
 from kassay.reference.model.group import Group

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kassay.experiments.counterexamples.gallery import worst_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, NUMBER, ORANGE, environment
-from kassay.experiments.report import TEMPLATES, assignor_results
+from kassay.experiments.report import TEMPLATES, study_tables
 from kassay.experiments.study import schemas
 from kassay.experiments.study.cases import IMPORTED
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
@@ -59,7 +59,7 @@ class Report:
         return short.get_template("report.md.j2").render(**self.template_values)
 
     @cached_property
-    def items(self) -> Mapping[str, Plot | assignor_results.ReportTable]:
+    def items(self) -> Mapping[str, Plot | study_tables.ReportTable]:
         """Return figures and tables by name. All have CSV data, and figures also have SVG."""
         return {item.name: item for item in _figures_and_tables(self.template_values)}
 
@@ -69,9 +69,9 @@ def render(results: StudySummary) -> Report:
     return Report(template_values(results))
 
 
-def _figures_and_tables(values: object) -> Iterator[Plot | assignor_results.ReportTable]:
+def _figures_and_tables(values: object) -> Iterator[Plot | study_tables.ReportTable]:
     """Yield all figures and tables in the nested template values."""
-    if isinstance(values, Plot | assignor_results.ReportTable):
+    if isinstance(values, Plot | study_tables.ReportTable):
         yield values
     elif isinstance(values, Mapping | tuple):
         for value in values.values() if isinstance(values, Mapping) else values:
@@ -81,51 +81,49 @@ def _figures_and_tables(values: object) -> Iterator[Plot | assignor_results.Repo
 def template_values(results: StudySummary) -> dict[str, object]:
     """Compute the values for the report's templates from the summary of a study."""
     trajectories = trajectory_sections(results)
-    measures = assignor_results.measure_section(results)
+    measures = study_tables.measure_section(results)
     common = {
         "manifest": results.manifest,
         "counts": group_counts(results),
         "trajectories": trajectories,
         "measures": measures,
-        "run_times": assignor_results.run_time_table(results),
-        "prices": assignor_results.price_table(results),
+        "run_times": study_tables.run_time_table(results),
+        "prices": study_tables.price_table(results),
     }
     outcomes = results.outcomes
     if outcomes.empty and (trajectories or measures):
         return {**common, "overall": {}, "worst_groups": ()}
-    scopes = assignor_results.by_scope(outcomes)
-    main = assignor_results.main_scope(outcomes)
+    scopes = study_tables.by_scope(outcomes)
+    main = study_tables.main_scope(outcomes)
     names = schemas.assignors_of(outcomes["assignor"])
     compared = schemas.compared_assignors(names, _configuration(results).get("compared", ()))
-    families = assignor_results.by_family(outcomes)
-    halves = assignor_results.by_subscriptions(assignor_results.scope_rows(outcomes, main), names)
+    families = study_tables.by_family(outcomes)
+    halves = study_tables.by_subscriptions(study_tables.scope_rows(outcomes, main), names)
     return {
         **common,
         "scope": main,
         "overall": scopes.get(main, {}),
         "findings": study_findings(scopes.get(main, {}), halves, compared),
         "assignor_tables": {
-            scope: assignor_results.assignor_table(scope, found) for scope, found in scopes.items()
+            scope: study_tables.assignor_table(scope, found) for scope, found in scopes.items()
         },
-        "headline": assignor_results.headline_table(scopes[main], halves)
-        if main in scopes
-        else None,
-        "subscriptions_table": assignor_results.subscriptions_table(halves),
-        "by_family": assignor_results.family_results(
+        "headline": study_tables.headline_table(scopes[main], halves) if main in scopes else None,
+        "subscriptions_table": study_tables.subscriptions_table(halves),
+        "by_family": study_tables.family_results(
             families,
             results.families,
-            weighted=set(assignor_results.scope_rows(outcomes, schemas.APART["weights"])["family"]),
+            weighted=set(study_tables.scope_rows(outcomes, schemas.APART["weights"])["family"]),
         ),
-        "imbalance_grid": assignor_results.share_grid(
+        "imbalance_grid": study_tables.share_grid(
             "minimum-imbalance-by-family", families, "minimum_imbalance"
         ),
-        "moves_grid": assignor_results.share_grid(
+        "moves_grid": study_tables.share_grid(
             "unnecessary-moves-by-family", families, "with_unnecessary_moves"
         ),
         "subscription_plots": subscription_plots(halves),
         "racks": rack_section(results),
-        "pairs": pair_table(assignor_results.scope_rows(results.pairs, main), compared),
-        "families": assignor_results.family_table(results.families, studied_families(results)),
+        "pairs": pair_table(study_tables.scope_rows(results.pairs, main), compared),
+        "families": study_tables.family_table(results.families, studied_families(results)),
         "own": tuple(filter(schemas.is_own, names)),
         "worst_groups": tuple(worst_groups(results, compared)),
     }
@@ -162,7 +160,7 @@ def group_counts(results: StudySummary) -> dict[str, int]:
 
 
 def study_findings(
-    summaries: assignor_results.Summaries, halves: assignor_results.Halves, compared: Sequence[str]
+    summaries: study_tables.Summaries, halves: study_tables.Halves, compared: Sequence[str]
 ) -> tuple[str, ...]:
     """Describe the results of the compared assignors, and the failures of all assignors."""
     found = {name: summaries[name] for name in compared if name in summaries}
@@ -177,7 +175,7 @@ def study_findings(
         others={name: one for name, one in summaries.items() if not schemas.is_own(name)},
         halves=halves,
         zero=min(zeros, key=lambda share: share.total, default=None),
-        short=assignor_results.short_number,
+        short=study_tables.short_number,
     )
     return tuple(line for line in text.split("\n") if line)
 
@@ -185,7 +183,7 @@ def study_findings(
 _SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}
 
 
-def subscription_plots(halves: assignor_results.Halves) -> tuple[Plot, ...]:
+def subscription_plots(halves: study_tables.Halves) -> tuple[Plot, ...]:
     """Draw each assignor's results, separately for equal and mixed subscriptions."""
     return tuple(
         _dot_plot(halves, *plot)
@@ -196,11 +194,11 @@ def subscription_plots(halves: assignor_results.Halves) -> tuple[Plot, ...]:
     )
 
 
-def _dot_plot(halves: assignor_results.Halves, field: str, name: str, title: str) -> Plot:
+def _dot_plot(halves: study_tables.Halves, field: str, name: str, title: str) -> Plot:
     rows = []
     for assignor, pair in halves.items():
         for kind, summary in zip(_SUBSCRIPTIONS, pair, strict=True):
-            share: assignor_results.Proportion = getattr(summary, field)
+            share: study_tables.Proportion = getattr(summary, field)
             low, high = share.interval or (None, None)
             row = {"assignor": assignor, "subscriptions": kind, "groups": share.total}
             rows.append(
@@ -224,19 +222,18 @@ _PAIR_COLUMNS = (
 )
 
 
-def pair_table(counts: pd.DataFrame, compared: Sequence[str]) -> assignor_results.ReportTable:
+def pair_table(counts: pd.DataFrame, compared: Sequence[str]) -> study_tables.ReportTable:
     """Create the table that compares assignors in pairs, by numbers of groups."""
     pairs = [
-        assignor_results.compare_pairs(counts, *pair)
-        for pair in itertools.combinations(compared, 2)
+        study_tables.compare_pairs(counts, *pair) for pair in itertools.combinations(compared, 2)
     ]
     pairs = [pair for pair in pairs if pair.groups]
-    return assignor_results.ReportTable.of(
+    return study_tables.ReportTable.of(
         "migration", _PAIR_COLUMNS, map(_pair_cells, pairs), data=list(map(asdict, pairs))
     )
 
 
-def _pair_cells(pair: assignor_results.PairedComparison) -> tuple[str, ...]:
+def _pair_cells(pair: study_tables.PairedComparison) -> tuple[str, ...]:
     difference = "–"
     if pair.mean_difference is not None and pair.interval is not None:
         low, high = pair.interval
@@ -259,12 +256,12 @@ _MOVES_WITH_RACKS = {
 }
 
 
-def rack_section(results: StudySummary) -> Mapping[str, assignor_results.ReportTable] | None:
+def rack_section(results: StudySummary) -> Mapping[str, study_tables.ReportTable] | None:
     """Create the tables for groups with racks and owned partitions. Return None without any."""
     if results.fronts.empty:
         return None
     fronts = _by_family(results.fronts)
-    outcomes = assignor_results.scope_rows(results.outcomes, schemas.APART["racks"])
+    outcomes = study_tables.scope_rows(results.outcomes, schemas.APART["racks"])
     totals = _by_family(outcomes[["family", "assignor", "groups", "answered"]])
     rows = {
         (family, assignor): {
@@ -290,9 +287,9 @@ def _by_family(rows: pd.DataFrame) -> dict[tuple[str, str], _Row]:
 
 def _table(
     name: str, columns: Mapping[str, Callable[[_Row], str]], rows: Mapping[tuple[str, str], _Row]
-) -> assignor_results.ReportTable:
+) -> study_tables.ReportTable:
     """Create a table with one row per family and assignor. Its CSV file has the exact sums."""
-    return assignor_results.ReportTable.of(
+    return study_tables.ReportTable.of(
         name,
         ("family", "assignor", *columns),
         ((*key, *(cell(row) for cell in columns.values())) for key, row in rows.items()),
@@ -308,7 +305,7 @@ def _share(count: str, total: str) -> Callable[[_Row], str]:
 
     def cell(row: _Row) -> str:
         numbers = " of ".join(NUMBER(row[name]) for name in (count, total))
-        proportion = assignor_results.Proportion(row[count], row[total])
+        proportion = study_tables.Proportion(row[count], row[total])
         return f"{proportion.percent_with_interval}, {numbers}"
 
     return cell
@@ -317,7 +314,7 @@ def _share(count: str, total: str) -> Callable[[_Row], str]:
 def _mean(value: str, total: str, factor: int = 1) -> Callable[[_Row], str]:
     """Return a function that formats the ratio of two sums of a row."""
     return lambda row: (
-        assignor_results.number_text(factor * row[value] / row[total]) if row[total] else "–"
+        study_tables.number_text(factor * row[value] / row[total]) if row[total] else "–"
     )
 
 
@@ -486,7 +483,7 @@ class StreamTotals:
 
 def _estimate(value: float, resampled: NDArray[np.float64]) -> Estimate:
     low, high = np.nanquantile(
-        resampled, [1 - assignor_results.UPPER_QUANTILE, assignor_results.UPPER_QUANTILE]
+        resampled, [1 - study_tables.UPPER_QUANTILE, study_tables.UPPER_QUANTILE]
     )
     return Estimate(float(value), float(low), float(high))
 
@@ -557,7 +554,7 @@ def _findings(totals: StreamTotals, compared: Sequence[str]) -> Iterator[str]:
 
 def _rate_table(
     name: str, totals: StreamTotals, assignors: Sequence[str], rates: Sequence[str]
-) -> assignor_results.ReportTable:
+) -> study_tables.ReportTable:
     columns = ("assignor", "rebalances", "fails", *(_with_unit(rate) for rate in rates))
     rows, data = [], []
     for assignor in assignors:
@@ -572,12 +569,12 @@ def _rate_table(
                 for part in ("value", "low", "high")
             }
         )
-    return assignor_results.ReportTable.of(name, columns, rows, data=data)
+    return study_tables.ReportTable.of(name, columns, rows, data=data)
 
 
 def _hindsight_table(
     streams: EventStreamFamily, rows: pd.DataFrame, names: Sequence[str]
-) -> assignor_results.ReportTable:
+) -> study_tables.ReportTable:
     """Create a table of the moves above the hindsight optimum, by subscriptions and members.
 
     A stream has mixed subscriptions if they are mixed at one of its rebalances.
@@ -596,12 +593,12 @@ def _hindsight_table(
             moves = str(totals.total(schemas.OPTIMUM, "hindsight_moves"))
             table.append((f"{kind}, {size}", f"{len(seeds)} of {is_in.sum()}", moves, *above))
     columns = ("streams", "proven", "moves with hindsight", *map(_label, names))
-    return assignor_results.ReportTable.of("hindsight", columns, table)
+    return study_tables.ReportTable.of("hindsight", columns, table)
 
 
 def _pair_table(
     name: str, totals: StreamTotals, compared: Sequence[str], rates: Sequence[str]
-) -> assignor_results.ReportTable:
+) -> study_tables.ReportTable:
     """Create a table that compares all pairs of assignors by each rate."""
     rows = []
     for rate in rates:
@@ -610,10 +607,10 @@ def _pair_table(
             names = (f"{before} → {after}", _with_unit(rate))
             rows.append((*names, *map(str, (totals.streams, *counts)), _text(difference, "+")))
     columns = ("from → to", "measure", "streams", "lower", "equal", "higher", "difference (95%)")
-    return assignor_results.ReportTable.of(name, columns, rows)
+    return study_tables.ReportTable.of(name, columns, rows)
 
 
-def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> assignor_results.ReportTable:
+def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> study_tables.ReportTable:
     """Create a table of the rates by number of members at the start, and by subscriptions."""
     members = streams["start_members"]
     strata = {f"{low}–{high} members": members.between(low, high) for low, high in _SIZES}
@@ -627,12 +624,12 @@ def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> assignor_r
             for name in assignors:
                 found = [totals.estimate(name, RATES[rate]) for rate in _BY_STRATUM]
                 rows.append((label, _label(name), *counts, *map(_text, found)))
-    return assignor_results.ReportTable.of("strata", columns, rows)
+    return study_tables.ReportTable.of("strata", columns, rows)
 
 
 def _sums_table(
     name: str, rows: pd.DataFrame, key: str, assignors: Sequence[str], rates: Sequence[str]
-) -> assignor_results.ReportTable:
+) -> study_tables.ReportTable:
     """Create a table of the rates per kind of event, or per period of ten rebalances."""
     sums = rows.groupby([key, "assignor"]).sum(numeric_only=True)
     found = _rates(sums, rates)
@@ -642,10 +639,10 @@ def _sums_table(
         label = value if key == "event" else f"{10 * int(value) + 1}–{10 * int(value) + 10}"
         count = str(sums.loc[value, schemas.OPTIMUM]["rebalances"])
         for assignor in assignors:
-            cells = map(assignor_results.number_text, found.loc[(value, assignor)])
+            cells = map(study_tables.number_text, found.loc[(value, assignor)])
             table.append((str(label), _label(assignor), count, *cells))
     columns = (title, "assignor", "rebalances", *map(_with_unit, rates))
-    return assignor_results.ReportTable.of(name, columns, table)
+    return study_tables.ReportTable.of(name, columns, table)
 
 
 def _rates(sums: pd.DataFrame, rates: Sequence[str]) -> pd.DataFrame:
@@ -664,7 +661,7 @@ def _with_unit(rate: str) -> str:
 def _text(estimate: Estimate | None, sign: str = "") -> str:
     if estimate is None:
         return "–"
-    return assignor_results.interval_text(estimate.value, estimate.low, estimate.high, sign)
+    return study_tables.interval_text(estimate.value, estimate.low, estimate.high, sign)
 
 
 _MEASURES = (_BALANCE[2], *_BALANCE[:2], "unnecessary moves")
@@ -674,7 +671,7 @@ _LATE = 4  # period of ten rebalances after which a stream is old
 
 def sensitivity_table(
     streams: pd.DataFrame, events: pd.DataFrame, compared: Sequence[str]
-) -> assignor_results.ReportTable:
+) -> study_tables.ReportTable:
     """Create the table of results under other assumptions, one row per assumption.
 
     ``streams`` are the sums per stream, ``events`` those per kind of event and per period of ten
@@ -708,8 +705,8 @@ def sensitivity_table(
     counts[equal] = counts["as in the study"]
     columns = ("assumption", "assignor", "rebalances", *map(_with_unit, _MEASURES))
     rows = tuple(
-        (name, assignor, str(counts[name]), *map(assignor_results.number_text, found.loc[assignor]))
+        (name, assignor, str(counts[name]), *map(study_tables.number_text, found.loc[assignor]))
         for name, found in values.items()
         for assignor in compared
     )
-    return assignor_results.ReportTable.of("sensitivity", columns, rows)
+    return study_tables.ReportTable.of("sensitivity", columns, rows)

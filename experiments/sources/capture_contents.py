@@ -4,9 +4,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kassay.experiments.sources.clean_lines import FORMS
 from kassay.experiments.sources.table_headers import TableKind
 from kassay.experiments.sources.table_rows import MemberRow, OffsetRow, ParsedTable, StateRow
-from kassay.experiments.sources.text_lines import FORMS
 from kassay.reference.documents import files
 from kassay.reference.model.errors import InputError
 

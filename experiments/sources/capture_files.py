@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from kassay.experiments.sources import build_group as group_builder
-from kassay.experiments.sources import kind_texts
+from kassay.experiments.sources import kind_captures
 from kassay.experiments.sources.account import UNKNOWN_LINE
 from kassay.experiments.sources.capture_contents import NO_ROWS, DocumentRows, merge_rows
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
@@ -262,9 +262,9 @@ def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGr
     read = capture.read
     for id, found in read.kinds:
         yield ImportedGroup.of_document(id, found)
-    rows: dict[str, list[kind_texts.ToolMemberRow]] = {}
+    rows: dict[str, list[kind_captures.ToolMemberRow]] = {}
     errors: dict[str, InputError] = {}
-    for group, row in kind_texts.kind_member_rows(read.kind_tables, name=capture.name):
+    for group, row in kind_captures.kind_member_rows(read.kind_tables, name=capture.name):
         rows.setdefault(group, [])
         if isinstance(row, InputError):
             errors.setdefault(group, row)
@@ -277,7 +277,9 @@ def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGr
         yield ImportedGroup(capture.group, error=f"{capture.name}: the table has no rows")
     for id in sorted(rows):
         try:
-            found = errors.get(id) or kind_texts.document_of_rows(id, rows[id], contents.of(None))
+            found = errors.get(id) or kind_captures.document_of_rows(
+                id, rows[id], contents.of(None)
+            )
         except InputError as failure:
             found = failure
         yield ImportedGroup.of_document(id, found)
@@ -296,7 +298,7 @@ def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
     if found:
         first = next(one for one in captures if one.read.connectors)
         yield ImportedGroup.of_document(
-            *kind_texts.connect_result(found, where=first.name, id=first.group)
+            *kind_captures.connect_result(found, where=first.name, id=first.group)
         )
 
 

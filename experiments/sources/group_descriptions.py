@@ -19,8 +19,8 @@ import yaml
 
 from kassay.experiments.sources import table_rows
 from kassay.experiments.sources.capture_contents import DocumentRows, FoundText, require_last_page
+from kassay.experiments.sources.clean_lines import FORMS, Line
 from kassay.experiments.sources.table_rows import Assignment, OffsetRow, StateRow
-from kassay.experiments.sources.text_lines import FORMS, Line
 from kassay.reference.documents.files import (
     as_integer,
     as_text,

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kassay.experiments.sources.clean_lines import FORMS
 from kassay.experiments.sources.table_headers import Header, TableKind, csv_cells
-from kassay.experiments.sources.text_lines import FORMS
 from kassay.reference.documents.files import read_data_file
 
 _BLANK_IN_RPK = (

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
-from kassay.solver.certificate.rebalance_sequence import LoadEvidence
 from kassay.solver.certificate.refutation import PartitionPrices
+from kassay.solver.certificate.trajectory_evidence import LoadEvidence
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import group_constraints, level_value, violated
 from kassay.solver.network.improving_chains import Transfer, apply_chain

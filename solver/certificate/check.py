@@ -16,7 +16,7 @@ from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.metrics import Measure
 from kassay.solver import evaluation
-from kassay.solver.certificate import rebalance_sequence
+from kassay.solver.certificate import trajectory_evidence
 from kassay.solver.certificate.certificate import (
     Certificate,
     Conflict,
@@ -272,9 +272,9 @@ def trajectory_errors(
         return
     try:
         evidence = [one.loads for one in certificate.rebalances]
-        stream = rebalance_sequence.build_stream(groups, certificate.levels, evidence)
+        stream = trajectory_evidence.build_stream(groups, certificate.levels, evidence)
         prices = _prices(stream, certificate)
-        bound = rebalance_sequence.price_bound(stream, prices, certificate.scale)
+        bound = trajectory_evidence.price_bound(stream, prices, certificate.scale)
     except (InputError, UsageError) as error:
         yield f"the evidence is wrong: {error}"
         return
@@ -286,7 +286,7 @@ def trajectory_errors(
 
 
 def _assignment_errors(
-    stream: rebalance_sequence.Stream,
+    stream: trajectory_evidence.Stream,
     groups: Sequence[Group],
     assignments: Sequence[Assignment],
     certificate: TrajectoryCertificate,
@@ -342,13 +342,13 @@ def _is_permitted(group: Group, assignment: Assignment) -> bool:
     return not any(evaluation.violated(problem, evaluation.group_constraints(group), placement))
 
 
-def _prices(stream: rebalance_sequence.Stream, certificate: TrajectoryCertificate) -> Ints:
+def _prices(stream: trajectory_evidence.Stream, certificate: TrajectoryCertificate) -> Ints:
     prices = np.zeros((len(stream.rebalances), len(stream.members)), dtype=np.int64)
     for number, one in enumerate(certificate.rebalances):
         for name, price in one.prices.items():
             if name not in stream.members:
                 raise InputError(f"rebalance {number}: unknown member {name!r}")
-            if abs(price) > (limit := rebalance_sequence.greatest_price(stream)):
+            if abs(price) > (limit := trajectory_evidence.greatest_price(stream)):
                 raise InputError(
                     f"rebalance {number}: prices must be from -{limit} to {limit}, got {price}"
                 )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.metrics import Measure
 from kassay.solver import evaluation
-from kassay.solver.colocated_groups import merge_colocated
+from kassay.solver.colocated_partitions import merge_colocated
 from kassay.solver.constraints import Capacity, Colocated, MaxMoves, MaxPartitions, Separated
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, within_pins, within_racks

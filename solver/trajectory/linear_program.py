@@ -25,7 +25,7 @@ from ortools.sat.python import cp_model
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from kassay.solver.certificate.rebalance_sequence import Stream, greatest_price, price_bound
+from kassay.solver.certificate.trajectory_evidence import Stream, greatest_price, price_bound
 from kassay.solver.cpsat.model import run_cpsat
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.optimal_flow import min_cost_flow

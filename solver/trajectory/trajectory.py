@@ -16,7 +16,7 @@ from kassay.solver.certificate.certificate import (
     TrajectoryCertificate,
     weakest_proof,
 )
-from kassay.solver.certificate.rebalance_sequence import (
+from kassay.solver.certificate.trajectory_evidence import (
     Mask,
     Stream,
     build_stream,

@@ -26,7 +26,7 @@ from kassay.experiments.kinds.streams_forecast import (
     restart_process,
     run_application_until_stable,
 )
-from kassay.experiments.sources.kind_texts import read_connect_cluster
+from kassay.experiments.sources.kind_captures import read_connect_cluster
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.solver.limits import SearchLimits
 from tests.conformance.connect_restarts import (

@@ -37,7 +37,7 @@ from kassay.experiments.implementations.assignor_catalogue import (
     shown_name,
 )
 from kassay.experiments.planning.identify_assignor import identify_assignor
-from kassay.experiments.planning.plan_verdict import level_words
+from kassay.experiments.planning.plan_result import level_words
 from kassay.experiments.study.cases import cases_of
 from kassay.experiments.study.families.all_families import USUAL
 from kassay.reference.documents.files import STDIN

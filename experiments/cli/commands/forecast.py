@@ -19,7 +19,7 @@ from kassay.experiments.planning import event_forecast
 from kassay.experiments.planning import forecast as forecasts
 from kassay.experiments.planning.configuration_choice import Criterion, recommend
 from kassay.experiments.planning.identify_assignor import identify_assignor
-from kassay.experiments.planning.plan_verdict import UnplannableGroupError, check_planning_start
+from kassay.experiments.planning.plan_result import UnplannableGroupError, check_planning_start
 from kassay.experiments.prediction.predict import interval_text
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart, Timing
 from kassay.reference.assignors import ASSIGNORS

@@ -23,7 +23,7 @@ from kassay.experiments.sources.capture_files import (
     import_groups,
     join_imported,
 )
-from kassay.experiments.sources.kind_texts import read_connect_cluster
+from kassay.experiments.sources.kind_captures import read_connect_cluster
 from kassay.experiments.sources.weight_windows import append_sample
 from kassay.reference.documents.files import write_text
 from kassay.reference.documents.json_codec import group_document

@@ -19,8 +19,8 @@ from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.planning.identify_assignor import installed_client
 from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan import plan as plan_group
+from kassay.experiments.planning.plan_result import check_planning_start
 from kassay.experiments.planning.plan_sentences import EVEN_TOPICS, PlanArguments, verdict
-from kassay.experiments.planning.plan_verdict import check_planning_start
 from kassay.experiments.planning.render_pages import (
     TEXT,
     actions_record,

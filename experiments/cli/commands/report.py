@@ -10,8 +10,8 @@ import typer
 from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.shared_options import SparkOptions
 from kassay.experiments.plotting.matplotlib_figures import Plot
-from kassay.experiments.report.assignor_results import ReportTable
 from kassay.experiments.report.study_report import render
+from kassay.experiments.report.study_tables import ReportTable
 from kassay.experiments.study.output_reader import FileDigests, load_summary, verified_manifest
 from kassay.reference.documents.files import formulas_as_text, location, write_text
 from kassay.reference.model.errors import UsageError

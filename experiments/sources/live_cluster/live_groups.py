@@ -12,7 +12,12 @@ from typing import Any
 from kassay.experiments.sources import capture_files
 from kassay.experiments.sources.build_group import ImportOptions, build_group
 from kassay.experiments.sources.capture_contents import DocumentRows
-from kassay.experiments.sources.kind_texts import ROLES, checked_document, most_copies, standby_note
+from kassay.experiments.sources.kind_captures import (
+    ROLES,
+    checked_document,
+    most_copies,
+    standby_note,
+)
 from kassay.experiments.sources.live_cluster import kafka_python
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import (

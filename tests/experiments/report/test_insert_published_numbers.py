@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from kassay.experiments.report.assignor_results import by_scope
+from kassay.experiments.report.study_tables import by_scope
 from tools.insert_published_numbers import BEGIN, END, main, render_numbers, replace_numbers
 
 pytestmark = pytest.mark.spark

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kassay.experiments.report.assignor_results import compare_pairs, mean_interval
+from kassay.experiments.report.study_tables import compare_pairs, mean_interval
 
 PAIRS = pd.DataFrame(
     [

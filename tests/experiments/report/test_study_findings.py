@@ -1,8 +1,8 @@
 import pandas as pd
 import pytest
 
-from kassay.experiments.report.assignor_results import summarise_rows
 from kassay.experiments.report.study_report import study_findings
+from kassay.experiments.report.study_tables import summarise_rows
 from kassay.experiments.study.schemas import assignors_of, compared_assignors
 from tests.stored_cases import stored_cases
 

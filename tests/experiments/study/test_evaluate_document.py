@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.report.assignor_results import MAIN_MEASURES
+from kassay.experiments.report.study_tables import MAIN_MEASURES
 from kassay.experiments.study.cases import family_cases
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.evaluate_case import evaluate_case

@@ -13,7 +13,7 @@ import numpy as np
 from kassay.reference.model.metrics import LoadUnits, Measure
 from kassay.solver import incumbent_pool
 from kassay.solver.certificate.certificate import Origin
-from kassay.solver.colocated_groups import merge_colocated
+from kassay.solver.colocated_partitions import merge_colocated
 from kassay.solver.constraints import Capacity, Constraint
 from kassay.solver.evaluation import binding_constraints, load_units, violated
 from kassay.solver.limits import SearchBudget
