@@ -111,7 +111,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])[A-Z]")
 _FIELD_NAMES: Mapping[str, str] = json.loads(
     files(__package__).joinpath("dump_field_names.json").read_bytes()
 )
-"""Field names of `record_codec`, by the names of the dump tool in snake case."""
+"""Field names of `message_decoder`, by the names of the dump tool in snake case."""
 
 
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[dict[str, Any]]:
@@ -175,7 +175,7 @@ def _json_record(key: str, payload: str | None) -> message_decoder.DecodedRecord
 
 
 def _fields(schema: tuple[message_decoder.Field, ...], document: object) -> message_decoder.Fields:
-    """Rename fields of a dumped record to those of `record_codec`, or raise an error."""
+    """Rename fields of a dumped record to those of `message_decoder`, or raise an error."""
     if not isinstance(document, dict):
         raise message_decoder.CorruptRecordError(
             f"expected a JSON object with the fields of a record, got {document!r:.60}"
