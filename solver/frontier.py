@@ -441,13 +441,6 @@ def geometric_moves(most: int, max_points: int | None = None) -> list[int]:
     """Return numbers of moves below ``most`` that grow geometrically: 1, 2, 3, 5, 7, 10, ...
 
     With ``max_points``, at most that number minus 2, as both ends of the frontier are points.
-
-    Examples
-    --------
-    >>> geometric_moves(60)
-    [1, 2, 3, 5, 7, 10, 15, 20, 30, 50]
-    >>> geometric_moves(60, 5)
-    [2, 10, 30]
     """
     steps = {
         step * 10**power // 10

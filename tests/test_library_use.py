@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import kassay
@@ -24,6 +25,7 @@ EMPTY = kassay.Assignment({})
 
 def test_the_name_and_the_number_of_partitions_need_no_keyword():
     assert kassay.Topic("t", 3) == kassay.Topic(name="t", partitions=3)
+    assert type(kassay.Member("a", ("t",), generation=np.int64(3)).generation) is int
     with pytest.raises(kassay.InputError, match="partitions must be an integer, got 't'"):
         kassay.Topic(3, "t")
 
@@ -83,6 +85,8 @@ def test_parts_of_a_group_without_effect_give_a_warning(members, text):
         (lambda: kassay.Member(1, ("t",)), "member 1: the id must be a string"),
         (lambda: kassay.Topic(None, 1), "topic None: the name must be a string"),
         (lambda: kassay.Topic("t", True), "partitions must be an integer, got True"),
+        (lambda: kassay.Member("a", ("t",), generation="7"), "must be an integer, got '7'"),
+        (lambda: kassay.Member("a", ("t",), capacity=[1, 2.5]), "an integer, got 2.5"),
         *(
             (lambda pair=pair: kassay.Member("a", ("t",), owned=[("t", 1), pair]), shown)
             for pair in ("t0", "t-0", ("t", 0.0), ("t", "0"), (1, 0), None, ("t", 2**40))

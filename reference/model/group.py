@@ -134,6 +134,7 @@ class Topic:
             raise InputError(
                 f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {count!r}"
             )
+        object.__setattr__(self, "partitions", as_integer(count))
         if self.profiles is not None:
             self._set_profiles(where, self.profiles)
         # Sums of profiles may exceed the range of a weight.
@@ -285,12 +286,21 @@ class Member:
                 found = Partitions.of(pairs, name=f"member {self.id!r}: {name}")
                 object.__setattr__(self, name, found)
         object.__setattr__(self, "streams", tuple(self.streams))
-        if self.capacity is not None and not isinstance(self.capacity, SupportsIndex):
-            capacities = tuple(self.capacity)
+        for name in ("generation", "speed", "protocol_version"):
+            if type(value := getattr(self, name)) is not int:
+                object.__setattr__(self, name, self._integer(name, value))
+        if self.capacity is not None and type(self.capacity) is not int:
+            given = self.capacity if isinstance(self.capacity, Iterable) else (self.capacity,)
+            capacities = tuple(self._integer("capacity", one) for one in given)
             object.__setattr__(
                 self, "capacity", capacities[0] if len(capacities) == 1 else capacities
             )
         self._check()
+
+    def _integer(self, name: str, value: object) -> int:
+        if not isinstance(value, SupportsIndex):
+            raise self._invalid(f"{name} must be an integer, got {value!r}")
+        return as_integer(value)
 
     def _check(self) -> None:
         if len(set(self.subscription)) != len(self.subscription):

@@ -19,8 +19,7 @@ from kassay.experiments.spark.session import (
 
 
 def test_the_stack_traces_of_a_failure_become_one_message() -> None:
-    java = "Task failed\nCaused by: java.io.IOException: No space left on device"
-    assert error_message(java) == "Spark failed: No space left on device"
+    assert error_message("Failed\nCaused by: java.io.IOException: full") == "Spark failed: full"
     trace = "Traceback (most recent call last):\n"
     assert error_message(f"Task failed:\n{trace}ValueError: no") == "Spark failed: ValueError: no"
     assert error_message(f"{trace}kassay.reference.RunError: no records\n...") == "no records"
