@@ -240,7 +240,7 @@ _MAX_LISTED_STEPS = 40
 
 
 def _cause_text(plan: Plan) -> str:
-    """Return the cause as a sentence, or that there is none."""
+    """Return the cause, or why kassay names none, as a sentence."""
     if plan.cause is not None:
         return str(plan.cause)
     if not plan.is_recommended:

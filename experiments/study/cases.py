@@ -242,11 +242,6 @@ def case_index(position: Any, total: int) -> Any:
     The function is a bijection of 0 to ``total - 1``. A position is an integer, or a column of
     64-bit integers. Neighbouring positions have distant indices, so that each range of positions
     has cases of all families, and all tasks get expensive cases.
-
-    Examples
-    --------
-    >>> [case_index(position, 10) for position in range(10)]
-    [0, 7, 4, 1, 8, 5, 2, 9, 6, 3]
     """
     factor = int(total * _GOLDEN_RATIO) or 1
     while math.gcd(factor, total) != 1:

@@ -629,13 +629,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    r"""Write a header and rows as CSV; prefix cells that look like formulas.
-
-    Examples
-    --------
-    >>> write_csv(("member", "load"), [("=1+1", 5), ("c0", -5)])
-    "member,load\n'=1+1,5\nc0,-5\n"
-    """
+    """Write a header and rows as CSV; prefix cells that look like formulas."""
     return "".join(map(_line, (header, *rows)))
 
 

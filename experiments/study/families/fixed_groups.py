@@ -416,13 +416,7 @@ def _topics(point: KafkaPoint, *, grown: int) -> tuple[Topic, ...]:
 
 
 def partition_counts(sizes: str, topics: int, partitions: int) -> list[int]:
-    """Return the partition counts of the topics, as the benchmark divides them.
-
-    Examples
-    --------
-    >>> partition_counts("equal", 3, 8), partition_counts("skewed", 9, 40)
-    ([3, 3, 2], [17, 9, 8, 1, 1, 1, 1, 1, 1])
-    """
+    """Return the partition counts of the topics, as the benchmark divides them."""
     base, more = divmod(partitions, topics)
     equal = [max(1, base) + (index < more) for index in range(topics)]
     tiers, left, divisor = list[int](), topics, 3

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from kassay.experiments.report.study_report import RATES, Rate, StreamTotals
+from kassay.experiments.report.event_stream_section import RATES, Rate, StreamTotals
 
 MOVES, ABOVE = Rate("moves", "rebalances"), Rate("moves", "rebalances", minus="optimal_moves")
 ZERO = dict.fromkeys({rate.column for rate in RATES.values()} | {"known", "known_owned"}, 0)

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from kassay.experiments.report.study_report import trajectory_sections
+from kassay.experiments.report.event_stream_section import trajectory_sections
 from tests.stored_cases import stored_cases
 
 COUNTS = stored_cases("counts_of_event_streams")

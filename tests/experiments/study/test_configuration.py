@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kassay import InputError
-from kassay.experiments.report.study_report import PRIMARY_ENDPOINT
+from kassay.experiments.report.event_stream_section import PRIMARY_ENDPOINT
 from kassay.experiments.study.configuration import read_config
 from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.experiments.study.families.event_streams import EVENT_STREAMS
