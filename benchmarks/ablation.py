@@ -42,7 +42,7 @@ from benchmarks.typical_groups import Case, log_normal_group, zipf_group
 from benchmarks.weighted_groups import weighted_group
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import engine
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, Constraint, MaxMoves, MaxPartitions, Pinned

@@ -25,7 +25,7 @@ from kassay.experiments.planning.plan import plan
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.constraints import Constraint
 from kassay.solver.frontier import frontier

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.simulation import simulate
+from kassay.experiments.simulation.run_simulation import simulate
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance
 from kassay.experiments.study.families.all_families import FAMILIES, USUAL
 from kassay.reference.model.group import Group

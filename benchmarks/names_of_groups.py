@@ -15,7 +15,7 @@ from kassay.experiments.study.families.all_families import FAMILIES
 from kassay.reference.assignors import run_assignor
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import sum_of_squares
+from kassay.reference.model.load_metrics import sum_of_squares
 
 ASSIGNORS = ("sticky", "uniform")
 HEADER = ("assignor", "groups", "missed", "missed with some names", "copies", "missed copies")

@@ -32,7 +32,7 @@ from kassay.experiments.study.output_reader import read_manifest
 from kassay.experiments.study.schemas import HINDSIGHT, OPTIMUM
 from kassay.reference.documents.files import write_text
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Tolerance, default_levels
 from kassay.solver.trajectory.trajectory import optimal_trajectory

@@ -22,7 +22,7 @@ from kassay.experiments.report.study_tables import Proportion
 from kassay.reference.documents.files import write_text
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.metrics import spread
+from kassay.reference.model.load_metrics import spread
 from kassay.reference.model.topic_partitions import TopicPartition as Task
 from kassay.solver.certificate.certificate import value_of
 from kassay.solver.limits import SearchLimits

@@ -22,7 +22,7 @@ from kassay.reference.assignors import run_assignor
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import makespan, sum_of_squares
+from kassay.reference.model.load_metrics import makespan, sum_of_squares
 
 ASSIGNORS = ("sticky", "uniform")
 EXAMPLE = Path(__file__).parents[1] / "examples" / "remedies" / "repair.py"

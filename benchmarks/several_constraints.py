@@ -16,7 +16,7 @@ from math import lcm
 
 from benchmarks.typical_groups import Case, random_groups
 from kassay import Group, Topic
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.constraints import (
     Capacity,
     Colocated,

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.timing import Timing
 from kassay.experiments.simulation.policies import POLICIES, Policy
+from kassay.experiments.simulation.run_simulation import Simulation
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
-from kassay.experiments.simulation.simulation import Simulation
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
 

@@ -30,7 +30,7 @@ from kassay.experiments.study.families.random_groups import (
 )
 from kassay.reference.documents.files import write_text
 from kassay.reference.documents.kind_documents import KindDocument
-from kassay.reference.model.metrics import sum_of_squares
+from kassay.reference.model.load_metrics import sum_of_squares
 from kassay.solver.limits import SearchLimits
 from kassay.solver.solve import solve
 from tools.insert_published_numbers import replace_numbers

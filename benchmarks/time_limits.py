@@ -22,12 +22,12 @@ from kassay.experiments.planning.forecast import optimum_record
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.survey import survey_group
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
+from kassay.solver.capacity_planning import Resizing, load_by_member_count, members_needed
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, Tolerance
-from kassay.solver.sizing import Resizing, load_by_member_count, members_needed
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 

@@ -21,7 +21,7 @@ from kassay import assign, solve
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group, Member, Topic, Windows
-from kassay.reference.model.metrics import Measure, measures
+from kassay.reference.model.load_metrics import Measure, measures
 from kassay.solver.counting_bounds import peak_bound
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem

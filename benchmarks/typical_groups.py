@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from benchmarks.weighted_groups import weighted_group
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.group import Client, Group, Member, Topic
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.solver.constraints import (
     Colocated,

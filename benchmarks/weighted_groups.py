@@ -20,7 +20,7 @@ from benchmarks.name_arguments import parse_with_names
 from benchmarks.plain_cpsat_model import plain_solve
 from benchmarks.timing import Timing
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, Tolerance

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
-from kassay.experiments.planning.render_pages import frontier_curve
+from kassay.experiments.planning.render_plans import frontier_curve
 from kassay.experiments.plotting.svg_drawings import FrontierCurve
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import EmptyGroups, import_groups, with_named_data
+from kassay.experiments.sources.import_captures import EmptyGroups, import_groups, with_named_data
 from kassay.reference.model.assignment import NO_OWNER, Assignment, ownership
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads
+from kassay.reference.model.load_metrics import loads
 from kassay.solver.frontier import Frontier
 from kassay.solver.solution import Solution
 

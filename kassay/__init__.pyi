@@ -43,9 +43,9 @@ from kassay.reference.model.group import Group as Group
 from kassay.reference.model.group import Member as Member
 from kassay.reference.model.group import Topic as Topic
 from kassay.reference.model.group import Windows as Windows
-from kassay.reference.model.metrics import Measure as Measure
-from kassay.reference.model.metrics import imbalance as imbalance
-from kassay.reference.model.metrics import loads as loads
+from kassay.reference.model.load_metrics import Measure as Measure
+from kassay.reference.model.load_metrics import imbalance as imbalance
+from kassay.reference.model.load_metrics import loads as loads
 from kassay.reference.model.topic_partitions import Partitions as Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as TopicPartition
 from kassay.solver.certificate.certificate import Certificate as Certificate

@@ -12,7 +12,7 @@ from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import evaluation
 from kassay.solver.certificate.certificate import (
     Certificate,
@@ -34,7 +34,7 @@ from kassay.solver.certificate.refutation import (
 from kassay.solver.constraints import Constraint
 from kassay.solver.counting_bounds import level_bound, peak_bound
 from kassay.solver.network.improving_chains import improving_chain
-from kassay.solver.network.level_network import placement_prices, priced_levels
+from kassay.solver.network.level_cost_network import placement_prices, priced_levels
 from kassay.solver.objective import HostImbalance, Imbalance, Level, requested_levels
 from kassay.solver.problem import Arithmetic, Placement, Problem, build_problem
 from kassay.solver.solution import Solution

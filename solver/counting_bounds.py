@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.reference.model.load_metrics import LoadUnits, Measure
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver import evaluation, objective
 from kassay.solver.objective import Imbalance, Movement

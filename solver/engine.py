@@ -22,7 +22,7 @@ from functools import cached_property, partial
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import objective
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Colocated, Forbidden, MaxPartitions, Pinned
@@ -43,7 +43,7 @@ from kassay.solver.incumbent_pool import (
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.optimal_flow import flow_work, solve_flow
 from kassay.solver.problem import Problem
-from kassay.solver.search import load_searches, movement_search, overload_searches, placements
+from kassay.solver.search import first_placements, load_searches, movement_search, overload_searches
 from kassay.solver.search.level_flows import solve_by_arc_costs, solve_levels_by_flow
 from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
@@ -201,13 +201,13 @@ def _has_flows(request: Request) -> bool:
     return bool(is_permitted and problem.group.common_weight and problem.partition_count)
 
 
-def _start_with_flows(start: placements.Start) -> LexicographicResult | None:
+def _start_with_flows(start: first_placements.Start) -> LexicographicResult | None:
     request = start.request
     start.flows = solve_levels_by_flow(
         request.problem, request.levels, request.rules, _flow_starts(request)
     )
     start.add(start.flows.placements)
-    return placements.conflict_by_flow(start.flows.conflict)
+    return first_placements.conflict_by_flow(start.flows.conflict)
 
 
 def search_by_cpsat(task: LevelTask) -> int:
@@ -245,7 +245,7 @@ METHODS: tuple[Row[Request, LexicographicResult | None], ...] = (
 )
 """Methods that solve all levels at once."""
 
-STARTS: tuple[Row[placements.Start, LexicographicResult | None], ...] = (
+STARTS: tuple[Row[first_placements.Start, LexicographicResult | None], ...] = (
     Row(
         "flows of the first levels",
         lambda start: _has_flows(start.request),
@@ -281,7 +281,7 @@ STARTS: tuple[Row[placements.Start, LexicographicResult | None], ...] = (
             not start.request.is_derived
             and any(isinstance(rule, Colocated) for rule in start.request.rules)
         ),
-        placements.merge_and_solve,
+        first_placements.merge_and_solve,
         "the group with colocated partitions as one is smaller, and its bounds remain valid",
         has_windows=True,
     ),
@@ -310,7 +310,7 @@ STARTS: tuple[Row[placements.Start, LexicographicResult | None], ...] = (
     Row(
         "rounded weights",
         lambda start: start.request.problem.has_big_loads,
-        placements.solve_rounded,
+        first_placements.solve_rounded,
         "few searches support loads beyond 64 bits",
     ),
     Row(
@@ -321,7 +321,7 @@ STARTS: tuple[Row[placements.Start, LexicographicResult | None], ...] = (
                 isinstance(one, MaxPartitions | Pinned | Forbidden) for one in start.request.rules
             )
         ),
-        placements.conflict_of_numbers,
+        first_placements.conflict_of_numbers,
         "flows prove conflicts that do not depend on weights, and their proof can be checked",
         has_windows=True,
     ),
@@ -337,7 +337,7 @@ STARTS: tuple[Row[placements.Start, LexicographicResult | None], ...] = (
     Row(
         "CP-SAT for any placement",
         lambda start: not start.has_placement and start.may_model,
-        placements.find_any_by_cpsat,
+        first_placements.find_any_by_cpsat,
         "CP-SAT supports all constraints, and proves conflicts",
         has_windows=True,
     ),
@@ -358,7 +358,7 @@ STARTS: tuple[Row[placements.Start, LexicographicResult | None], ...] = (
             and not start.request.is_derived
             and not _has_flows(start.request)
         ),
-        placements.add_constraints_one_by_one,
+        first_placements.add_constraints_one_by_one,
         "repairs meet one more constraint more easily than all of them together",
         has_windows=True,
     ),

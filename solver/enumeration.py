@@ -9,7 +9,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.reference.model.load_metrics import LoadUnits, Measure
 from kassay.solver import constraints, evaluation, objective
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.counting_bounds import level_bound
@@ -118,7 +118,10 @@ class PlacementTable:
         """Return, per placement, whether it meets a constraint."""
         match constraint:
             case constraints.Capacity():
-                windows, limits = self.windows(), evaluation.window_limits(self.problem, constraint)
+                windows, limits = (
+                    self.windows(),
+                    evaluation.window_limits(self.problem, constraint),
+                )
                 within = np.ones(len(self.members), dtype=np.bool_)
                 for at, limit in limits.items():
                     within &= self._is_within(constraint, windows[at].loads, limit)

@@ -11,11 +11,11 @@ from typing import NamedTuple, SupportsIndex, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model import metrics
+from kassay.reference.model import load_metrics
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, cached
-from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.reference.model.load_metrics import LoadUnits, Measure
 from kassay.reference.model.topic_partitions import Column, TopicPartition
 from kassay.solver import constraints, objective
 from kassay.solver.problem import Ints, Placement, Problem, Weights, build_problem, exact_integers
@@ -88,7 +88,7 @@ def _imbalance_of_windows(
     table = np.zeros((len(units.names), problem.window_count), dtype=members.dtype)
     np.add.at(table, list(units.unit_of), members)
     if measure is not Measure.MAKESPAN:
-        return metrics.imbalance_of_windows(measure, table.T.tolist(), units)
+        return load_metrics.imbalance_of_windows(measure, table.T.tolist(), units)
     return imbalance_of(measure, table.max(axis=1, initial=0).tolist(), units)
 
 
@@ -112,8 +112,8 @@ def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits | None
     if measure is Measure.LEXIMAX:
         return leximax_rank(loads, units)
     if units is None:
-        return metrics.MEASURES[measure](loads)
-    return metrics.imbalance_of(measure, loads, units)
+        return load_metrics.MEASURES[measure](loads)
+    return load_metrics.imbalance_of(measure, loads, units)
 
 
 def movement_costs(problem: Problem, level: objective.Movement) -> Weights:

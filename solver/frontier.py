@@ -13,7 +13,7 @@ from kassay.reference.model.display import first_items
 from kassay.reference.model.errors import InternalError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group, require_single_copies
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.counting_bounds import level_bound, makespan_bound_within
 from kassay.solver.evaluation import check_constraints, group_constraints, level_value, violated

@@ -9,7 +9,7 @@ import numpy as np
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.reference.model.load_metrics import LoadUnits, Measure
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import RackTable, Room, level_value, permitted_members, violated

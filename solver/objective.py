@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 
 
@@ -229,7 +229,7 @@ class MembersUsed:
 
 @dataclass(frozen=True, slots=True)
 class FlowLevel:
-    """Level that only flows minimise, see `kassay.solver.network.level_network`."""
+    """Level that only flows minimise, see `kassay.solver.network.level_cost_network`."""
 
     tolerance: Tolerance = EXACT
     name: ClassVar[str]

@@ -26,7 +26,7 @@ from kassay.reference.model.assignment import (
 )
 from kassay.reference.model.errors import InputError, InternalError, UsageError
 from kassay.reference.model.group import Group, Topic, cached, topic_starts
-from kassay.reference.model.metrics import LoadUnits, host_units, member_units
+from kassay.reference.model.load_metrics import LoadUnits, host_units, member_units
 from kassay.reference.model.topic_partitions import (
     NO_PARTITIONS,
     Column,

@@ -9,7 +9,7 @@ from kassay.reference.model.assignment import NO_OWNER, Assignment, ownership
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition
-from kassay.reference.model.metrics import Measure, loads, shown
+from kassay.reference.model.load_metrics import Measure, loads, shown
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.certificate.certificate import (
     Certificate,
@@ -128,7 +128,7 @@ def value_and_bound(
 ) -> dict[str, int | float] | None:
     """Return the value and bound of a level as a JSON object, or None if the level is None.
 
-    With a group, both are in the unit of its loads, see `kassay.reference.model.metrics.shown`.
+    With a group, both are in the unit of its loads, as `load_metrics.shown` converts them.
     """
     if level is None:
         return None

@@ -21,8 +21,8 @@ from kassay.solver.incumbent_pool import (
 )
 from kassay.solver.limits import SearchBudget, SearchLimits, now
 from kassay.solver.problem import Problem, build_problem
+from kassay.solver.search.first_placements import Start
 from kassay.solver.search.movement_search import FewestMovesProofs
-from kassay.solver.search.placements import Start
 from kassay.solver.solution import Method, ProgressPoint, Solution, UsedMethod, level_values
 
 

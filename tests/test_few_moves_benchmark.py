@@ -13,7 +13,7 @@ from benchmarks.few_moves.contestants import CONTESTANTS
 from benchmarks.few_moves.instances import instance, published_names
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import Assignment
-from kassay.reference.model.metrics import loads
+from kassay.reference.model.load_metrics import loads
 from tests import brute_force
 from tests.solver.random_cases import limited_problems, weighted_problems
 

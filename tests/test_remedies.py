@@ -19,7 +19,7 @@ from kassay.reference.assignors import assign
 from kassay.reference.assignors.streams import AssignmentConfigs, ClientState
 from kassay.reference.documents.kind_documents import Kind, TaskId, parse_kind_document
 from kassay.reference.model.assignment import movement
-from kassay.reference.model.metrics import sum_of_squares
+from kassay.reference.model.load_metrics import sum_of_squares
 from tests import brute_force
 from tests.strategies import groups, valid_assignments
 

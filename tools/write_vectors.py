@@ -15,7 +15,7 @@ from kassay import Assignment, Group, movement
 from kassay.experiments.study.families.all_families import FAMILIES, USUAL
 from kassay.reference.documents.json_codec import assignment_document, group_document, parse_group
 from kassay.reference.model.assignment import current_partitions, ownership
-from kassay.reference.model.metrics import Measure, measures
+from kassay.reference.model.load_metrics import Measure, measures
 from kassay.solver.objective import Imbalance, Movement, TopicSpread
 from kassay.solver.solve import solve
 from tests.goldens.cases import PINNED, read

@@ -9,7 +9,7 @@ import typer
 from kassay.experiments.cli.application import STOP, check_name, option, parse_share
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import constraints as solver_constraints
 from kassay.solver import objective
 from kassay.solver.limits import SearchLimits

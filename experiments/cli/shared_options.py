@@ -13,7 +13,7 @@ from kassay.experiments.cli.application import REQUIRED, check_name, option, pri
 from kassay.experiments.implementations import assignor_catalogue
 from kassay.experiments.implementations.assignor_catalogue import is_library_assignor, split_alias
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, join_imported
+from kassay.experiments.sources.import_captures import EmptyGroups, ImportedGroup, join_imported
 from kassay.experiments.sources.live_cluster import client_properties
 from kassay.reference.assignors import ASSIGNORS, DEFAULT_ASSIGNORS, KIND_PORTS
 from kassay.reference.model.errors import InputError

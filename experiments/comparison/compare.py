@@ -7,7 +7,7 @@ from itertools import zip_longest
 from kassay.experiments.comparison.comparison_result import ComparedValue, Comparison, FrontDistance
 from kassay.experiments.implementations.assignor_catalogue import shown_name
 from kassay.experiments.implementations.run_assignor import Ending, StableResult, run_until_stable
-from kassay.reference.model import metrics
+from kassay.reference.model import load_metrics as metrics
 from kassay.reference.model.assignment import Assignment, movement, ownership, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group, cached

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kassay.reference.model import display
-from kassay.reference.model.metrics import MEASURES, Measure
+from kassay.reference.model.load_metrics import MEASURES, Measure
 
 
 @dataclass(frozen=True, slots=True)

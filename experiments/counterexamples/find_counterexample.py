@@ -32,7 +32,7 @@ from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership, rejoin
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-from kassay.reference.model.metrics import Measure, imbalance
+from kassay.reference.model.load_metrics import Measure, imbalance
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.solver.objective import Imbalance, Level, Movement, TopicSpread, default_measure
 from kassay.solver.solution import Solution

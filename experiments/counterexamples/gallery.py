@@ -24,7 +24,7 @@ from kassay.reference.documents import json_codec
 from kassay.reference.model.assignment import Assignment, LivelockError, movement
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, load_vector
+from kassay.reference.model.load_metrics import leximax, load_vector
 from kassay.solver.network.improving_chains import Transfer, explain
 
 _SHOWN_CASES = 5

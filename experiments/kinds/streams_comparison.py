@@ -21,7 +21,7 @@ from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Client, Group, Member, Topic
-from kassay.reference.model.metrics import spread
+from kassay.reference.model.load_metrics import spread
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.model.topic_partitions import TopicPartition as Task
 from kassay.solver.certificate.certificate import value_of

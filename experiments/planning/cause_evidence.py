@@ -8,7 +8,11 @@ import numpy as np
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.implementations.run_assignor import run_until_stable
-from kassay.experiments.planning.actions import FACTORS, AssignorOutcome, assignment_metrics
+from kassay.experiments.planning.effective_actions import (
+    FACTORS,
+    AssignorOutcome,
+    assignment_metrics,
+)
 from kassay.experiments.planning.identify_assignor import (
     IdentifiedAssignor,
     Implementation,
@@ -20,10 +24,10 @@ from kassay.reference.documents.files import read_data_file
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import NO_WINDOWS, Group, Member, Protocol
-from kassay.reference.model.metrics import Measure, loads, measures
+from kassay.reference.model.load_metrics import Measure, loads, measures
+from kassay.solver.capacity_planning import LimitingPartition
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Level, Movement, default_measure
-from kassay.solver.sizing import LimitingPartition
 from kassay.solver.solve import solve
 
 _MAX_PARTITIONS = 10_000

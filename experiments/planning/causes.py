@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from kassay.experiments.implementations.assignor_catalogue import is_library_assignor
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
-from kassay.experiments.planning.actions import AssignorOutcome
 from kassay.experiments.planning.cause_evidence import (
     CIRCULAR,
     RANGES,
@@ -20,20 +19,21 @@ from kassay.experiments.planning.cause_evidence import (
     topic_counts,
     worst_share,
 )
+from kassay.experiments.planning.effective_actions import AssignorOutcome
 from kassay.experiments.planning.identify_assignor import Implementation
 from kassay.experiments.planning.moves import move_steps, schedule_moves
 from kassay.experiments.planning.plan_result import plan_condition, unowned_partitions, unowned_text
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, Goal
-from kassay.reference.model import metrics
+from kassay.reference.model import load_metrics as metrics
 from kassay.reference.model.assignment import Assignment, ownership
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Assumed, Group
 from kassay.reference.model.group_remarks import has_target, other_reading
+from kassay.solver.capacity_planning import LimitingPartition
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import CrossRack, Imbalance, Level, TopicSpread
 from kassay.solver.problem import build_problem
-from kassay.solver.sizing import LimitingPartition
 from kassay.solver.solve import solve
 
 _NOTABLE = 7, 6

@@ -7,9 +7,9 @@ from operator import attrgetter
 from pathlib import Path
 
 from kassay.experiments.planning.forecast import OPTIMUM
-from kassay.experiments.prediction.course import planned_members
 from kassay.experiments.prediction.predict import Prediction, partition_weights, predict
 from kassay.experiments.prediction.scenario import Configuration, Scripted
+from kassay.experiments.prediction.simulate_events import planned_members
 from kassay.experiments.simulation.script import (
     Action,
     Script,

@@ -16,7 +16,6 @@ from kassay.experiments.planning.identify_assignor import (
     lists_default_assignors,
 )
 from kassay.experiments.prediction import predict
-from kassay.experiments.prediction.course import consumer_names
 from kassay.experiments.prediction.scenario import (
     Configuration,
     Event,
@@ -26,15 +25,16 @@ from kassay.experiments.prediction.scenario import (
     RollingRestart,
     ScaleTo,
 )
+from kassay.experiments.prediction.simulate_events import consumer_names
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, loads, measures, member_units, participants
+from kassay.reference.model.load_metrics import Measure, loads, measures, member_units, participants
+from kassay.solver.capacity_planning import Resizing, grown_topic, with_valid_ownership
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, default_levels
-from kassay.solver.sizing import Resizing, grown_topic, with_valid_ownership
 from kassay.solver.solution import value_and_bound
 from kassay.solver.solve import solve
 

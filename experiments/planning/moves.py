@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kassay.reference.model import metrics
+from kassay.reference.model import load_metrics as metrics
 from kassay.reference.model.assignment import NO_OWNER, Assignment, current_partitions, ownership
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import LoadUnits, Measure, member_units, relative_loads
+from kassay.reference.model.load_metrics import LoadUnits, Measure, member_units, relative_loads
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.incumbent_pool import keep_owned
 from kassay.solver.problem import build_problem

@@ -9,7 +9,9 @@ from itertools import islice
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, keep_owners
 from kassay.experiments.planning import moves as move_schedule
 from kassay.experiments.planning import plan_result
-from kassay.experiments.planning.actions import (
+from kassay.experiments.planning.cause_evidence import Cause
+from kassay.experiments.planning.causes import find_cause
+from kassay.experiments.planning.effective_actions import (
     AssignmentMetrics,
     AssignorOutcome,
     RecommendedAction,
@@ -18,18 +20,17 @@ from kassay.experiments.planning.actions import (
     change_forecasts,
     effective_actions,
 )
-from kassay.experiments.planning.cause_evidence import Cause
-from kassay.experiments.planning.causes import find_cause
-from kassay.experiments.planning.hold_out import WindowAdvice, cycle_windows, window_advice
+from kassay.experiments.planning.hold_out_check import WindowAdvice, cycle_windows, window_advice
 from kassay.experiments.planning.identify_assignor import client_assignors
+from kassay.experiments.planning.recommended_action import NOTHING, PENDING, ToDo, to_do
 from kassay.experiments.planning.scale import MoreMembers, more_members
-from kassay.experiments.planning.to_do import NOTHING, PENDING, ToDo, to_do
-from kassay.reference.model import metrics as group_metrics
+from kassay.reference.model import load_metrics as group_metrics
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import other_reading, require_group, require_single_copies
+from kassay.solver.capacity_planning import LimitingPartition, Progress, limiting_partition
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.evaluation import check_constraints, group_constraints
 from kassay.solver.frontier import Frontier, FrontierPoint, frontier
@@ -42,7 +43,6 @@ from kassay.solver.objective import (
     default_measure,
     requested_levels,
 )
-from kassay.solver.sizing import LimitingPartition, Progress, limiting_partition
 from kassay.solver.solution import LevelValue, Solution
 from kassay.solver.solve import solve
 
@@ -252,7 +252,7 @@ class Plan:
 
         Return nothing if there is only one host, or if no host has several members. A relative
         load is the load divided by the speed of the host, which is the sum of the speeds of its
-        members; see `kassay.reference.model.metrics.LoadUnits`.
+        members; see `kassay.reference.model.load_metrics.LoadUnits`.
         """
         group, hosts = self.group, group_metrics.host_units(self.group)
         if not 1 < len(hosts.names) < len(hosts.unit_of):
@@ -309,7 +309,7 @@ def plan(
         Installed client library ``LIBRARY[@VERSION]``, whose own assignors are run.
     cycle
         Seconds of a cycle of the windows, on the last of which the plan is tested; see
-        `kassay.experiments.planning.hold_out.cycle_windows` for the default.
+        `kassay.experiments.planning.hold_out_check.cycle_windows` for the default.
 
     Raises
     ------

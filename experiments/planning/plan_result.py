@@ -14,7 +14,7 @@ from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import KassayError
 from kassay.reference.model.group import Group, Member, Protocol
 from kassay.reference.model.group_remarks import condition, is_rebalancing, streams_caveat
-from kassay.reference.model.metrics import Measure, measures, member_units
+from kassay.reference.model.load_metrics import Measure, measures, member_units
 from kassay.solver.constraints import (
     Capacity,
     Constraint,

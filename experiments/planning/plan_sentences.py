@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.comparison.compare import keep_owners
-from kassay.experiments.planning.actions import compared_measures
 from kassay.experiments.planning.cause_evidence import TopicShare, worst_share
+from kassay.experiments.planning.effective_actions import compared_measures
 from kassay.experiments.planning.identify_assignor import identify_assignor, runs_in_client
 from kassay.experiments.planning.plan import (
     ALMOST_BALANCED,
@@ -24,7 +24,7 @@ from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model import group_remarks
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group, WeightSource
-from kassay.reference.model.metrics import Measure, host_units, member_units, shown
+from kassay.reference.model.load_metrics import Measure, host_units, member_units, shown
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
 from kassay.solver.solution import LevelValue

@@ -15,7 +15,7 @@ import yaml
 
 from kassay.experiments.implementations.assignor_catalogue import shown_name
 from kassay.experiments.implementations.run_assignor import run_until_stable
-from kassay.experiments.planning.hold_out import headroom
+from kassay.experiments.planning.hold_out_check import headroom
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.assignors import NEWEST_ASSIGNORS
@@ -23,8 +23,7 @@ from kassay.reference.model.assignment import consumed_partitions
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition, require_group
-from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.sizing import (
+from kassay.solver.capacity_planning import (
     Progress,
     Resizing,
     Sizing,
@@ -32,6 +31,7 @@ from kassay.solver.sizing import (
     members_needed,
     members_that_help,
 )
+from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.solution import LevelValue, Solution, value_and_bound
 from kassay.solver.solve import solve
 

@@ -12,12 +12,12 @@ from itertools import chain, islice
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning import plan_result
-from kassay.experiments.planning.actions import assignment_metrics
 from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
+from kassay.experiments.planning.effective_actions import assignment_metrics
 from kassay.experiments.planning.kind_plan import KindPlan, plan_kind
+from kassay.experiments.planning.recommended_action import NOTHING, ToDo, quick_to_do
 from kassay.experiments.planning.scale import growth_of
-from kassay.experiments.planning.to_do import NOTHING, ToDo, quick_to_do
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment, consumed_partitions
 from kassay.reference.model.errors import KassayError
@@ -29,8 +29,8 @@ from kassay.reference.model.group_remarks import (
     rebalance_caveat,
     target_assignment,
 )
-from kassay.reference.model.metrics import Measure, load_vector, measures, member_units
-from kassay.solver import sizing
+from kassay.reference.model.load_metrics import Measure, load_vector, measures, member_units
+from kassay.solver import capacity_planning
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import default_levels
 from kassay.solver.solution import LevelValue, value_and_bound
@@ -98,8 +98,8 @@ class SurveyedGroup:
     verdict: plan_result.Verdict
     lag: int | None
     other_reading: "SurveyedGroup | None"
-    limiting_partition: sizing.LimitingPartition | None
-    growth: sizing.Sizing
+    limiting_partition: capacity_planning.LimitingPartition | None
+    growth: capacity_planning.Sizing
     cause: Cause | None
     to_do: ToDo
 
@@ -434,7 +434,7 @@ def _surveyed_reading(
         return UnsurveyedGroup(id=group.id, reason=reason)
     current, planned = keep_owners(group), LoadSummary.of(group, solution.assignment)
     relative = member_units(group).relative_loads(load_vector(group, current))
-    limiting = sizing.limiting_partition(group)
+    limiting = capacity_planning.limiting_partition(group)
     cause = find_cause(group, solution.assignment, levels=levels, limiting=limiting, limits=limits)
     to_do = quick_to_do(
         group,

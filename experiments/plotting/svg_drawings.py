@@ -9,7 +9,7 @@ from kassay.experiments.plotting.page_templates import environment, text_width
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, load_vector, loads, participants
+from kassay.reference.model.load_metrics import leximax, load_vector, loads, participants
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.frontier import Frontier
 

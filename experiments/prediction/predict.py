@@ -9,14 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
-from kassay.experiments.prediction.course import SETTLE_MS, Course, Sample, consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Event, RollingRestart, ScaleTo
+from kassay.experiments.prediction.simulate_events import SETTLE_MS, Course, Sample, consumer_names
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.display import first_items
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, cached
 from kassay.reference.model.group_remarks import require_group
-from kassay.reference.model.metrics import sum_of_squares
+from kassay.reference.model.load_metrics import sum_of_squares
 
 _LOW, _HIGH = 5, 95
 """Percentiles at the ends of the 90% interval."""

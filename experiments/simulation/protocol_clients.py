@@ -11,8 +11,8 @@ from enum import Enum, auto
 from functools import partial
 from typing import TypeVar
 
-from kassay.experiments.simulation.cluster import Environment
 from kassay.experiments.simulation.script import MemberPlan
+from kassay.experiments.simulation.simulated_cluster import Environment
 from kassay.reference.assignors import RebalanceProtocol, kafka_name
 from kassay.reference.coordinator.consumer_coordinator import (
     JOIN_EPOCH,

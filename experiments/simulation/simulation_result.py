@@ -10,7 +10,7 @@ from kassay.reference.documents.json_codec import assignment_document, group_doc
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.reference.model.topic_partitions import Partitions
 
 NO_OWNER, NEVER_OWNED = -1, -2

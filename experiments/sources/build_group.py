@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from kassay.experiments.sources.account import Account
 from kassay.experiments.sources.capture_contents import NO_ROWS, Counts, DocumentRows
+from kassay.experiments.sources.line_account import Account
 from kassay.experiments.sources.merge_captures import (
     ObservedGroup,
     ObservedMember,

@@ -9,8 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from kassay.experiments.sources import table_rows
-from kassay.experiments.sources.account import ReadCapture
 from kassay.experiments.sources.clean_lines import FORMS
+from kassay.experiments.sources.line_account import ReadCapture
 from kassay.experiments.sources.table_headers import TableKind
 from kassay.reference.documents.files import error_at
 from kassay.reference.model import group as group_model

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kassay.experiments.sources import table_rows
-from kassay.experiments.sources.account import Problem
 from kassay.experiments.sources.clean_lines import FORMS, Line
 from kassay.experiments.sources.kind_captures import is_share_cell, read_tasks
+from kassay.experiments.sources.line_account import Problem
 from kassay.experiments.sources.recognise_library import client_id_of
 from kassay.experiments.sources.table_headers import Header, TableKind
 

@@ -13,7 +13,6 @@ from itertools import product
 from typing import Any
 
 from kassay.experiments.sources import open_tables, table_headers
-from kassay.experiments.sources.account import UNKNOWN_LINE, Account, LineUse, Problem, ReadCapture
 from kassay.experiments.sources.capture_contents import DocumentRows, FoundText, merge_rows
 from kassay.experiments.sources.clean_lines import FORMS, Line, clean_lines, is_prose, noise_rule
 from kassay.experiments.sources.group_descriptions import READERS
@@ -21,6 +20,13 @@ from kassay.experiments.sources.kind_captures import (
     connect_result,
     is_connect_status,
     is_connector_status,
+)
+from kassay.experiments.sources.line_account import (
+    UNKNOWN_LINE,
+    Account,
+    LineUse,
+    Problem,
+    ReadCapture,
 )
 from kassay.experiments.sources.open_tables import OpenTable, has_blank, names_group, parsed_table
 from kassay.experiments.sources.table_rows import Cells, Notice, build_row

@@ -22,7 +22,7 @@ from kassay.experiments.history import log_summary
 from kassay.experiments.history.group_records import TOPIC, OffsetsReader, decode_batches, read_dump
 from kassay.experiments.history.log_messages import LogEvent, LogEventKind
 from kassay.experiments.history.log_rebalances import LogRebalance
-from kassay.experiments.history.rebalances import (
+from kassay.experiments.history.recorded_rebalances import (
     HindsightRow,
     compared_row,
     generation_rows,

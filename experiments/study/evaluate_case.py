@@ -58,7 +58,7 @@ from kassay.reference.model.assignment import (
 )
 from kassay.reference.model.errors import InternalError, KassayError
 from kassay.reference.model.group import NO_GENERATION, Group
-from kassay.reference.model.metrics import (
+from kassay.reference.model.load_metrics import (
     Measure,
     has_racks,
     leximax,

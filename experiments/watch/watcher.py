@@ -13,16 +13,16 @@ from typing import Any
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.history.generations import reconstruct_generations
 from kassay.experiments.history.group_records import OffsetsReader
-from kassay.experiments.history.rebalances import compare_result, find_rebalances, identity
+from kassay.experiments.history.recorded_rebalances import compare_result, find_rebalances, identity
 from kassay.experiments.planning import survey
 from kassay.experiments.planning.plan import Plan, plan
 from kassay.experiments.sources.anonymize import PUBLIC_NAMES, rename_group
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import ImportedGroup
+from kassay.experiments.sources.import_captures import ImportedGroup
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.experiments.sources.live_cluster.live_groups import import_live, read_lags
-from kassay.experiments.watch.store import DOCUMENT, POSITION, Store
+from kassay.experiments.watch.event_database import DOCUMENT, POSITION, Store
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.display import count_of

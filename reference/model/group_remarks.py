@@ -18,7 +18,7 @@ from kassay.reference.model.assignment import Assignment, movement, ownership, r
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import ASSUMED, Assumed, Group, Member
 from kassay.reference.model.joined_groups import SEPARATOR
-from kassay.reference.model.metrics import Measure, measures, member_units
+from kassay.reference.model.load_metrics import Measure, measures, member_units
 
 
 class GroupWarning(UserWarning):

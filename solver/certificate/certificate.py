@@ -124,7 +124,7 @@ class Certificate:
         Transfers that improve the assignment, if it is known not to be optimal.
     node_prices
         Evidence of the bounds with origin ``node_prices``: a price per node of the
-        `kassay.solver.network.level_network`, see `placement_prices` there.
+        `kassay.solver.network.level_cost_network`, see `placement_prices` there.
     constraints
         Constraints that must hold besides the capacities of the group.
     conflict

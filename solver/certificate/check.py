@@ -14,7 +14,7 @@ import numpy as np
 from kassay.reference.model.assignment import Assignment, movement, rejoin, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import evaluation
 from kassay.solver.certificate import trajectory_evidence
 from kassay.solver.certificate.certificate import (
@@ -32,7 +32,7 @@ from kassay.solver.certificate.refutation import cases_refute, prices_refute
 from kassay.solver.constraints import Constraint
 from kassay.solver.counting_bounds import level_bound, merged_bound
 from kassay.solver.network.improving_chains import apply_chain, improving_chain
-from kassay.solver.network.level_network import placement_flow, priced_levels
+from kassay.solver.network.level_cost_network import placement_flow, priced_levels
 from kassay.solver.objective import HostImbalance, Imbalance, Level
 from kassay.solver.problem import Ints, Problem, build_problem, integer_text
 

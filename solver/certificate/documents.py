@@ -24,7 +24,7 @@ from kassay.reference.documents.files import (
 )
 from kassay.reference.documents.json_codec import assignment_document, parse_assignment
 from kassay.reference.model.errors import InputError, InternalError
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver import constraints, objective
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin

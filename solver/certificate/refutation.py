@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import constraints, evaluation, objective
 from kassay.solver.counting_bounds import level_bound, max_loads_within
 from kassay.solver.problem import UNREACHABLE, Arithmetic, Ints, Problem
@@ -70,7 +70,7 @@ def build_relaxation(
     single = np.zeros((problem.partition_count, problem.member_count), dtype=np.bool_)
     for at, members in enumerate(evaluation.permitted_members(problem, rules)):
         single[at, members] = True
-    room, apart, max_moves = evaluation.Room(problem, rules), [-1] * len(blocks), list[int]()
+    room, apart, max_moves = (evaluation.Room(problem, rules), [-1] * len(blocks), list[int]())
     max_loads = map(min, max_loads_within(problem, limits) or room.loads, room.loads)
     is_empty = evaluation.has_impossible_pin(problem, rules) or any(
         level_bound(problem, level, limits[:index]) > limit

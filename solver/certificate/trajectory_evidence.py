@@ -19,7 +19,7 @@ from kassay.reference.model.assignment import NO_OWNER, Assignment, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Topic
 from kassay.reference.model.group_remarks import require_single_copies
-from kassay.reference.model.metrics import Measure, load_vector, member_units
+from kassay.reference.model.load_metrics import Measure, load_vector, member_units
 from kassay.solver.evaluation import group_constraints, mean_load
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.objective import Imbalance, Level, Movement, MovementCost

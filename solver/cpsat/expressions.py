@@ -9,7 +9,7 @@ from typing import assert_never
 import numpy as np
 from ortools.sat.python import cp_model
 
-from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.reference.model.load_metrics import LoadUnits, Measure
 from kassay.solver import constraints, evaluation, objective
 from kassay.solver.cpsat.model import (
     MAX_CHORDS,

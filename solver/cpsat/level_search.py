@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.cpsat.expressions import Term, add_constraint, level_terms
 from kassay.solver.cpsat.model import (

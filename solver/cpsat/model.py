@@ -16,7 +16,7 @@ from ortools.sat.python import cp_model
 
 from kassay.reference.model.assignment import NO_OWNER
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.reference.model.load_metrics import LoadUnits, Measure
 from kassay.reference.model.topic_partitions import Column
 from kassay.solver import constraints, evaluation, objective
 from kassay.solver.limits import SearchBudget, call_until_stopped

@@ -11,10 +11,10 @@ from kassay.reference.model.assignment import NO_OWNER, Assignment, movement
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group, require_single_copies
-from kassay.reference.model.metrics import sum_of_squares
+from kassay.reference.model.load_metrics import sum_of_squares
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.solver.limits import SearchLimits
-from kassay.solver.network.level_network import SQUARES_AND_MOVES, LevelNetwork
+from kassay.solver.network.level_cost_network import SQUARES_AND_MOVES, LevelNetwork
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, Placement, build_problem
 

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.errors import InternalError
-from kassay.solver.network.level_network import (
+from kassay.solver.network.level_cost_network import (
     SQUARES_AND_MOVES,
     LevelNetwork,
     WeightedLevels,

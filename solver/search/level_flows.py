@@ -1,7 +1,8 @@
 """Minimise or bound the levels one after the other by network flows, for equal weights.
 
-The levels are separable convex costs in the network of `kassay.solver.network.level_network`. After
-each level, only the flows that are optimal for this level remain, by complementary slackness.
+The levels are separable convex costs in the network of
+`kassay.solver.network.level_cost_network`. After each level, only the flows that are optimal for
+this level remain, by complementary slackness.
 
 A constraint on single members or partitions changes the network. A limit on moves, and a tolerance
 of the sum of squares, are found on the convex hull of both values. All other constraints are
@@ -16,7 +17,7 @@ from itertools import takewhile
 import numpy as np
 
 from kassay.reference.model.errors import InternalError
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import objective
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Constraint, MaxMoves
@@ -24,7 +25,7 @@ from kassay.solver.counting_bounds import level_bound, load_window
 from kassay.solver.evaluation import level_value, load_units, violated
 from kassay.solver.incumbent_pool import KnownLevels, LexicographicResult, ProvenBound, Request
 from kassay.solver.network import optimal_flow
-from kassay.solver.network.level_network import (
+from kassay.solver.network.level_cost_network import (
     LevelNetwork,
     WeightedLevels,
     level_network,

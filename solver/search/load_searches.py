@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import counting_bounds
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import Room, imbalance_of, level_value, violated

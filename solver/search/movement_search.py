@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.counting_bounds import level_bound, makespan_bound

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kassay.reference.model.assignment import NO_OWNER
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import evaluation
 from kassay.solver.colocated_partitions import merge_colocated
 from kassay.solver.constraints import Capacity, Colocated, MaxMoves, MaxPartitions, Separated

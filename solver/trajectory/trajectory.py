@@ -9,7 +9,7 @@ from kassay.reference.model.assignment import NO_OWNER, Assignment, rejoin
 from kassay.reference.model.errors import InputError, InternalError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import require_group
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.certificate.certificate import (
     Proof,
     RebalanceEvidence,

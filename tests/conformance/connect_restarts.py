@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kassay.experiments.implementations.run_assignor import run_on_document
-from kassay.experiments.kinds.connect import EventCost, measure_cluster
+from kassay.experiments.kinds.connect_clusters import EventCost, measure_cluster
 from kassay.reference.documents.kind_documents import KindDocument
 from tests.conformance.kind_site import CONNECTORS, MAX_DELAY, KindSite
 

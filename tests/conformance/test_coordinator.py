@@ -15,7 +15,7 @@ import pytest
 
 from kassay.experiments.simulation import script as scripts
 from kassay.experiments.simulation.policies import POLICIES
-from kassay.experiments.simulation.simulation import Simulation
+from kassay.experiments.simulation.run_simulation import Simulation
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from tests.conformance.admin import Administrator, cluster_with_topics
 from tests.conformance.broker import KafkaCluster

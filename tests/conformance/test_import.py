@@ -13,7 +13,7 @@ import pytest
 from kassay.experiments.cli import main
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.capture_contents import DocumentRows
-from kassay.experiments.sources.capture_files import import_groups
+from kassay.experiments.sources.import_captures import import_groups
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import NO_CLIENT, NO_STATUS, Group, WeightSource
 from kassay.reference.model.topic_partitions import Partitions

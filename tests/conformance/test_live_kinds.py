@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from kassay.experiments.kinds.connect import forecast_connect_cluster
+from kassay.experiments.kinds.connect_clusters import forecast_connect_cluster
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.kinds.streams_forecast import (
     join_process,

@@ -13,7 +13,7 @@ import pytest
 
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import load_vector, sum_of_squares
+from kassay.reference.model.load_metrics import load_vector, sum_of_squares
 from kassay.solver.solve import solve
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster

@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 
 from kassay import assign, solve
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.metrics import Measure, measures
+from kassay.reference.model.load_metrics import Measure, measures
 from tests.conformance import jars
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster

@@ -7,7 +7,7 @@ from typing import Any
 
 from kassay import Assignment, Group
 from kassay.reference.documents.json_codec import assignment_document, group_fingerprint
-from kassay.reference.model.metrics import loads
+from kassay.reference.model.load_metrics import loads
 from kassay.solver.certificate.certificate import Origin, value_of
 from kassay.solver.certificate.documents import constraint_document, level_document
 from kassay.solver.solution import level_keys

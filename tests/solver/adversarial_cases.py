@@ -7,7 +7,7 @@ from functools import cached_property
 import kassay
 from kassay import Assignment, Group, Topic, violations
 from kassay.reference.model.group import NO_CLIENT, Client
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level, Tolerance

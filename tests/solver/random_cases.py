@@ -10,7 +10,7 @@ import kassay
 from kassay import Group, Member, Topic
 from kassay.reference.model.group import NO_CLIENT, Client
 from kassay.reference.model.joined_groups import join_groups
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import objective
 from kassay.solver.constraints import Constraint
 from kassay.solver.objective import Level

@@ -11,6 +11,7 @@ from kassay.experiments.planning.plan import plan
 from kassay.reference.model.assignment import Assignment, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
+from kassay.solver.capacity_planning import Resizing
 from kassay.solver.certificate.certificate import Certificate, Conflict, LevelClaim, Origin
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
@@ -20,7 +21,6 @@ from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.frontier import frontier
 from kassay.solver.network.improving_chains import explain
 from kassay.solver.objective import Imbalance
-from kassay.solver.sizing import Resizing
 from kassay.solver.solve import solve
 from kassay.solver.trajectory.trajectory import optimal_trajectory
 from tests.tiers import short_and_long

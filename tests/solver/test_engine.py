@@ -4,7 +4,7 @@ import random
 
 from benchmarks import ablation
 from benchmarks.typical_groups import Case
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.objective import Imbalance
 from tests.solver.random_cases import random_group
 

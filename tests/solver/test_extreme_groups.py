@@ -9,7 +9,8 @@ from kassay.experiments.cli import main
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import movement, violations
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
+from kassay.solver.capacity_planning import Resizing, members_needed
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Origin
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.limits import SearchLimits
@@ -22,7 +23,6 @@ from kassay.solver.objective import (
     TopicSpread,
     default_levels,
 )
-from kassay.solver.sizing import Resizing, members_needed
 from tests.notation import changed, even_group
 from tests.notation import group as small_group
 

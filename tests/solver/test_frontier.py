@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kassay import Group
 from kassay.reference.model.assignment import movement, violations
-from kassay.reference.model.metrics import Measure, imbalance
+from kassay.reference.model.load_metrics import Measure, imbalance
 from kassay.solver.constraints import MaxMoves, Pinned
 from kassay.solver.frontier import frontier
 from kassay.solver.limits import SearchLimits

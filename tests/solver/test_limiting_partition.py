@@ -6,7 +6,7 @@ import pytest
 
 from kassay import solve
 from kassay.reference.documents.json_codec import load_group
-from kassay.solver.sizing import limiting_partition
+from kassay.solver.capacity_planning import limiting_partition
 from tests.notation import changed, even_group, group
 
 HEAVY = load_group(Path(__file__).parents[1] / "data" / "group_with_one_heavy_partition.json")

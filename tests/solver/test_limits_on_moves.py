@@ -10,7 +10,7 @@ import pytest
 from kassay import MaxMoves, SearchLimits, frontier, solve
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import Assignment, movement
-from kassay.reference.model.metrics import Measure, loads, measures
+from kassay.reference.model.load_metrics import Measure, loads, measures
 from kassay.solver.counting_bounds import (
     large_partition_moves_bound,
     level_bound,

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kassay import Assignment, Group, InputError, Member, Topic
-from kassay.solver.limits import SearchLimits
-from kassay.solver.sizing import (
+from kassay.solver.capacity_planning import (
     Resizing,
     load_by_member_count,
     members_needed,
     members_that_help,
     with_valid_ownership,
 )
+from kassay.solver.limits import SearchLimits
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.strategies import groups

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from kassay import Group, Imbalance, Member, Movement, Topic, solve
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.counting_bounds import even_loads, imbalance_bound, most_even_loads
 from kassay.solver.evaluation import imbalance_of
 from kassay.solver.limits import SearchLimits

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kassay import Capacity, Group, MaxMoves, Member, Topic, solve
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.cpsat.expressions import level_terms
 from kassay.solver.cpsat.level_search import search_level

@@ -8,7 +8,7 @@ import pytest
 
 from kassay import Group, Imbalance, MaxMoves, Member, Movement, Tolerance, Topic, solve
 from kassay.reference.model.group import Client
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import HostImbalance, TopicSpread

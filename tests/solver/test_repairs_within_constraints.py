@@ -6,7 +6,7 @@ import pytest
 
 import kassay
 from kassay import Group, Member, Topic, violations
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.incumbent_pool import IncumbentPool, keep_owned

@@ -10,7 +10,8 @@ from kassay.reference.documents.json_codec import group_document, group_fingerpr
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic, Windows
-from kassay.reference.model.metrics import Measure, imbalance, load_profiles
+from kassay.reference.model.load_metrics import Measure, imbalance, load_profiles
+from kassay.solver.capacity_planning import Resizing, members_needed
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.certificate.documents import certificate_document, parse_certificate
 from kassay.solver.certify import certify
@@ -22,7 +23,6 @@ from kassay.solver.objective import Imbalance, Movement, Tolerance, is_preferenc
 from kassay.solver.problem import build_problem
 from kassay.solver.search.overload_repair import LoadLimit, WindowRepair
 from kassay.solver.search.overload_searches import load_limits
-from kassay.solver.sizing import Resizing, members_needed
 from kassay.solver.solve import solve
 from tests.solver.window_cases import WindowCase, optimum, random_case, value_in_windows
 from tests.tiers import short_and_long

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import kassay
 from kassay import Group, Member, Topic
 from kassay.reference.model.group import NO_CLIENT, Client
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver import objective
 from kassay.solver.constraints import Constraint
 from kassay.solver.limits import SearchLimits

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kassay.experiments.cli.application import option
-from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
-from kassay.experiments.cli.kind_results import assigned_documents
-from kassay.experiments.cli.output import Format, Record, TableLayout
+from kassay.experiments.cli.process_groups import GroupResult, GroupSource, process_each_group
+from kassay.experiments.cli.process_kind_documents import assigned_documents
 from kassay.experiments.cli.shared_options import required_assignor
+from kassay.experiments.cli.write_results import Format, Record, TableLayout
 from kassay.experiments.implementations.assignor_catalogue import (
     shown_name,
     split_alias,

@@ -11,16 +11,16 @@ from itertools import chain, pairwise
 import typer
 
 from kassay.experiments.cli import application, shared_options
-from kassay.experiments.cli.groups import (
+from kassay.experiments.cli.process_groups import (
     GroupResult,
     GroupSource,
     process_each_group,
     read_valid_groups,
 )
-from kassay.experiments.cli.kind_results import compared_documents
-from kassay.experiments.cli.output import Format, Record, TableLayout, print_records
+from kassay.experiments.cli.process_kind_documents import compared_documents
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
-from kassay.experiments.comparison import library_agreement
+from kassay.experiments.cli.write_results import Format, Record, TableLayout, print_records
+from kassay.experiments.comparison import compare_libraries
 from kassay.experiments.comparison.compare import (
     CaseLimits,
     compare_assignors,
@@ -45,7 +45,7 @@ from kassay.reference.documents.json_codec import group_document
 from kassay.reference.documents.kind_documents import Kind
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, loads
+from kassay.reference.model.load_metrics import Measure, loads
 from kassay.solver.objective import Level
 from kassay.solver.solution import Status
 
@@ -138,7 +138,11 @@ def _print_form(
     options: CompareOptions, source: GroupSource, *, is_plain: bool, limits: CaseLimits
 ) -> None:
     """Compare assignors on all groups, and print a table or test for a pull request."""
-    from kassay.experiments.report.pull_request import ComparedGroup, junit_test, markdown_table
+    from kassay.experiments.report.pull_request_texts import (
+        ComparedGroup,
+        junit_test,
+        markdown_table,
+    )
 
     form, is_table = options.output_format, options.output_format is CompareFormat.MARKDOWN
     names = shared_options.assignors_of_one_kind(options.assignor)
@@ -275,12 +279,12 @@ def _compare_libraries(
         raise UsageError("no client library is installed: run kassay libraries install available")
     has_source = not library.cases or source.file != STDIN
     imported, all_valid = read_valid_groups([source.file] if has_source else [])
-    counts = {name: library_agreement.AgreementCounts(shown_name(name)) for name in names}
+    counts = {name: compare_libraries.AgreementCounts(shown_name(name)) for name in names}
     generated = cases_of(USUAL, seeds=library.cases, assignors=["sticky"]) if library.cases else ()
     groups = chain(imported, (case.build() for case in generated))
     # A call of an assignor can outlast the grace period after Ctrl-C. The counts are kept.
     with suppress(KeyboardInterrupt), application.stop_on_interrupt():
-        library_agreement.add_agreements(counts, groups, limits=limits)
+        compare_libraries.add_agreements(counts, groups, limits=limits)
     found = list(counts.values())
     if application.STOP.is_set() and not any(one.agreements for one in found):
         application.exit_interrupted("no group is counted")
@@ -295,32 +299,32 @@ def _compare_libraries(
         raise typer.Exit(application.BAD_INPUT)
 
 
-def _agreement_row(counts: library_agreement.AgreementCounts) -> dict[str, object]:
+def _agreement_row(counts: compare_libraries.AgreementCounts) -> dict[str, object]:
     groups = counts.agreements.total()
     found = counts.agreements
     return {
         "assignor": counts.assignor,
         "groups": groups,
-        "identical": found[library_agreement.Agreement.IDENTICAL],
-        "same": found[library_agreement.Agreement.SAME_LOADS],
-        "other": found[library_agreement.Agreement.OTHER_LOADS],
+        "identical": found[compare_libraries.Agreement.IDENTICAL],
+        "same": found[compare_libraries.Agreement.SAME_LOADS],
+        "other": found[compare_libraries.Agreement.OTHER_LOADS],
         "optimal": counts.least_imbalance,
         "moves": f"{counts.unnecessary_moves}/{counts.with_owners}",
-        "invalid": found[library_agreement.Agreement.INVALID],
-        "hangs": found[library_agreement.Agreement.NONTERMINATING],
-        "crashes": found[library_agreement.Agreement.CRASHED],
-        "failures": found[library_agreement.Agreement.FAILED],
-        "no ref": found[library_agreement.Agreement.INCOMPARABLE],
+        "invalid": found[compare_libraries.Agreement.INVALID],
+        "hangs": found[compare_libraries.Agreement.NONTERMINATING],
+        "crashes": found[compare_libraries.Agreement.CRASHED],
+        "failures": found[compare_libraries.Agreement.FAILED],
+        "no ref": found[compare_libraries.Agreement.INCOMPARABLE],
         "vary": f"{counts.varying_assignments}/{counts.varying_loads}",
     }
 
 
-def _agreement_record(name: str, counts: library_agreement.AgreementCounts) -> dict[str, object]:
+def _agreement_record(name: str, counts: compare_libraries.AgreementCounts) -> dict[str, object]:
     return {
         "assignor": counts.assignor,
-        "reference": library_agreement.reference_of(name),
+        "reference": compare_libraries.reference_of(name),
         "groups": counts.agreements.total(),
-        "agreement": {str(kind): counts.agreements[kind] for kind in library_agreement.Agreement},
+        "agreement": {str(kind): counts.agreements[kind] for kind in compare_libraries.Agreement},
         "minimum_imbalance": counts.least_imbalance,
         "groups_with_owners": counts.with_owners,
         "unnecessary_moves": counts.unnecessary_moves,
@@ -350,7 +354,7 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
 
     def process(group: Group) -> GroupResult:
         results = list(
-            library_agreement.run_releases(group, library, name, versions, seconds=seconds)
+            compare_libraries.run_releases(group, library, name, versions, seconds=seconds)
         )
         changed = (one["version"] for one in results if "known_changes" in one)
         record = {"id": group.id, "assignor": assignor, "first_difference": next(changed, None)}

@@ -9,10 +9,10 @@ from typing import ClassVar
 import typer
 
 from kassay.experiments.cli.application import PROGRESS, given_options, option, print_note
-from kassay.experiments.cli.groups import GroupResult, SelectedGroups, process_each_group
-from kassay.experiments.cli.kind_results import forecasts_of_documents, parse_settings
-from kassay.experiments.cli.output import Format, Record, TableLayout, error_record
+from kassay.experiments.cli.process_groups import GroupResult, SelectedGroups, process_each_group
+from kassay.experiments.cli.process_kind_documents import forecasts_of_documents, parse_settings
 from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions, SearchOptions
+from kassay.experiments.cli.write_results import Format, Record, TableLayout, error_record
 from kassay.experiments.implementations.assignor_catalogue import complete_name, shown_name
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning import event_forecast

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kassay.experiments.cli.application import BAD_INPUT, argument, option, print_error, print_note
-from kassay.experiments.cli.output import (
+from kassay.experiments.cli.search_options import LimitOptions
+from kassay.experiments.cli.shared_options import ClusterOptions, SparkOptions
+from kassay.experiments.cli.write_results import (
     Format,
     json_line,
     print_records,
     without_control_characters,
 )
-from kassay.experiments.cli.search_options import LimitOptions
-from kassay.experiments.cli.shared_options import ClusterOptions, SparkOptions
 from kassay.experiments.history import log_summary
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.files import STDIN, check_writable, location, replacing_file
@@ -107,7 +107,7 @@ def _cluster_metadata(
     file: Path | None, settings: dict[str, str], cluster: ClusterOptions
 ) -> "ClusterMetadata":
     from kassay.experiments.history.group_records import list_cluster_topics
-    from kassay.experiments.sources.capture_files import load_metadata
+    from kassay.experiments.sources.import_captures import load_metadata
     from kassay.experiments.spark.history_pipeline import ClusterMetadata
 
     known = load_metadata(file)

@@ -9,12 +9,11 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli import application
-from kassay.experiments.cli.groups import read_group_documents
-from kassay.experiments.cli.output import directory_option, json_lines, print_table
+from kassay.experiments.cli.process_groups import read_group_documents
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.shared_options import SparkOptions, known_assignor, required_assignor
+from kassay.experiments.cli.write_results import directory_option, json_lines, print_table
 from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.counterexamples.document_hunt import DocumentCounterexample, DocumentHunt
 from kassay.experiments.counterexamples.find_counterexample import (
     EXHAUSTIVE,
     ORDERS,
@@ -24,6 +23,10 @@ from kassay.experiments.counterexamples.find_counterexample import (
     Shortcoming,
     exhaustive_cases,
     run_repeatable,
+)
+from kassay.experiments.counterexamples.find_kind_counterexample import (
+    DocumentCounterexample,
+    DocumentHunt,
 )
 from kassay.experiments.counterexamples.gallery import Gallery, gallery, render_gallery
 from kassay.experiments.counterexamples.shrinking import size_of

@@ -9,15 +9,15 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.application import BAD_INPUT, argument, option, print_error, print_note
-from kassay.experiments.cli.groups import SourceOptions, check_cluster_usage
-from kassay.experiments.cli.output import Record, error_record, json_lines
+from kassay.experiments.cli.process_groups import SourceOptions, check_cluster_usage
 from kassay.experiments.cli.shared_options import (
     ClusterOptions,
     SampledClusterOptions,
     read_cluster,
 )
+from kassay.experiments.cli.write_results import Record, error_record, json_lines
 from kassay.experiments.sources import anonymize as anonymization
-from kassay.experiments.sources.capture_files import (
+from kassay.experiments.sources.import_captures import (
     EmptyGroups,
     ImportedGroup,
     import_groups,

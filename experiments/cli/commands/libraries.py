@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from kassay.experiments.cli.application import argument, option, print_note
-from kassay.experiments.cli.output import Format, print_records
+from kassay.experiments.cli.write_results import Format, print_records
 from kassay.experiments.implementations import assignor_catalogue as catalogue
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli import application
-from kassay.experiments.cli import output as cli_output
-from kassay.experiments.cli.groups import ParsedGroup, SelectedGroups, consumer_groups
-from kassay.experiments.cli.kind_results import plans_of_documents
+from kassay.experiments.cli import write_results as cli_output
+from kassay.experiments.cli.process_groups import ParsedGroup, SelectedGroups, consumer_groups
+from kassay.experiments.cli.process_kind_documents import plans_of_documents
 from kassay.experiments.cli.search_options import LimitOptions, ObjectiveOptions
 from kassay.experiments.cli.shared_options import assignor_option
 from kassay.experiments.implementations.run_assignor import run_until_stable
@@ -21,7 +21,7 @@ from kassay.experiments.planning.plan import Plan
 from kassay.experiments.planning.plan import plan as plan_group
 from kassay.experiments.planning.plan_result import check_planning_start
 from kassay.experiments.planning.plan_sentences import EVEN_TOPICS, PlanArguments, verdict
-from kassay.experiments.planning.render_pages import (
+from kassay.experiments.planning.render_plans import (
     TEXT,
     actions_record,
     frontier_record,
@@ -34,7 +34,7 @@ from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import parts_without_effect, target_assignment
-from kassay.reference.model.metrics import Measure, shown
+from kassay.reference.model.load_metrics import Measure, shown
 from kassay.solver.objective import Movement, TopicSpread
 
 

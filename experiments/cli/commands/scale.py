@@ -6,10 +6,15 @@ from dataclasses import dataclass
 import typer
 
 from kassay.experiments.cli.application import BAD_INPUT, PROGRESS, option
-from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group, read_source
-from kassay.experiments.cli.output import Format, Record, TableLayout, error_record
+from kassay.experiments.cli.process_groups import (
+    GroupResult,
+    GroupSource,
+    process_each_group,
+    read_source,
+)
 from kassay.experiments.cli.search_options import AddedMembers, SearchOptions
 from kassay.experiments.cli.shared_options import assignor_option
+from kassay.experiments.cli.write_results import Format, Record, TableLayout, error_record
 from kassay.experiments.planning.scale import Autoscaler, Scale, autoscaler_values
 from kassay.experiments.planning.scale import scale as find_scale
 from kassay.reference.model.errors import InputError

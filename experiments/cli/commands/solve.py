@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kassay.experiments.cli.application import STOP, option
-from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
-from kassay.experiments.cli.output import Format, Record, TableLayout
+from kassay.experiments.cli.process_groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.search_options import ObjectiveOptions, SearchOptions
+from kassay.experiments.cli.write_results import Format, Record, TableLayout
 from kassay.reference.documents.json_codec import assignment_document, group_fingerprint
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import loads
+from kassay.reference.model.load_metrics import loads
 from kassay.solver.certificate.certificate import Proof, weakest_proof
 from kassay.solver.certificate.documents import certificate_document
 from kassay.solver.certify import certify

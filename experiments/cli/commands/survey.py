@@ -15,13 +15,14 @@ from typing import ClassVar
 import typer
 
 from kassay.experiments.cli import application
-from kassay.experiments.cli import groups as cli_groups
-from kassay.experiments.cli import output as cli_output
+from kassay.experiments.cli import process_groups as cli_groups
+from kassay.experiments.cli import write_results as cli_output
 from kassay.experiments.cli.shared_options import SampledClusterOptions, read_cluster
 from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.planning import render_pages
+from kassay.experiments.planning import render_plans
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
+from kassay.experiments.planning.recommended_action import NOTHING, ToDo
 from kassay.experiments.planning.survey import (
     MoveHistory,
     Survey,
@@ -31,8 +32,7 @@ from kassay.experiments.planning.survey import (
     survey_groups,
     survey_other_kind,
 )
-from kassay.experiments.planning.to_do import NOTHING, ToDo
-from kassay.experiments.sources.capture_files import EmptyGroups
+from kassay.experiments.sources.import_captures import EmptyGroups
 from kassay.reference.documents.files import name_of, write_text
 from kassay.reference.documents.kind_documents import KindDocument, OtherKindError
 from kassay.reference.model.display import count_of
@@ -90,7 +90,7 @@ def survey(
     survey_all = partial(_survey, options, groups, documents, others, histories)
     result = application.call_interruptibly(survey_all, lost="no group is surveyed")
     if options.metrics is not None:
-        write_text(options.metrics, render_pages.metrics_text(result.metric_rows()))
+        write_text(options.metrics, render_plans.metrics_text(result.metric_rows()))
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)
         result = application.call_interruptibly(write, lost=f"{options.output} is incomplete")
@@ -197,17 +197,17 @@ def _write_pages(
         application.print_note(f"plan {rank} of {len(planned_groups)}: {one.id}")
         planned = plan(by_id[one.id], limits=limits)
         arguments = PlanArguments(selected=() if one.id is None else ("--group", one.id))
-        render_pages.write_plan(planned, directory / names[one.id], arguments=arguments)
+        render_plans.write_plan(planned, directory / names[one.id], arguments=arguments)
         if planned.cause == one.cause:
             known[one.id] = planned.to_do
     rows = (replace(one, to_do=known.get(one.id, one.to_do)) for one in result.groups)
     result = replace(result, groups=tuple(rows))
-    pages = {id: f"{name}/{render_pages.PLAN_PAGE}" for id, name in names.items()}
+    pages = {id: f"{name}/{render_plans.PLAN_PAGE}" for id, name in names.items()}
     written = {id: page for id, page in pages.items() if (directory / page).is_file()}
     write_text(
-        directory / "survey.html", render_pages.render_survey(result, source=source, plans=written)
+        directory / "survey.html", render_plans.render_survey(result, source=source, plans=written)
     )
-    write_text(directory / "survey.json", render_pages.to_json(result.record()))
+    write_text(directory / "survey.json", render_plans.to_json(result.record()))
     return result
 
 
@@ -270,7 +270,7 @@ def _print_survey(result: Survey, output_format: cli_output.Format | None, *, wi
         optional = list(rows[0])[len(_FIRST) :] if rows else ()
         cli_output.print_table(rows, text=text, optional=optional, is_dense=True, is_complete=wide)
         typer.echo(
-            cli_output.without_control_characters(render_pages.survey_text(result)), nl=False
+            cli_output.without_control_characters(render_plans.survey_text(result)), nl=False
         )
     else:
         is_json = chosen is cli_output.Format.JSON
@@ -291,7 +291,7 @@ def _row(group: SurveyedGroup) -> dict[str, object]:
     before, after, cause = group.current, group.planned, group.cause
     limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
     known = (
-        render_pages.line(group.id or ""),
+        render_plans.line(group.id or ""),
         "" if cause is None else cause.kind.replace("-", " "),
         "" if cause is None and group.to_do == NOTHING else group.to_do.short,
         _change(group.shown(before.makespan), group.shown(after.makespan)),

@@ -7,15 +7,15 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.application import REQUIRED, option
-from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
-from kassay.experiments.cli.output import Format
+from kassay.experiments.cli.process_groups import GroupResult, GroupSource, process_each_group
 from kassay.experiments.cli.search_options import ObjectiveOptions
+from kassay.experiments.cli.write_results import Format
 from kassay.reference.documents import files
 from kassay.reference.documents.json_codec import group_fingerprint, parse_assignment
 from kassay.reference.model.assignment import Assignment, movement, violations
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import Measure, imbalance, loads, shown
+from kassay.reference.model.load_metrics import Measure, imbalance, loads, shown
 from kassay.solver.certificate.certificate import Certificate, LevelClaim, Proof, value_of
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.certificate.documents import (

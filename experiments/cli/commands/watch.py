@@ -12,8 +12,8 @@ from kassay.experiments.cli.application import REQUIRED, argument, option, print
 from kassay.experiments.cli.shared_options import ClusterOptions
 from kassay.experiments.history.group_records import OffsetsReader
 from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.watch.event_database import Store
 from kassay.experiments.watch.server import Pages, WatchServer
-from kassay.experiments.watch.store import Store
 from kassay.experiments.watch.watcher import Watcher
 from kassay.reference.documents.files import read_text
 from kassay.reference.model.errors import InputError

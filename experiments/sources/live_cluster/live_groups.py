@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from kassay.experiments.sources import capture_files
+from kassay.experiments.sources import import_captures
 from kassay.experiments.sources.build_group import ImportOptions, build_group
 from kassay.experiments.sources.capture_contents import DocumentRows
 from kassay.experiments.sources.kind_captures import (
@@ -79,10 +79,10 @@ def import_live(
     options: ImportOptions,
     *,
     sample_seconds: float = 10.0,
-    empty: capture_files.EmptyGroups = capture_files.EmptyGroups.KEEP,
+    empty: import_captures.EmptyGroups = import_captures.EmptyGroups.KEEP,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[capture_files.ImportedGroup]:
+) -> Iterator[import_captures.ImportedGroup]:
     """Import the named groups of a cluster, or all groups if ``groups`` is empty.
 
     Share groups, Streams groups and Streams applications are documents of their kind. A group of
@@ -121,23 +121,23 @@ def import_live(
         consumed = _consumed(cluster, found)
     for name in sorted(readings if groups else {*readings, *others}):
         if name in documents:
-            yield capture_files.ImportedGroup.of_document(name, documents[name])
+            yield import_captures.ImportedGroup.of_document(name, documents[name])
             continue
         if name in others:
             reason = other_group_reason(name, others[name])
             yield (
-                capture_files.ImportedGroup(name, error=reason)
+                import_captures.ImportedGroup(name, error=reason)
                 if groups
-                else capture_files.ImportedGroup(name, skipped=reason)
+                else import_captures.ImportedGroup(name, skipped=reason)
             )
             continue
         complete = readings[name]
         if name in found:
             complete = _add_topics_and_offsets(found[name], topics, offsets)
         if isinstance(complete, InputError):
-            yield capture_files.ImportedGroup(name, error=str(complete))
+            yield import_captures.ImportedGroup(name, error=str(complete))
         else:
-            yield capture_files.imported_group(
+            yield import_captures.imported_group(
                 name,
                 partial(build_live_group, complete, options, consumed.get(name)),
                 is_empty=not complete.group.members and not complete.group.status.is_rebalancing,
@@ -164,7 +164,7 @@ def build_live_group(
     group = build_group(_observed_group(reading), replace(options, content=content))
     members, notes = group.members, (*group.notes, *_notes(reading, options))
     if consumed is not None:
-        speeds = capture_files.measured_speeds(group, consumed)
+        speeds = import_captures.measured_speeds(group, consumed)
         members = tuple(replace(member, speed=speeds[member.id]) for member in members)
         notes = (*notes, _SPEED_NOTE)
     # A cluster shows the offsets from which both are computed, if they are requested.

@@ -13,7 +13,7 @@ from itertools import chain
 
 import numpy as np
 
-from kassay.reference.assignors.client import general_assignment, rebalance_input
+from kassay.reference.assignors.client import rebalance_input, sticky_mixed_subscriptions
 from kassay.reference.assignors.client.rebalance_input import (
     MemberSubscription,
     PartitionTable,
@@ -251,12 +251,12 @@ def assign_partitions(
         for topics in dict.fromkeys(s.topics for s in consumers.values())
     }
     subscribed = {rank[m]: positions[s.topics] for m, s in consumers.items()}
-    builder = general_assignment.GeneralAssignmentBuilder(
+    builder = sticky_mixed_subscriptions.GeneralAssignmentBuilder(
         table, rack_info, owned, subscribed, members
     )
     try:
         return Result(table, members, builder.build(claims, generations), None)
-    except general_assignment.RepeatedStateError as repeated:
+    except sticky_mixed_subscriptions.RepeatedStateError as repeated:
         state = Result(table, members, builder.current_assignment, None)
         moved = sorted(
             (table.named(p) for p in repeated.moved),

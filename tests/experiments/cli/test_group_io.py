@@ -9,8 +9,8 @@ import pytest
 import typer
 
 from kassay import Group, InputError
-from kassay.experiments.cli.groups import GroupResult, GroupSource, process_each_group
-from kassay.experiments.cli.output import Format, print_table
+from kassay.experiments.cli.process_groups import GroupResult, GroupSource, process_each_group
+from kassay.experiments.cli.write_results import Format, print_table
 from tests.stored_cases import stored_cases
 
 GOOD = '{"id": "g%d", "topics": {"t": 1}, "members": []}\n'

@@ -10,7 +10,7 @@ import pytest
 
 from kassay import Group
 from kassay.experiments.implementations.assignor_catalogue import installations
-from kassay.experiments.report.pull_request import ComparedGroup, markdown_table
+from kassay.experiments.report.pull_request_texts import ComparedGroup, markdown_table
 from kassay.reference.documents.json_codec import group_document
 from tests.experiments.cli.conftest import Completed
 from tests.installed_library import require_library

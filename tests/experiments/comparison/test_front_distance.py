@@ -6,7 +6,7 @@ import pytest
 
 from kassay import Assignment, Group, SearchLimits
 from kassay.experiments.comparison.compare import front_distance, solve_optimum
-from kassay.reference.model.metrics import has_racks
+from kassay.reference.model.load_metrics import has_racks
 from tests import brute_force
 from tests.random_groups import random_group
 

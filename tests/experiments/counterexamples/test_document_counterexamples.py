@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
-from kassay.experiments.counterexamples.document_hunt import DocumentHunt
+from kassay.experiments.counterexamples.find_kind_counterexample import DocumentHunt
 from kassay.experiments.kinds.group_kind import KindComparison
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document

@@ -18,7 +18,7 @@ from benchmarks.record_encoder import (
     tombstones,
 )
 from kassay.experiments.history.generations import generation_of, reconstruct_generations
-from kassay.experiments.history.rebalances import find_rebalances, generation_rows
+from kassay.experiments.history.recorded_rebalances import find_rebalances, generation_rows
 from kassay.experiments.spark.history_pipeline import GENERATIONS
 from kassay.reference.model.group import Protocol
 from kassay.reference.protocol.group_messages import GroupMetadata

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 
 from kassay import Group
-from kassay.experiments.history import rebalances
-from kassay.experiments.history.rebalances import hindsight_rows
+from kassay.experiments.history import recorded_rebalances
+from kassay.experiments.history.recorded_rebalances import hindsight_rows
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import rejoin
@@ -66,7 +66,7 @@ def test_unknown_owners_start_a_new_sequence_from_the_recorded_owners():
 
 
 def test_long_histories_are_split(monkeypatch):
-    monkeypatch.setattr(rebalances, "_MAX_REBALANCES", 2)
+    monkeypatch.setattr(recorded_rebalances, "_MAX_REBALANCES", 2)
     row = summary(recorded(RESTART, "roundrobin"))
     assert row["hindsight_rebalances"] == 4
     assert row["hindsight"] == row["hindsight_bound"] <= row["moves_made"]

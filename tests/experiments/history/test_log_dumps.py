@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.record_encoder import encode_sticky_user_data
 from kassay.experiments.history.group_records import from_row, read_dump
-from kassay.experiments.history.rebalances import generation_rows
+from kassay.experiments.history.recorded_rebalances import generation_rows
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.group_messages import StickyUserData
 from tests.stored_cases import stored_cases

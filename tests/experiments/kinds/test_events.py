@@ -8,7 +8,7 @@ from kassay.experiments.implementations.run_assignor import (
     run_on_document,
 )
 from kassay.experiments.kinds import streams_forecast as streams_events
-from kassay.experiments.kinds.connect import measure_cluster
+from kassay.experiments.kinds.connect_clusters import measure_cluster
 from kassay.experiments.kinds.streams_forecast import (
     join_process,
     leave_process,

@@ -11,7 +11,7 @@ import pytest
 from kassay import Group
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import verdict
-from kassay.experiments.planning.render_pages import PAGE, TEXT, TICKET, plan_document, render_plan
+from kassay.experiments.planning.render_plans import PAGE, TEXT, TICKET, plan_document, render_plan
 from kassay.experiments.planning.survey import SurveyedGroup, survey_group
 from kassay.reference.model.group import Assumed, GroupStatus
 from kassay.reference.model.group_remarks import AssumedSubscriptions, condition, with_assumption

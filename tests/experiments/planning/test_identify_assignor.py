@@ -6,7 +6,7 @@ from kassay.experiments.implementations import run_assignor
 from kassay.experiments.planning import identify_assignor as identify_assignor_module
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_pages import TEXT, plan_document, render_plan
+from kassay.experiments.planning.render_plans import TEXT, plan_document, render_plan
 from kassay.reference.assignors import AssignorResult
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kassay import Assignment
 from kassay.experiments.planning.moves import move_steps, schedule_moves
 from kassay.reference.model.assignment import NO_OWNER, ownership
-from kassay.reference.model.metrics import loads
+from kassay.reference.model.load_metrics import loads
 from tests.notation import even_group
 from tests.notation import group as small_group
 from tests.strategies import groups, valid_assignments

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from kassay import Group, MaxMoves, Member, Topic
 from kassay.experiments import planning
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_pages import (
+from kassay.experiments.planning.render_plans import (
     PAGE,
     TICKET,
     loads_csv,
@@ -23,7 +23,7 @@ from kassay.experiments.planning.render_pages import (
 )
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from kassay.reference.model.assignment import movement, rejoin, violations
-from kassay.reference.model.metrics import Measure, loads
+from kassay.reference.model.load_metrics import Measure, loads
 from kassay.solver.objective import Imbalance, Movement, MovementCost
 from tests.notation import changed
 from tests.notation import group as small_group

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay import Group, Member, Topic
-from kassay.experiments.planning import render_pages
-from kassay.experiments.planning.actions import assignment_metrics
+from kassay.experiments.planning import render_plans
+from kassay.experiments.planning.effective_actions import assignment_metrics
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_pages import plan_document
-from kassay.reference.model.metrics import has_racks
+from kassay.experiments.planning.render_plans import plan_document
+from kassay.reference.model.load_metrics import has_racks
 from kassay.solver.evaluation import level_value
 from kassay.solver.objective import CrossRack
 from kassay.solver.problem import build_problem
 from tests.strategies import RACKS as NAMES
 from tests.strategies import groups, valid_assignments
 
-SCHEMA = json.loads((Path(render_pages.__file__).parent / "plan.schema.json").read_text())
+SCHEMA = json.loads((Path(render_plans.__file__).parent / "plan.schema.json").read_text())
 RACKED = Group(
     id="racked",
     topics=(Topic(name="t", partitions=4, racks=(("a",), ("a", "b"), (None,), ("b",))),),

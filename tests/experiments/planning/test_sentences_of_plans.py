@@ -11,7 +11,7 @@ from kassay import MaxMoves, SearchLimits
 from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_pages import PAGE, TEXT, TICKET, render_plan
+from kassay.experiments.planning.render_plans import PAGE, TEXT, TICKET, render_plan
 from kassay.reference.model.group import WeightSource
 from tests.experiments.planning.enumerated_groups import CASES, Case
 from tests.stored_cases import stored_cases

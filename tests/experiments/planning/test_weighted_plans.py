@@ -10,10 +10,10 @@ from benchmarks.weighted_groups import weighted_group
 from kassay import Group, Member, Topic
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
-from kassay.experiments.planning.render_pages import PAGE, TEXT, TICKET, plan_document, render_plan
+from kassay.experiments.planning.render_plans import PAGE, TEXT, TICKET, plan_document, render_plan
 from kassay.reference.documents.json_codec import load_group
 from kassay.reference.model.assignment import movement
-from kassay.reference.model.metrics import loads
+from kassay.reference.model.load_metrics import loads
 from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.problem import build_problem
 from tests.log_normal_groups import log_normal_group

@@ -8,10 +8,10 @@ import jsonschema
 import pytest
 
 import kassay
-from kassay.experiments.planning.hold_out import Peak
+from kassay.experiments.planning.hold_out_check import Peak
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
-from kassay.experiments.planning.render_pages import PAGE, TEXT, render_plan, write_plan
+from kassay.experiments.planning.render_plans import PAGE, TEXT, render_plan, write_plan
 from kassay.experiments.planning.scale import scale
 from kassay.experiments.prediction.predict import partition_weights
 from kassay.experiments.sources.build_group import ImportOptions, with_weights
@@ -20,10 +20,10 @@ from kassay.reference.documents.json_codec import load_weights
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, GroupStatus, Member, Protocol, Topic, Windows
-from kassay.reference.model.metrics import Measure, measures
+from kassay.reference.model.load_metrics import Measure, measures
+from kassay.solver.capacity_planning import Resizing, load_by_member_count
 from kassay.solver.constraints import MaxMoves
 from kassay.solver.limits import SearchLimits
-from kassay.solver.sizing import Resizing, load_by_member_count
 from tests.experiments.planning.test_plan import SCHEMA
 
 

@@ -23,12 +23,12 @@ from kassay.experiments.prediction.scenario import (
     ScaleTo,
 )
 from kassay.experiments.simulation.policies import policy_named
+from kassay.experiments.simulation.run_simulation import simulate
 from kassay.experiments.simulation.script import load_script
-from kassay.experiments.simulation.simulation import simulate
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.group import GroupStatus, Protocol
-from kassay.reference.model.metrics import Measure, shown
+from kassay.reference.model.load_metrics import Measure, shown
 from kassay.solver.limits import SearchLimits
 
 CLIENT = ("range", "roundrobin", "sticky", "cooperative-sticky")

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.run_simulation import Simulation, simulate
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
-from kassay.experiments.simulation.simulation import Simulation, simulate
 from tests.experiments.simulation.random_scripts import QUIET, random_script
 
 _POLICIES = ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range")

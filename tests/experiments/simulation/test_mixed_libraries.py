@@ -3,8 +3,8 @@
 import pytest
 
 from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.run_simulation import simulate
 from kassay.experiments.simulation.script import parse_script
-from kassay.experiments.simulation.simulation import simulate
 from kassay.reference.model.errors import InputError
 from tests.installed_library import require_library
 

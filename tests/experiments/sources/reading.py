@@ -1,7 +1,7 @@
 """Read one text completely, as tests of single formats need."""
 
-from kassay.experiments.sources.account import ReadCapture
 from kassay.experiments.sources.capture_contents import DocumentRows, merge_rows
+from kassay.experiments.sources.line_account import ReadCapture
 from kassay.experiments.sources.read_capture import read_capture
 
 

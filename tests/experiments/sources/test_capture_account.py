@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import import_groups
+from kassay.experiments.sources.import_captures import import_groups
 from kassay.experiments.sources.read_capture import read_capture
 from tests.conftest import ROOT, SHARED_FIXTURES
 from tests.experiments.sources import capture_texts

@@ -3,7 +3,7 @@
 import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import import_groups
+from kassay.experiments.sources.import_captures import import_groups
 from kassay.experiments.sources.read_capture import read_capture
 from tests.stored_cases import stored_cases
 

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import (
+from kassay.experiments.sources.import_captures import (
     import_groups,
     load_metadata,
     load_subscriptions,

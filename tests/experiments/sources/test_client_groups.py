@@ -12,10 +12,10 @@ import pytest
 
 from kassay.experiments.history.generations import reconstruct_generations
 from kassay.experiments.history.group_records import from_row, read_dump
-from kassay.experiments.history.rebalances import Rebalance, find_rebalances
+from kassay.experiments.history.recorded_rebalances import Rebalance, find_rebalances
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import import_groups, load_metadata
+from kassay.experiments.sources.import_captures import import_groups, load_metadata
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group

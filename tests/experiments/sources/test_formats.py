@@ -5,7 +5,7 @@ import random
 import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import import_groups
+from kassay.experiments.sources.import_captures import import_groups
 from kassay.reference.model.group_remarks import condition
 from tests.conftest import ROOT
 from tests.experiments.sources.format_damage import JSON, TEXT

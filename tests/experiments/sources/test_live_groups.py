@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.capture_files import EmptyGroups, ImportedGroup, load_subscriptions
+from kassay.experiments.sources.import_captures import (
+    EmptyGroups,
+    ImportedGroup,
+    load_subscriptions,
+)
 from kassay.experiments.sources.live_cluster.cluster_responses import (
     LiveGroup,
     LiveTopic,

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from benchmarks.record_encoder import encode_message
-from kassay.experiments.sources.capture_files import ImportedGroup
+from kassay.experiments.sources.import_captures import ImportedGroup
 from kassay.experiments.sources.live_cluster.cluster_responses import (
     LiveGroup,
     LiveTopic,

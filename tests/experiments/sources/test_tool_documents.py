@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kassay.experiments.sources.capture_files import load_metadata
+from kassay.experiments.sources.import_captures import load_metadata
 from kassay.reference.model.errors import InputError
 from tests.conftest import SHARED_FIXTURES
 from tests.experiments.sources.reading import content_of as read_output

@@ -15,7 +15,11 @@ from pyspark.sql import SparkSession
 
 from kassay.experiments.cli.commands.survey import group_histories
 from kassay.experiments.history.log_summary import rebalance_record, summarise_logs
-from kassay.experiments.history.rebalances import compared_row, generation_rows, rebalance_rows
+from kassay.experiments.history.recorded_rebalances import (
+    compared_row,
+    generation_rows,
+    rebalance_rows,
+)
 from kassay.experiments.spark.history_pipeline import (
     GENERATIONS,
     GROUPS,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kassay.experiments.watch.event_database import Store
 from kassay.experiments.watch.server import Pages
-from kassay.experiments.watch.store import Store
 from kassay.experiments.watch.watcher import Watcher
 from tests.experiments.watch.scripted_cluster import ScriptedCluster
 

@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from benchmarks.record_encoder import encode_record
+from kassay.experiments.watch.event_database import POSITION, Store
 from kassay.experiments.watch.server import Pages
-from kassay.experiments.watch.store import POSITION, Store
 from kassay.experiments.watch.watcher import Watcher
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol import group_messages as messages

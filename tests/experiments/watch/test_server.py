@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from kassay.experiments.planning.render_pages import metrics_text
+from kassay.experiments.planning.render_plans import metrics_text
 from kassay.experiments.planning.survey import Survey, survey_group
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.experiments.watch import server
-from kassay.experiments.watch.store import Store
+from kassay.experiments.watch.event_database import Store
 from kassay.experiments.watch.watcher import Watcher
 from tests.experiments.watch.scripted_cluster import Owners, ScriptedCluster
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.planning.survey import SurveyedGroup
+from kassay.experiments.watch.event_database import Store
 from kassay.experiments.watch.server import Pages
-from kassay.experiments.watch.store import Store
 from kassay.experiments.watch.watcher import Watcher
 from kassay.reference.model.errors import InputError
 from tests.experiments.watch.scripted_cluster import ScriptedCluster

@@ -6,7 +6,7 @@ import pytest
 
 from kassay import Group, movement
 from kassay.reference.assignors import assign, run_assignor
-from kassay.reference.model.metrics import loads
+from kassay.reference.model.load_metrics import loads
 from tests.notation import after, group, joined, lists, with_topics, without
 
 STICKY = ["sticky", "cooperative-sticky"]

@@ -9,7 +9,7 @@ import pytest
 
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.solver.certificate.certificate import RebalanceEvidence, TrajectoryCertificate
 from kassay.solver.certificate.check import trajectory_errors
 from kassay.solver.objective import Imbalance, Movement, MovementCost, Tolerance, TopicSpread

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay import Group, Imbalance, Member, Method, Movement, Topic, movement, solve, violations
-from kassay.reference.model.metrics import MEASURES, Measure, imbalance, leximax, loads
+from kassay.reference.model.load_metrics import MEASURES, Measure, imbalance, leximax, loads
 from kassay.solver.network.optimal_flow import level_sets, optimal_counts
 from kassay.solver.network.subscription_network import build_network
 from kassay.solver.problem import build_problem

@@ -7,7 +7,7 @@ import pytest
 from kassay.reference.model.assignment import movement, rejoin
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic
-from kassay.reference.model.metrics import Measure, sum_of_squares
+from kassay.reference.model.load_metrics import Measure, sum_of_squares
 from kassay.solver.certificate.certificate import Proof
 from kassay.solver.certificate.check import trajectory_errors
 from kassay.solver.limits import SearchLimits

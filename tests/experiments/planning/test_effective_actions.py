@@ -5,20 +5,20 @@ from dataclasses import replace
 import pytest
 
 from kassay import Imbalance, Movement
-from kassay.experiments.planning.actions import RecommendedAction
 from kassay.experiments.planning.configuration_choice import recommend
+from kassay.experiments.planning.effective_actions import RecommendedAction
 from kassay.experiments.planning.forecast import forecast_changes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
-from kassay.experiments.planning.render_pages import TEXT, plan_document, render_plan
+from kassay.experiments.planning.render_plans import TEXT, plan_document, render_plan
 from kassay.experiments.prediction.scenario import Configuration
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
+from kassay.solver.capacity_planning import grown_topic
 from kassay.solver.objective import HostImbalance
-from kassay.solver.sizing import grown_topic
 from kassay.solver.solve import solve
 from tests.notation import changed
 from tests.notation import group as small_group

@@ -15,7 +15,7 @@ from kassay.reference.assignors.client.rebalance_input import PartitionTable, Ra
 from kassay.reference.java_collections import HashMap, hash_map, string_hash
 from kassay.reference.model.errors import UpstreamError
 from kassay.reference.model.group import NO_GENERATION
-from kassay.reference.model.metrics import balance_score
+from kassay.reference.model.load_metrics import balance_score
 
 Pair = tuple[int, int]
 """Previous and new consumer of a move."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from kassay.experiments.prediction import scenario
-from kassay.experiments.simulation import simulation as simulations
+from kassay.experiments.simulation import run_simulation as simulations
 from kassay.experiments.simulation.script import (
     Action,
     MemberPlan,

@@ -17,7 +17,7 @@ from kassay.experiments.implementations.run_assignor import Ending, StableResult
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.assignment import Assignment, movement, ownership
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import leximax, load_vector
+from kassay.reference.model.load_metrics import leximax, load_vector
 
 
 class Agreement(StrEnum):

@@ -24,7 +24,13 @@ from kassay.experiments.cli.application import (
     print_note,
     stop_on_interrupt,
 )
-from kassay.experiments.cli.output import (
+from kassay.experiments.cli.shared_options import (
+    CONFIG,
+    ClusterOptions,
+    SampledClusterOptions,
+    read_cluster,
+)
+from kassay.experiments.cli.write_results import (
     Format,
     Record,
     TableLayout,
@@ -34,13 +40,7 @@ from kassay.experiments.cli.output import (
     print_json,
     print_table,
 )
-from kassay.experiments.cli.shared_options import (
-    CONFIG,
-    ClusterOptions,
-    SampledClusterOptions,
-    read_cluster,
-)
-from kassay.experiments.sources import capture_files, weight_windows
+from kassay.experiments.sources import import_captures, weight_windows
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.merge_captures import Snapshot
 from kassay.reference.documents.files import STDIN, name_of, open_text, write_text
@@ -87,26 +87,26 @@ class SourceOptions:
 
     def import_options(self) -> ImportOptions:
         """Load the files that the options name, and return the import options."""
-        names = (None, *capture_files.WEIGHT_NAMES)
+        names = (None, *import_captures.WEIGHT_NAMES)
         file = None if self.weights in names else Path(str(self.weights))
         recorded = self._recorded(file)
         options = ImportOptions(
-            content=capture_files.load_metadata(self.metadata),
+            content=import_captures.load_metadata(self.metadata),
             missing_lag=self.missing_lag,
             weight_table=None if file is None or recorded else load_weights(file),
             weight_windows=recorded,
-            hosts=None if self.hosts is None else capture_files.parse_hosts(self.hosts),
+            hosts=None if self.hosts is None else import_captures.parse_hosts(self.hosts),
             speeds=None
-            if self.speeds in (None, capture_files.RATE)
-            else capture_files.load_speeds(Path(self.speeds)),
-            measures_speeds=self.speeds == capture_files.RATE,
+            if self.speeds in (None, import_captures.RATE)
+            else import_captures.load_speeds(Path(self.speeds)),
+            measures_speeds=self.speeds == import_captures.RATE,
             together=self.together,
             name=self.name,
             snapshot=self.snapshot,
             on_account=partial(typer.echo, err=True) if self.account else None,
         )
         weights = self.weights if file is None else None
-        return capture_files.with_named_data(
+        return import_captures.with_named_data(
             options, subscriptions=self.subscriptions, weights=weights
         )
 
@@ -166,7 +166,7 @@ def check_cluster_usage(
         raise typer.BadParameter("--command-config requires --bootstrap-server")
     elif source_data.weights == WeightSource.RATE:
         raise typer.BadParameter("--weights rate requires --bootstrap-server")
-    elif source_data.speeds == capture_files.RATE:
+    elif source_data.speeds == import_captures.RATE:
         raise typer.BadParameter("--speeds rate requires --bootstrap-server")
 
 
@@ -195,11 +195,11 @@ def read_source(
     if is_address(str(file)) and not file.exists():
         imported = _read_address(str(file), known, sorted(selected))
     else:
-        imported = capture_files.import_groups(
-            [file], known, empty=capture_files.EmptyGroups.REJECT
+        imported = import_captures.import_groups(
+            [file], known, empty=import_captures.EmptyGroups.REJECT
         )
     if known.together:
-        imported = capture_files.join_imported(
+        imported = import_captures.join_imported(
             one for one in imported if not selected or one.id in selected
         )
         selected = ()
@@ -212,17 +212,17 @@ def read_source(
 
 def _read_address(
     address: str, options: ImportOptions, selected: Sequence[str]
-) -> Iterator[capture_files.ImportedGroup]:
+) -> Iterator[import_captures.ImportedGroup]:
     config = os.environ.get(CONFIG)
     cluster = SampledClusterOptions(
         bootstrap_server=address, command_config=None if config is None else Path(config)
     )
     separate = replace(options, together=False)  # the caller joins the groups
-    return read_cluster(cluster, selected, separate, empty=capture_files.EmptyGroups.KEEP)
+    return read_cluster(cluster, selected, separate, empty=import_captures.EmptyGroups.KEEP)
 
 
 def parsed_groups(
-    imported: Iterable[capture_files.ImportedGroup],
+    imported: Iterable[import_captures.ImportedGroup],
     *,
     is_shown: Callable[[str | None], bool],
     all_notes: bool = False,
@@ -247,7 +247,7 @@ def parsed_groups(
             print_note(f"skipped {one.id!r}: {one.skipped}")
 
 
-def _print_notes(imported: capture_files.ImportedGroup, group: Group, *, all_notes: bool) -> None:
+def _print_notes(imported: import_captures.ImportedGroup, group: Group, *, all_notes: bool) -> None:
     """Print notes on options, the notes of a capture, or the state of a rebalancing document."""
     if imported.option_notes:
         print_note(f"{group.label}: {'; '.join(imported.option_notes)}")

@@ -6,9 +6,9 @@ from threading import Event
 import pytest
 
 from kassay import Assignment
-from kassay.experiments.comparison import library_agreement
+from kassay.experiments.comparison import compare_libraries
 from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.comparison.library_agreement import (
+from kassay.experiments.comparison.compare_libraries import (
     Agreement,
     AgreementCounts,
     add_agreements,
@@ -78,7 +78,7 @@ def test_a_signal_is_a_crash_and_an_exception_is_a_failure():
 
 
 def test_counts_contain_the_smallest_group_of_each_kind(monkeypatch):
-    monkeypatch.setattr(library_agreement, "reference_of", lambda _: "sticky")
+    monkeypatch.setattr(compare_libraries, "reference_of", lambda _: "sticky")
     (counts,) = count_agreements(GROUPS, ["range"])
     assert counts.agreements.total() == len(GROUPS)
     assert set(map(str, counts.agreements)) <= set(counts.smallest)

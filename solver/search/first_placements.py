@@ -10,7 +10,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from kassay.reference.model.metrics import LoadUnits, Measure
+from kassay.reference.model.load_metrics import LoadUnits, Measure
 from kassay.solver import incumbent_pool
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.colocated_partitions import merge_colocated

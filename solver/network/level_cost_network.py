@@ -23,7 +23,7 @@ import numpy as np
 
 from kassay.reference.model.errors import InternalError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import LoadUnits
+from kassay.reference.model.load_metrics import LoadUnits
 from kassay.solver import objective
 from kassay.solver.evaluation import level_value, pair_costs
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network

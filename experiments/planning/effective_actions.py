@@ -26,14 +26,14 @@ from kassay.experiments.planning.identify_assignor import (
 )
 from kassay.experiments.planning.plan_result import has_lost_rebalance
 from kassay.experiments.plotting.page_templates import environment
-from kassay.experiments.prediction.course import consumer_names
 from kassay.experiments.prediction.scenario import Configuration, Restart, rolling_restarts
+from kassay.experiments.prediction.simulate_events import consumer_names
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference import assignors
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group, Protocol
-from kassay.reference.model.metrics import (
+from kassay.reference.model.load_metrics import (
     Measure,
     has_racks,
     host_units,

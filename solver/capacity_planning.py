@@ -11,7 +11,7 @@ from kassay.reference.model.display import by_ordinal, next_names
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group, Member, Topic, WeightSource
 from kassay.reference.model.group_remarks import require_single_copies
-from kassay.reference.model.metrics import LoadUnits, Measure, imbalance
+from kassay.reference.model.load_metrics import LoadUnits, Measure, imbalance
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.limits import SearchBudget, SearchLimits

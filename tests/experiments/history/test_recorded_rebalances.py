@@ -11,9 +11,9 @@ from kassay.experiments.history.generations import (
     GenerationMember,
     reconstruct_generations,
 )
-from kassay.experiments.history.rebalances import Rebalance, find_rebalances
+from kassay.experiments.history.recorded_rebalances import Rebalance, find_rebalances
 from kassay.reference.model.group import Protocol
-from kassay.reference.model.metrics import Measure
+from kassay.reference.model.load_metrics import Measure
 from kassay.reference.protocol.group_messages import GroupMetadata
 from tests.experiments.history.sample_records import (
     PARTITION_COUNTS,

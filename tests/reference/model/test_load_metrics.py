@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kassay import Assignment, Group, Measure, Member, Topic, imbalance, loads, movement
 from kassay.reference.model.assignment import movement_count
-from kassay.reference.model.metrics import (
+from kassay.reference.model.load_metrics import (
     MEASURES,
     balance_score,
     deviation,

@@ -14,7 +14,7 @@ from kassay.reference.model.assignment import Assignment, movement, rejoin
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
-from kassay.reference.model.metrics import (
+from kassay.reference.model.load_metrics import (
     Measure,
     load_profiles,
     measures,

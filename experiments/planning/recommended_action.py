@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kassay.experiments.planning.actions import (
+from kassay.experiments.planning.cause_evidence import CIRCULAR, Cause, CauseKind
+from kassay.experiments.planning.effective_actions import (
     AssignmentMetrics,
     RecommendedAction,
     effective_actions,
     is_simulated,
     rebalance,
 )
-from kassay.experiments.planning.cause_evidence import CIRCULAR, Cause, CauseKind
 from kassay.experiments.planning.forecast import default_assignors
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_result import Verdict, has_lost_rebalance

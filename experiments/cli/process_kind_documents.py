@@ -9,8 +9,8 @@ from pathlib import Path
 import typer
 
 from kassay.experiments.cli.application import print_note
-from kassay.experiments.cli.groups import GroupResult, OtherKinds
-from kassay.experiments.cli.output import (
+from kassay.experiments.cli.process_groups import GroupResult, OtherKinds
+from kassay.experiments.cli.write_results import (
     Format,
     Record,
     TableLayout,
@@ -22,7 +22,7 @@ from kassay.experiments.implementations.run_assignor import run_on_document
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison
 from kassay.experiments.kinds.registry import KINDS, compare_assignor
 from kassay.experiments.planning import kind_plan
-from kassay.experiments.planning.render_pages import PLAN_PAGE
+from kassay.experiments.planning.render_plans import PLAN_PAGE
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.reference.model.errors import InputError
 from kassay.solver.limits import SearchLimits

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kassay.experiments.simulation.cluster import Environment, NewId
 from kassay.experiments.simulation.policies import Policy
 from kassay.experiments.simulation.protocol_clients import (
     ClassicProtocolClient,
@@ -11,6 +10,7 @@ from kassay.experiments.simulation.protocol_clients import (
     ConsumerProtocolClient,
 )
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
+from kassay.experiments.simulation.simulated_cluster import Environment, NewId
 from kassay.experiments.simulation.simulation_result import ConsumedPartitions, SimulationResult
 from kassay.reference.assignors import RebalanceProtocol
 from kassay.reference.coordinator.classic_coordinator import numbered_member_ids

@@ -16,8 +16,8 @@ from markupsafe import Markup
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning import plan_sentences
-from kassay.experiments.planning.actions import AssignorOutcome
-from kassay.experiments.planning.hold_out import drawn_loads
+from kassay.experiments.planning.effective_actions import AssignorOutcome
+from kassay.experiments.planning.hold_out_check import drawn_loads
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
 from kassay.experiments.planning.plan_result import level_words, short_names, shorten
@@ -28,7 +28,13 @@ from kassay.reference.documents.files import write_csv, write_text
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group_remarks import target_assignment
-from kassay.reference.model.metrics import Measure, host_units, member_units, relative_loads, shown
+from kassay.reference.model.load_metrics import (
+    Measure,
+    host_units,
+    member_units,
+    relative_loads,
+    shown,
+)
 from kassay.solver.objective import HostImbalance
 from kassay.solver.solution import value_and_bound
 

@@ -15,8 +15,8 @@ from typing import TextIO
 
 from kassay.experiments.sources import build_group as group_builder
 from kassay.experiments.sources import kind_captures
-from kassay.experiments.sources.account import UNKNOWN_LINE
 from kassay.experiments.sources.capture_contents import NO_ROWS, DocumentRows, merge_rows
+from kassay.experiments.sources.line_account import UNKNOWN_LINE
 from kassay.experiments.sources.merge_captures import Capture, ObservedGroup, merge_captures
 from kassay.experiments.sources.read_capture import read_capture
 from kassay.reference.documents.files import (
