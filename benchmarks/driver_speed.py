@@ -17,7 +17,7 @@ from types import MappingProxyType
 from benchmarks.memory import cpu_seconds
 from benchmarks.timed_groups import after_one_left, equal_group
 from benchmarks.timing import Timing
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations.client_libraries import (
     DRIVERS,
     driver_command,
     installed_versions,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations.client_libraries import (
     Library,
     is_installed,
     parse_library_version,

@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from kassay.experiments.cli import COMMAND_GROUPS, COMMANDS, app
-from kassay.experiments.implementations import assignor_catalogue
-from kassay.experiments.implementations.assignor_catalogue import JavaClass
+from kassay.experiments.implementations import assignor_names, client_libraries
+from kassay.experiments.implementations.assignor_names import JavaClass
 from kassay.experiments.planning.event_forecast import load_planned_events
 from kassay.experiments.simulation.script import parse_script
 from kassay.reference.assignors import RebalanceProtocol
@@ -136,9 +136,9 @@ def test_commands_in_fenced_blocks_are_executed(page):
 @pytest.mark.parametrize("page", [page for page in EXECUTED if page.stem != "extending"], ids=name)
 def test_indented_commands_have_valid_arguments(page, monkeypatch):
     # The arguments are parsed only: no library needs to be installed.
-    monkeypatch.setattr(assignor_catalogue, "is_installed", lambda library, version: True)
+    monkeypatch.setattr(client_libraries, "is_installed", lambda library, version: True)
     java = JavaClass("Mine", ("true",), "kafka-broker", Kind.CONSUMER, RebalanceProtocol.EAGER)
-    monkeypatch.setattr(assignor_catalogue, "find_java_class", lambda *_, version: java)
+    monkeypatch.setattr(assignor_names, "find_java_class", lambda *_, version: java)
     text = text_outside_blocks(page).replace("\\\n", "")
     for line in re.findall(r"^    kassay (.*)$", text, re.MULTILINE):
         words = shlex.split(line.replace("HOST:PORT", "127.0.0.1:9092"))

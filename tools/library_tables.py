@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations.client_libraries import (
     libraries,
     parse_library_assignor,
     version_key,

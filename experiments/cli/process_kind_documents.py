@@ -17,7 +17,7 @@ from kassay.experiments.cli.write_results import (
     cell,
     without_control_characters,
 )
-from kassay.experiments.implementations.assignor_catalogue import kind_of_assignor, shown_name
+from kassay.experiments.implementations.assignor_names import kind_of_assignor, shown_name
 from kassay.experiments.implementations.run_assignor import run_on_document
 from kassay.experiments.kinds.group_kind import ForecastFunction, ForecastRequest, KindComparison
 from kassay.experiments.kinds.registry import KINDS, compare_assignor

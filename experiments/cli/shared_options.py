@@ -10,8 +10,8 @@ from typing import Any
 import typer
 
 from kassay.experiments.cli.application import REQUIRED, check_name, option, print_note
-from kassay.experiments.implementations import assignor_catalogue
-from kassay.experiments.implementations.assignor_catalogue import is_library_assignor, split_alias
+from kassay.experiments.implementations import assignor_names
+from kassay.experiments.implementations.client_libraries import is_library_assignor, split_alias
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.import_captures import EmptyGroups, ImportedGroup, join_imported
 from kassay.experiments.sources.live_cluster import client_properties
@@ -118,12 +118,12 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
     are errors unless ``of_each_kind`` is true.
     """
     rest = split_alias(name)[1]
-    if not (assignor_catalogue.is_custom_assignor(rest) or is_library_assignor(rest)):
-        check_name("assignor", [*ASSIGNORS, *KIND_PORTS, *assignor_catalogue.FORMS], rest)
+    if not (assignor_names.is_custom_assignor(rest) or is_library_assignor(rest)):
+        check_name("assignor", [*ASSIGNORS, *KIND_PORTS, *assignor_names.FORMS], rest)
     try:
-        complete = assignor_catalogue.complete_name(name)
+        complete = assignor_names.complete_name(name)
         if not of_each_kind:
-            assignor_catalogue.check_consumer_kind(complete)
+            assignor_names.check_consumer_kind(complete)
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     return complete
@@ -132,8 +132,8 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
 def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
     """Complete names of assignors. Raise a usage error if they read documents of two kinds."""
     known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
-    assignor_catalogue.check_shown_names(known)
-    if len({assignor_catalogue.kind_of_assignor(name) for name in known}) > 1:
+    assignor_names.check_shown_names(known)
+    if len({assignor_names.kind_of_assignor(name) for name in known}) > 1:
         raise typer.BadParameter(f"the assignors must have one kind, got {', '.join(known)}")
     return list(dict.fromkeys(known))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from kassay.experiments.comparison.comparison_result import ComparedValue, Comparison, FrontDistance
-from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.run_assignor import Ending, StableResult, run_until_stable
 from kassay.reference.model import load_metrics as metrics
 from kassay.reference.model.assignment import Assignment, movement, ownership, violations

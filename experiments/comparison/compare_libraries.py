@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, compare, solve_optimum
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations.client_libraries import (
     Library,
     repetitions_of,
     split_alias,

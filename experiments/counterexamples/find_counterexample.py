@@ -18,7 +18,8 @@ import numpy as np
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, Comparer, solve_optimum
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.counterexamples.shrinking import shrink, smaller_groups
-from kassay.experiments.implementations.assignor_catalogue import repetitions_of, shown_name
+from kassay.experiments.implementations.assignor_names import shown_name
+from kassay.experiments.implementations.client_libraries import repetitions_of
 from kassay.experiments.implementations.run_assignor import (
     DEPENDS_ON_THE_RUN,
     Ending,

@@ -15,7 +15,7 @@ from kassay.experiments.counterexamples.find_counterexample import (
     reference_assignment,
 )
 from kassay.experiments.counterexamples.shrinking import GroupSize, size_of
-from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.run_assignor import run
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import assignment_panels

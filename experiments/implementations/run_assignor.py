@@ -16,8 +16,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from kassay.experiments.implementations import assignor_catalogue
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations import assignor_names
+from kassay.experiments.implementations.client_libraries import (
     driver_command,
     is_library_assignor,
     parse_library_assignor,
@@ -238,7 +238,7 @@ _START_SECONDS = 60.0
 
 def run(group: Group, assignor: str) -> AssignorResult:
     """Run an assignor once on a group. The result has the assignment or the failure."""
-    assignor_catalogue.check_consumer_kind(assignor)
+    assignor_names.check_consumer_kind(assignor)
     driver = _driver(assignor)
     if driver is None:
         return run_assignor(group, split_alias(assignor)[1])
@@ -280,9 +280,9 @@ def _driver(name: str) -> _Driver | None:
         process = assignor_process(driver_command(library), start_seconds=_START_SECONDS)
         is_java = library.library.runtime == "jvm"
         return _Driver(process, library.assignor.name, library.time_limit, is_java)
-    if not assignor_catalogue.is_custom_assignor(name):
+    if not assignor_names.is_custom_assignor(name):
         return None
-    custom = assignor_catalogue.parse_custom_assignor(name)
+    custom = assignor_names.parse_custom_assignor(name)
     if custom.java is None:
         return _Driver(assignor_process(custom.command), None, custom.seconds)
     process = assignor_process(custom.command, start_seconds=_START_SECONDS)
@@ -476,7 +476,7 @@ def _run_until_stable(group: Group, assignor: str, *, repeats: bool) -> StableRe
             return ended(Ending.NONTERMINATING, str(result.livelock))
         repeated = first_round.setdefault(assignment, round_number)
         if (
-            not assignor_catalogue.uses_cooperative_protocol(assignor)
+            not assignor_names.uses_cooperative_protocol(assignor)
             or not count_withheld_partitions(current, assignment)
             or repeated == round_number - 1
         ):
@@ -508,7 +508,7 @@ def is_repeatable(group: Group, assignor: str, assignment: Assignment) -> bool:
     Assignors of libraries are not checked: some vary by design. A second run that reaches the time
     limit has no other answer.
     """
-    if not assignor_catalogue.is_custom_assignor(assignor):
+    if not assignor_names.is_custom_assignor(assignor):
         return True
     again = run(group, assignor)
     if again.assignment is None:

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from kassay.experiments.implementations import assignor_catalogue, run_assignor
+from kassay.experiments.implementations import assignor_names, client_libraries, run_assignor
 from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.streams_comparison import (
     caught_up_processes,
@@ -252,7 +252,7 @@ def forecast_application(
             "rebalance moves no state"
         )
     for name in request.assignors:
-        if assignor_catalogue.kind_of_assignor(name) is not Kind.STREAMS:
+        if assignor_names.kind_of_assignor(name) is not Kind.STREAMS:
             raise UsageError(f"--assignor: {name} is no assignor of Kafka Streams")
     current = {name: setting(document, name) for name in SETTINGS}
     if request.changes is not None:
@@ -299,12 +299,12 @@ def _assignor(name: str) -> str:
     name = _CLASSES.get(name.rpartition(".")[2], name)
     if name == HIGH_AVAILABILITY:
         return name
-    if not assignor_catalogue.is_library_assignor(name):
+    if not client_libraries.is_library_assignor(name):
         raise UsageError(
             f"--set: {_CLASS}: unknown task assignor {name!r}, expected one of "
             f"{', '.join(_CLASSES)}"
         )
-    return str(assignor_catalogue.parse_library_assignor(name))
+    return str(client_libraries.parse_library_assignor(name))
 
 
 def _forecast(

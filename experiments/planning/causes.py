@@ -8,7 +8,7 @@ group avoids. The larger part decides which tests come first. A balanced group h
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from kassay.experiments.implementations.assignor_catalogue import is_library_assignor
+from kassay.experiments.implementations.client_libraries import is_library_assignor
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
 from kassay.experiments.planning.cause_evidence import (
     CIRCULAR,

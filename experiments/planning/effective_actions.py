@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kassay.experiments.comparison.compare import CaseLimits, fewest_moves_within
-from kassay.experiments.implementations.assignor_catalogue import is_library_assignor
+from kassay.experiments.implementations.client_libraries import is_library_assignor
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
 from kassay.experiments.planning.configuration_choice import decide
 from kassay.experiments.planning.forecast import (

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from kassay.experiments.comparison.compare import keep_owners
-from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
 from kassay.experiments.planning import plan_result
 from kassay.experiments.planning.identify_assignor import (

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations.client_libraries import (
     driver_command,
     is_installed,
     libraries,

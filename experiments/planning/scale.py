@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import yaml
 
-from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.planning.hold_out_check import headroom
 from kassay.experiments.planning.identify_assignor import identify_assignor

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kassay.experiments.implementations.assignor_catalogue import JavaClass
+from kassay.experiments.implementations.assignor_names import JavaClass
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.report.study_tables import mean_interval
 from kassay.experiments.study.configuration import commit

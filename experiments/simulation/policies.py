@@ -9,8 +9,8 @@ broker confirm.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kassay.experiments.implementations import assignor_catalogue
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations import assignor_names
+from kassay.experiments.implementations.client_libraries import (
     Library,
     LibraryAssignor,
     driver_command,
@@ -100,8 +100,8 @@ def policy_named(name: str) -> Policy:
         assignor = parse_library_assignor(name)
         driver_command(assignor)
         name, protocol = str(assignor), assignor.assignor.protocol
-    elif assignor_catalogue.is_custom_assignor(name):
-        java = assignor_catalogue.parse_custom_assignor(name).java
+    elif assignor_names.is_custom_assignor(name):
+        java = assignor_names.parse_custom_assignor(name).java
         protocol = protocol if java is None else java.protocol
     else:
         raise InputError(
@@ -116,7 +116,7 @@ def policy_named(name: str) -> Policy:
         if result.assignment is None:
             raise UpstreamError(None, str(result.failed))
         problem = next(violations(group, result.assignment), None)
-        if problem is not None and assignor_catalogue.is_custom_assignor(name):
+        if problem is not None and assignor_names.is_custom_assignor(name):
             raise UpstreamError(None, f"invalid assignment: {problem}")
         return result.assignment
 
@@ -160,7 +160,7 @@ def library_assignor(library: str, assignor: str) -> LibraryAssignor:
     libraries.
     """
     parsed = parse_library_assignor(f"{library}:{assignor}")
-    assignor_catalogue.check_consumer_kind(str(parsed))
+    assignor_names.check_consumer_kind(str(parsed))
     name = _OTHER_NAMES.get(parsed.library.name)
     if name is not None:
         raise InputError(

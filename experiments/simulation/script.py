@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from kassay.experiments.implementations import assignor_catalogue
+from kassay.experiments.implementations import client_libraries
 from kassay.experiments.simulation.policies import POLICIES
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
@@ -252,7 +252,7 @@ def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tupl
 
 def _library(node: ConfigNode) -> str:
     try:
-        assignor_catalogue.parse_library_version(node.text())
+        client_libraries.parse_library_version(node.text())
     except InputError as error:
         node.fail(str(error))
     return node.text()
@@ -354,8 +354,8 @@ def _policies(node: ConfigNode) -> tuple[str, ...]:
 
 def _policy(node: ConfigNode) -> str:
     name = node.text()
-    if assignor_catalogue.is_library_assignor(name):
-        return str(assignor_catalogue.parse_library_assignor(name))
+    if client_libraries.is_library_assignor(name):
+        return str(client_libraries.parse_library_assignor(name))
     return _known(node, POLICIES, "policy")
 
 

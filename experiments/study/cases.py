@@ -11,7 +11,7 @@ from itertools import accumulate
 from operator import xor
 from typing import Any, Protocol
 
-from kassay.experiments.implementations.assignor_catalogue import kind_of_assignor, shown_name
+from kassay.experiments.implementations.assignor_names import kind_of_assignor, shown_name
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES, STUDIED
 from kassay.reference.assignors import KIND_PORTS
 from kassay.reference.documents.json_codec import parse_group

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits
-from kassay.experiments.implementations.assignor_catalogue import check_shown_names, complete_name
+from kassay.experiments.implementations.assignor_names import check_shown_names, complete_name
 from kassay.experiments.study.cases import BATCH_CASES, IMPORTED, Cases, ImportedCases, family_cases
 from kassay.experiments.study.families.all_families import STUDIED
 from kassay.reference.assignors import RELEASED_ASSIGNORS

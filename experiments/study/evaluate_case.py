@@ -32,7 +32,8 @@ from kassay.experiments.comparison.compare import (
 )
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.implementations import run_assignor
-from kassay.experiments.implementations.assignor_catalogue import NotInstalledError, shown_name
+from kassay.experiments.implementations.assignor_names import shown_name
+from kassay.experiments.implementations.client_libraries import NotInstalledError
 from kassay.experiments.implementations.run_assignor import Ending, StableResult, run_until_stable
 from kassay.experiments.kinds.registry import KINDS
 from kassay.experiments.kinds.registry import run_until_stable as run_document_until_stable

@@ -16,7 +16,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from kassay.experiments.comparison import comparison_result
-from kassay.experiments.implementations.assignor_catalogue import is_library_assignor
+from kassay.experiments.implementations.client_libraries import is_library_assignor
 from kassay.experiments.study.families.all_families import USUAL
 from kassay.reference.assignors import ASSIGNORS, KIND_PORTS, Goal, Release
 from kassay.reference.model.group import Group, Topic

@@ -14,7 +14,7 @@ from itertools import combinations
 
 import pytest
 
-from kassay.experiments.implementations.assignor_catalogue import libraries, repetitions_of
+from kassay.experiments.implementations.client_libraries import libraries, repetitions_of
 from tests.conformance.admin import administrator
 from tests.conformance.broker import running_cluster
 from tests.conformance.client_groups import TOPICS, ClientGroup, RunningClients, require_libraries

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.implementations.assignor_catalogue import repetitions_of
+from kassay.experiments.implementations.client_libraries import repetitions_of
 from kassay.experiments.sources.recognise_library import recognise_library
 from kassay.reference.model.group import NO_GENERATION
 from kassay.reference.model.topic_partitions import NO_PARTITIONS

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from kassay.experiments.implementations.assignor_catalogue import install, parse_library_version
+from kassay.experiments.implementations.client_libraries import install, parse_library_version
 from kassay.experiments.implementations.run_assignor import run_on_document
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 

@@ -8,11 +8,8 @@ from kassay.experiments.cli.process_groups import GroupResult, GroupSource, proc
 from kassay.experiments.cli.process_kind_documents import assigned_documents
 from kassay.experiments.cli.shared_options import required_assignor
 from kassay.experiments.cli.write_results import Format, Record, TableLayout
-from kassay.experiments.implementations.assignor_catalogue import (
-    shown_name,
-    split_alias,
-    uses_cooperative_protocol,
-)
+from kassay.experiments.implementations.assignor_names import shown_name, uses_cooperative_protocol
+from kassay.experiments.implementations.client_libraries import split_alias
 from kassay.experiments.implementations.run_assignor import run
 from kassay.reference.assignors import ASSIGNORS, AssignorResult
 from kassay.reference.documents.json_codec import assignment_document

@@ -29,8 +29,8 @@ from kassay.experiments.comparison.compare import (
     solve_optimum,
 )
 from kassay.experiments.comparison.comparison_result import Comparison
-from kassay.experiments.implementations import assignor_catalogue
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations import client_libraries
+from kassay.experiments.implementations.assignor_names import (
     check_consumer_kind,
     is_custom_assignor,
     parse_custom_assignor,
@@ -271,7 +271,7 @@ def _compare_libraries(
     """
     selected = options.assignor or [
         f"{found.name}@{version}:{name}"
-        for found, version in assignor_catalogue.installed_versions()
+        for found, version in client_libraries.installed_versions()
         for name in found.assignors_of(version)
     ]
     names = [shared_options.known_assignor(name) for name in selected]
@@ -340,7 +340,7 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
         raise typer.BadParameter("--releases requires one --assignor LIBRARY:ASSIGNOR")
     assignor = given[0]
     try:
-        parsed = assignor_catalogue.parse_library_assignor(assignor)
+        parsed = client_libraries.parse_library_assignor(assignor)
         check_consumer_kind(assignor)
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
@@ -369,9 +369,9 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
     process_each_group(source, process, Format(options.output_format), layout)
 
 
-def _installed_releases(library: assignor_catalogue.Library, assignor: str) -> list[str]:
+def _installed_releases(library: client_libraries.Library, assignor: str) -> list[str]:
     offered = [version for version in library.versions if library.offers(assignor, version)]
-    found = [version for one, version in assignor_catalogue.installed_versions() if one is library]
+    found = [version for one, version in client_libraries.installed_versions() if one is library]
     versions = [version for version in offered if version in found]
     missing = [version for version in offered if version not in found]
     if not versions:

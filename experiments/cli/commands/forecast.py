@@ -13,7 +13,7 @@ from kassay.experiments.cli.process_groups import GroupResult, SelectedGroups, p
 from kassay.experiments.cli.process_kind_documents import forecasts_of_documents, parse_settings
 from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions, SearchOptions
 from kassay.experiments.cli.write_results import Format, Record, TableLayout, error_record
-from kassay.experiments.implementations.assignor_catalogue import complete_name, shown_name
+from kassay.experiments.implementations.assignor_names import complete_name, shown_name
 from kassay.experiments.kinds.group_kind import ForecastRequest
 from kassay.experiments.planning import event_forecast
 from kassay.experiments.planning import forecast as forecasts

@@ -30,7 +30,7 @@ from kassay.experiments.counterexamples.find_kind_counterexample import (
 )
 from kassay.experiments.counterexamples.gallery import Gallery, gallery, render_gallery
 from kassay.experiments.counterexamples.shrinking import size_of
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations.assignor_names import (
     is_custom_assignor,
     kind_of_assignor,
     shown_name,

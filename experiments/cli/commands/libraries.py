@@ -8,7 +8,7 @@ import typer
 
 from kassay.experiments.cli.application import argument, option, print_note
 from kassay.experiments.cli.write_results import Format, print_records
-from kassay.experiments.implementations import assignor_catalogue as catalogue
+from kassay.experiments.implementations import client_libraries as catalogue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import typer
 
 from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.write_results import Format, print_records, print_table
-from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.simulation import simulation_result
 from kassay.experiments.simulation.policies import POLICIES, policy_named
 from kassay.experiments.simulation.run_simulation import simulate as run

@@ -10,7 +10,7 @@ from kassay.experiments.cli import application, shared_options
 from kassay.experiments.cli.process_groups import read_group_documents
 from kassay.experiments.cli.search_options import LimitOptions
 from kassay.experiments.cli.write_results import print_table
-from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.report.study_tables import by_scope, measure_section, run_time_table
 from kassay.experiments.spark.session import read_summary, spark_session
 from kassay.experiments.spark.study_pipeline import read_documents, study_digest, write_study

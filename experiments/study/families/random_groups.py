@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from kassay.experiments.implementations.assignor_catalogue import shown_name
+from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.run_assignor import run_on_document, run_until_stable
 from kassay.experiments.kinds import streams_forecast
 from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY

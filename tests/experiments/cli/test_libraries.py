@@ -2,16 +2,16 @@
 
 import pytest
 
-from kassay.experiments.implementations import assignor_catalogue
+from kassay.experiments.implementations import client_libraries
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
 
 
 @pytest.fixture(autouse=True)
 def _empty_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path / "libraries"))
-    assignor_catalogue.driver_command.cache_clear()
+    client_libraries.driver_command.cache_clear()
     yield
-    assignor_catalogue.driver_command.cache_clear()
+    client_libraries.driver_command.cache_clear()
 
 
 def test_the_list_shows_libraries_versions_and_the_directory(kassay, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kassay import Group
-from kassay.experiments.implementations.assignor_catalogue import installations
+from kassay.experiments.implementations.client_libraries import installations
 from kassay.experiments.report.pull_request_texts import ComparedGroup, markdown_table
 from kassay.reference.documents.json_codec import group_document
 from tests.experiments.cli.conftest import Completed

@@ -17,7 +17,7 @@ from kassay.experiments.comparison.compare_libraries import (
     run_releases,
 )
 from kassay.experiments.implementations import run_assignor
-from kassay.experiments.implementations.assignor_catalogue import libraries
+from kassay.experiments.implementations.client_libraries import libraries
 from kassay.experiments.implementations.run_assignor import Ending, StableResult, close_processes
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
 from tests.notation import group

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kassay import Group, InputError
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations.assignor_names import (
     complete_name,
     parse_custom_assignor,
     shown_name,

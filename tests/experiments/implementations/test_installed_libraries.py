@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.experiments.implementations.assignor_catalogue import libraries, parse_library_assignor
+from kassay.experiments.implementations.client_libraries import libraries, parse_library_assignor
 from kassay.experiments.implementations.run_assignor import Ending, run, run_until_stable
 from kassay.experiments.study.cases import cases_of
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS

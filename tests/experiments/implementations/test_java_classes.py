@@ -10,15 +10,15 @@ from typer.testing import CliRunner
 
 from kassay import Group, InputError
 from kassay.experiments.cli.application import app
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations.assignor_names import (
     check_shown_names,
     complete_name,
     find_java_class,
-    installations,
     kind_of_assignor,
     shown_name,
     uses_cooperative_protocol,
 )
+from kassay.experiments.implementations.client_libraries import installations
 from kassay.experiments.implementations.run_assignor import (
     DEPENDS_ON_THE_RUN,
     Ending,

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kassay.experiments.cli.application import app
-from kassay.experiments.implementations import run_assignor
+from kassay.experiments.implementations import assignor_names, run_assignor
 from kassay.experiments.implementations.run_assignor import close_processes, run, run_on_document
 from kassay.experiments.planning.identify_assignor import client_assignors
 from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
@@ -160,10 +160,7 @@ def driver(tmp_path, monkeypatch):
         script.write_text(_DRIVER.format(answer=answer))
         command = (sys.executable, str(script))
         monkeypatch.setattr(run_assignor, "driver_command", lambda _: command)
-        monkeypatch.setattr(
-            "kassay.experiments.implementations.assignor_catalogue.driver_command",
-            lambda _: command,
-        )
+        monkeypatch.setattr(assignor_names, "driver_command", lambda _: command)
 
     yield write
     close_processes()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.comparison.compare_libraries import compare_with_reference
-from kassay.experiments.implementations.assignor_catalogue import driver_command, repetitions_of
+from kassay.experiments.implementations.client_libraries import driver_command, repetitions_of
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
 from kassay.reference.documents.json_codec import load_group, parse_group
 from tests.experiments.implementations.test_installed_libraries import require

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.experiments.implementations.assignor_catalogue import DRIVERS, libraries, runtimes
+from kassay.experiments.implementations.client_libraries import DRIVERS, libraries, runtimes
 from kassay.experiments.planning.identify_assignor import OFFERED
 from kassay.experiments.sources.recognise_library import LIBRARIES
 

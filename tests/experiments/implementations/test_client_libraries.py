@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.implementations import assignor_catalogue, run_assignor
-from kassay.experiments.implementations.assignor_catalogue import (
+from kassay.experiments.implementations import client_libraries, run_assignor
+from kassay.experiments.implementations.client_libraries import (
     libraries,
     parse_library_assignor,
     parse_library_version,
@@ -69,7 +69,7 @@ def test_unknown_or_invalid_parts_of_a_name_are_input_errors(name, expected):
 
 def test_a_library_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
-    assignor_catalogue.driver_command.cache_clear()
+    client_libraries.driver_command.cache_clear()
     with pytest.raises(InputError, match=r"run: kassay libraries install kafka-clients@2\.4\.0"):
         run(GROUP, "kafka-clients@2.4.0:sticky")
 
@@ -78,21 +78,21 @@ def test_a_failed_installation_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(RunError, match="'mvn' is required and not on PATH"):
-        assignor_catalogue.install(*parse_library_version("kafka-clients@2.4.0"))
+        client_libraries.install(*parse_library_version("kafka-clients@2.4.0"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_installation_of_another_driver_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
     library, version = parse_library_version("kafka-clients@2.4.0")
-    fake = replace(assignor_catalogue.runtimes()["jvm"], files={"jar": ""}, steps=[])
-    monkeypatch.setattr(assignor_catalogue, "runtimes", lambda: {"jvm": fake})
-    directory = assignor_catalogue.install(library, version)
-    assert assignor_catalogue.is_installed(library, version)
-    assert list(assignor_catalogue.installed_versions()) == [(library, version)]
+    fake = replace(client_libraries.runtimes()["jvm"], files={"jar": ""}, steps=[])
+    monkeypatch.setattr(client_libraries, "runtimes", lambda: {"jvm": fake})
+    directory = client_libraries.install(library, version)
+    assert client_libraries.is_installed(library, version)
+    assert list(client_libraries.installed_versions()) == [(library, version)]
     (directory / "driver.sha256").write_text("other")
-    assert not assignor_catalogue.is_installed(library, version)
-    text = assignor_catalogue.how_to_install(library, version)
+    assert not client_libraries.is_installed(library, version)
+    text = client_libraries.how_to_install(library, version)
     assert text.startswith("kafka-clients@2.4.0 was installed by another version of kassay in ")
 
 
