@@ -26,7 +26,7 @@ from kassay.solver.constraints import (
 from kassay.solver.cpsat.expressions import level_terms
 from kassay.solver.cpsat.model import AssignmentModel, load_scale, minimise, symmetry_classes
 from kassay.solver.evaluation import RackTable, colocated_partitions, level_value, load_units
-from kassay.solver.incumbent_pool import keep_owned
+from kassay.solver.greedy_placements import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import CrossRack, Level
 from kassay.solver.problem import Problem, build_problem

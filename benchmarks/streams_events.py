@@ -20,7 +20,7 @@ from kassay.experiments.kinds.streams_forecast import (
     compare_stable_application,
     run_application_until_stable,
 )
-from kassay.experiments.study.families.random_groups import (
+from kassay.experiments.study.families.random_documents import (
     HIGH_AVAILABILITY,
     JOIN,
     LEAVE,

@@ -29,16 +29,18 @@ from kassay.solver.constraints import Colocated, Forbidden, MaxPartitions, Pinne
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.enumeration import enumerate_levels
 from kassay.solver.evaluation import level_value
+from kassay.solver.greedy_placements import (
+    keep_owned,
+    longest_processing_time,
+    place_within,
+    within_racks,
+)
 from kassay.solver.incumbent_pool import (
     IncumbentPool,
     KnownLevels,
     LexicographicResult,
     ProvenBound,
     Request,
-    keep_owned,
-    longest_processing_time,
-    place_within,
-    within_racks,
 )
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.optimal_flow import flow_work, solve_flow

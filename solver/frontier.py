@@ -17,7 +17,7 @@ from kassay.reference.model.load_metrics import Measure
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.counting_bounds import level_bound, makespan_bound_within
 from kassay.solver.evaluation import check_constraints, group_constraints, level_value, violated
-from kassay.solver.incumbent_pool import keep_owned, within_pins
+from kassay.solver.greedy_placements import keep_owned, within_pins
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.network.optimal_flow import ConvexHull, FlowPoint
 from kassay.solver.network.subscription_network import build_network

@@ -14,7 +14,7 @@ from benchmarks.network_shapes import build_group
 from kassay import compare, load_groups, violations
 from kassay.experiments.implementations.callable_server import load_callable
 from kassay.experiments.kinds.streams_forecast import run_application_until_stable
-from kassay.experiments.study.families.random_groups import StreamsApplications
+from kassay.experiments.study.families.random_documents import StreamsApplications
 from kassay.reference.assignors import assign
 from kassay.reference.assignors.streams import AssignmentConfigs, ClientState
 from kassay.reference.documents.kind_documents import Kind, TaskId, parse_kind_document

@@ -19,7 +19,7 @@ from benchmarks.few_moves.check import assignment_of, check, proven_moves
 from benchmarks.few_moves.instances import Instance, instance, published_names
 from kassay.reference.documents.files import write_text
 from kassay.reference.documents.json_codec import group_document, parse_assignment
-from kassay.solver.incumbent_pool import keep_owned
+from kassay.solver.greedy_placements import keep_owned
 from kassay.solver.problem import Placement, Problem, build_problem
 from kassay.solver.search.few_moves import NeighbourhoodSearch
 from kassay.solver.search.movement_bound import SCALE, PricedExchanges, price_by_partition

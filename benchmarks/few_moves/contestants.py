@@ -22,7 +22,7 @@ from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.cpsat.expressions import add_constraint
 from kassay.solver.cpsat.model import AssignmentModel, load_scale, minimise, symmetry_classes
 from kassay.solver.evaluation import movement_costs
-from kassay.solver.incumbent_pool import keep_owned, longest_processing_time
+from kassay.solver.greedy_placements import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem

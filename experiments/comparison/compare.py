@@ -15,7 +15,7 @@ from kassay.reference.model.group_remarks import condition, require_group
 from kassay.solver import objective
 from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.incumbent_pool import keep_owned, longest_processing_time
+from kassay.solver.greedy_placements import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.solution import Solution, level_keys

@@ -14,7 +14,7 @@ from kassay.reference.model.errors import UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.load_metrics import LoadUnits, Measure, member_units, relative_loads
 from kassay.reference.model.topic_partitions import TopicPartition
-from kassay.solver.incumbent_pool import keep_owned
+from kassay.solver.greedy_placements import keep_owned
 from kassay.solver.problem import build_problem
 
 _MAX_SEARCHED_MOVES = 5_000

@@ -40,13 +40,14 @@ from kassay.experiments.kinds.registry import run_until_stable as run_document_u
 from kassay.experiments.study import schemas
 from kassay.experiments.study.cases import IMPORTED, Case
 from kassay.experiments.study.families.all_families import DOCUMENT_FAMILIES, FAMILIES
+from kassay.experiments.study.families.base_family import random_even_assignment
 from kassay.experiments.study.families.event_streams import (
     EVENT_STREAMS,
     EventStreamFamily,
     StreamStep,
 )
 from kassay.experiments.study.families.fixed_groups import KafkaGridFamily
-from kassay.experiments.study.families.random_groups import DocumentFamily, random_even_assignment
+from kassay.experiments.study.families.random_documents import DocumentFamily
 from kassay.experiments.study.schemas import HINDSIGHT, OPTIMUM, MeasureRow, RebalanceRow
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.documents.kind_documents import KindDocument

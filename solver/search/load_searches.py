@@ -16,7 +16,8 @@ from kassay.reference.model.load_metrics import Measure
 from kassay.solver import counting_bounds
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, Pinned
 from kassay.solver.evaluation import Room, imbalance_of, level_value, violated
-from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, within_pins
+from kassay.solver.greedy_placements import keep_owned, within_pins
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import Imbalance, Level, Movement
 from kassay.solver.problem import Ints, Placement, Problem, Weights

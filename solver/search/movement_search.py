@@ -19,7 +19,8 @@ from kassay.solver.certificate.certificate import Origin
 from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.counting_bounds import level_bound, makespan_bound
 from kassay.solver.evaluation import level_value, movement_costs
-from kassay.solver.incumbent_pool import IncumbentPool, ProvenBound, keep_owned
+from kassay.solver.greedy_placements import keep_owned
+from kassay.solver.incumbent_pool import IncumbentPool, ProvenBound
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem

@@ -19,7 +19,8 @@ from kassay.solver import evaluation
 from kassay.solver.colocated_partitions import merge_colocated
 from kassay.solver.constraints import Capacity, Colocated, MaxMoves, MaxPartitions, Separated
 from kassay.solver.counting_bounds import level_bound
-from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, within_pins, within_racks
+from kassay.solver.greedy_placements import keep_owned, within_pins, within_racks
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget, limited_steps
 from kassay.solver.objective import (
     CrossRack,

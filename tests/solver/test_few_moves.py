@@ -10,7 +10,7 @@ from kassay import Group, Movement, solve
 from kassay.reference.model.assignment import Assignment
 from kassay.solver.counting_bounds import overload_moves_bound
 from kassay.solver.evaluation import level_value
-from kassay.solver.incumbent_pool import keep_owned, longest_processing_time
+from kassay.solver.greedy_placements import keep_owned, longest_processing_time
 from kassay.solver.limits import SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.search.few_moves import ExchangeBeam, NeighbourhoodSearch

@@ -11,7 +11,8 @@ from kassay.reference.model.group import Client, Group, Member, Topic
 from kassay.solver.certificate.check import certificate_errors, conflict_errors
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.incumbent_pool import IncumbentPool, keep_owned, longest_processing_time
+from kassay.solver.greedy_placements import keep_owned, longest_processing_time
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import HostImbalance, Imbalance, Movement, Tolerance
 from kassay.solver.problem import build_problem

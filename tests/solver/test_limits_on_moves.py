@@ -18,7 +18,8 @@ from kassay.solver.counting_bounds import (
 )
 from kassay.solver.evaluation import level_value, violated
 from kassay.solver.frontier import geometric_moves
-from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
+from kassay.solver.greedy_placements import keep_owned
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import EXACT, default_levels
 from kassay.solver.problem import build_problem

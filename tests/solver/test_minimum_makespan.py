@@ -11,7 +11,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from kassay import Imbalance, Movement, solve
-from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
+from kassay.solver.greedy_placements import keep_owned
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.minimum_makespan import (
     MakespanSearch,

@@ -14,7 +14,7 @@ from kassay.solver.cpsat import level_search
 from kassay.solver.cpsat.level_search import MovedPartitionsModel
 from kassay.solver.cpsat.model import SearchResult
 from kassay.solver.evaluation import level_value
-from kassay.solver.incumbent_pool import keep_owned
+from kassay.solver.greedy_placements import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Movement
 from kassay.solver.problem import Scale, build_problem

@@ -16,13 +16,8 @@ from kassay.solver.cpsat.level_search import MovedPartitionsModel
 from kassay.solver.cpsat.model import SearchResult
 from kassay.solver.engine import LevelTask
 from kassay.solver.evaluation import movement_costs, violated
-from kassay.solver.incumbent_pool import (
-    IncumbentPool,
-    KnownLevels,
-    LevelResult,
-    longest_processing_time,
-    place_within,
-)
+from kassay.solver.greedy_placements import longest_processing_time, place_within
+from kassay.solver.incumbent_pool import IncumbentPool, KnownLevels, LevelResult
 from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
 from kassay.solver.objective import (
     WEIGHTED_TOLERANCE,

@@ -9,7 +9,8 @@ from kassay import Group, Member, Topic, violations
 from kassay.reference.model.load_metrics import Measure
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.evaluation import level_value, violated
-from kassay.solver.incumbent_pool import IncumbentPool, keep_owned
+from kassay.solver.greedy_placements import keep_owned
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.problem import build_problem
 from kassay.solver.search.overload_searches import add_any_repaired, add_repaired, repair_overloads

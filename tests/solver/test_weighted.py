@@ -19,7 +19,8 @@ from kassay.solver.constraints import (
 )
 from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.evaluation import level_value
-from kassay.solver.incumbent_pool import IncumbentPool, longest_processing_time
+from kassay.solver.greedy_placements import longest_processing_time
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import (
     CrossRack,

@@ -17,7 +17,7 @@ from kassay.solver.certificate.documents import certificate_document, parse_cert
 from kassay.solver.certify import certify
 from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.frontier import frontier
-from kassay.solver.incumbent_pool import keep_owned
+from kassay.solver.greedy_placements import keep_owned
 from kassay.solver.limits import SearchLimits, limited_steps
 from kassay.solver.objective import Imbalance, Movement, Tolerance, is_preference
 from kassay.solver.problem import build_problem

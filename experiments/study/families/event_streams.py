@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import chain, islice
 from random import Random
 
-from kassay.experiments.study.families.random_groups import Family, Range
+from kassay.experiments.study.families.base_family import Family, Range
 from kassay.reference.model.group import Group, Member, Topic
 
 _LARGE, _TOPICS = Range(200, 1000), Range(1, 20)

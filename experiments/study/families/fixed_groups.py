@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kassay.experiments.implementations.run_assignor import run_until_stable
-from kassay.experiments.study.families.random_groups import Family, random_even_assignment
+from kassay.experiments.study.families.base_family import Family, random_even_assignment
 from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.errors import UsageError

@@ -1,72 +1,14 @@
-"""Families of random groups and documents, and the base class of all families.
+"""Families of random groups: mixed subscriptions, weights and racks."""
 
-Documents are share groups, Streams applications and Connect clusters after an event. The state
-before the event is an earlier answer of a port of Kafka's assignor. An answer is compared with the
-optimum by `kassay.experiments.study.evaluate_case`.
-"""
-
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
-from typing import NamedTuple
-from uuid import UUID
 
-from kassay.experiments.implementations.assignor_names import shown_name
-from kassay.experiments.implementations.run_assignor import run_on_document, run_until_stable
-from kassay.experiments.kinds import streams_forecast
-from kassay.reference.assignors.connect import DEFAULT_MAX_DELAY
-from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_kind_document
-from kassay.reference.model.assignment import Assignment, rejoin
+from kassay.experiments.implementations.run_assignor import run_until_stable
+from kassay.experiments.study.families.base_family import Family, Range, random_even_assignment
+from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group import NO_GENERATION, Group, Member, Topic
-
-
-class Range(NamedTuple):
-    """Range of integers that includes both ends."""
-
-    low: int
-    high: int
-
-    def draw(self, rng: Random) -> int:
-        """Draw a number from the range with a log-uniform distribution."""
-        return min(self.high, int(self.low * ((self.high + 1) / self.low) ** rng.random()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeededCases(ABC):
-    """Base class of families. A family generates one group or document per seed."""
-
-    name: str
-    # Members own earlier results of the studied assignor, so that it has cases of its own.
-    own_history: bool = False
-
-    @property
-    def size(self) -> int | None:
-        """Return the number of groups in the family, or None if it has one per seed."""
-        return None
-
-    @property
-    def is_finite(self) -> bool:
-        """Return whether the family has a fixed number of groups, which are no sample."""
-        return type(self).size is not SeededCases.size
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family(SeededCases):
-    """Base class of families of consumer groups."""
-
-    def id_of(self, seed: int, start: str | None = None) -> str:
-        """Return the id of the group of a seed."""
-        return f"{self.name}/{seed}" + (f"@{shown_name(start)}" if start else "")
-
-    @abstractmethod
-    def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed. If the family has a size, the seed is a position.
-
-        With ``own_history``, members own earlier results of the assignor ``start``.
-        """
-
 
 _MEMBERS, _TOPICS, _PARTITIONS = Range(3, 20), Range(1, 10), Range(1, 30)
 _MIN_MEMBER_NAMES = 100  # over the whole history of a group
@@ -261,26 +203,6 @@ class SeededFamily(Family):
                 return group
 
 
-def random_even_assignment(group: Group, rng: Random) -> Assignment:
-    """Assign partitions in random order, each to a random member with minimum load."""
-    subscribers = group.subscribers()
-    partitions = [
-        (topic.name, number)
-        for topic in group.topics
-        if subscribers.get(topic.name)
-        for number in range(topic.partitions)
-    ]
-    rng.shuffle(partitions)
-    lists: list[list[tuple[str, int]]] = [[] for _ in group.members]
-    for partition in partitions:
-        candidates = subscribers[partition[0]]
-        least = min(len(lists[member]) for member in candidates)
-        lists[rng.choice([m for m in candidates if len(lists[m]) == least])].append(partition)
-    return Assignment(
-        {member.id: sorted(tps) for member, tps in zip(group.members, lists, strict=True)}
-    )
-
-
 _OVERLAP_MEMBERS, _OVERLAP_TOPICS, _OVERLAP_PARTITIONS = Range(3, 16), Range(2, 12), Range(1, 12)
 _BLOCKS = 3
 _ATTEMPTS = 100
@@ -461,152 +383,3 @@ class RackFamily(Family):
         """Draw the rack of a former member of the group."""
         rng = Random(f"{self.base.name}/{seed}/racks/{left}")  # noqa: S311
         return f"r{rng.randrange(self.racks)}"
-
-
-HIGH_AVAILABILITY = "streams-high-availability"
-DOWNTIME_MS = 30_000
-"""Time in ms from the stop of a Connect worker to its return."""
-JOIN, LEAVE, RESTART, START = "join", "leave", "restart", "start"
-_THREADS = 2
-WARMUPS = 2
-_END_OFFSET = 50_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentFamily(SeededCases):
-    """Base class of families of documents. ``event`` is the event before the document.
-
-    ``places`` is the range of the number of members, processes or workers, ``topics`` that of the
-    topics, subtopologies or connectors, and ``partitions`` that of the partitions or tasks of each.
-    """
-
-    kind: Kind
-    event: str
-    places: tuple[int, int] = (2, 6)
-    topics: tuple[int, int] = (1, 4)
-    partitions: tuple[int, int] = (1, 12)
-
-    @abstractmethod
-    def document(self, seed: int) -> KindDocument:
-        """Build the document of a seed. Equal seeds give equal documents."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroups(DocumentFamily):
-    """Family of share groups with random members, topics and partitions."""
-
-    kind: Kind = Kind.SHARE
-    places: tuple[int, int] = (3, 8)
-    mixed: bool
-
-    def document(self, seed: int) -> KindDocument:
-        """Build the share group of a seed, at its start or after a member joins or leaves."""
-        rng = Random(seed)  # noqa: S311 - reproducible cases
-        topics = {f"t{n}": rng.randint(*self.partitions) for n in range(rng.randint(*self.topics))}
-        members = []
-        extra = int(self.event == LEAVE)
-        for number in range(rng.randint(*self.places) + extra):
-            names = sorted(topics)
-            if self.mixed:
-                names = sorted(rng.sample(names, rng.randint(1, len(names))))
-            members.append({"id": f"m{number}", "topics": names, "owned": []})
-        if self.event != START:
-            # The order of the ids decides ties.
-            changed = rng.randrange(len(members))
-            others = members[:changed] + members[changed + 1 :]
-            before, after = (others, members) if self.event == JOIN else (members, others)
-            answer = run_on_document(_share(topics, before), "share").answer or {}
-            members = [
-                {**member, "owned": answer["members"].get(member["id"], [])} for member in after
-            ]
-        return _share(topics, members)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectClusters(DocumentFamily):
-    """Family of Connect clusters with random workers, connectors and tasks.
-
-    At a restart, a worker other than the leader is back after `DOWNTIME_MS`.
-    """
-
-    kind: Kind = Kind.CONNECT
-    partitions: tuple[int, int] = (1, 10)
-    delay_ms: int = DEFAULT_MAX_DELAY
-
-    def document(self, seed: int) -> KindDocument:
-        """Build the cluster of a seed, with its steps before and after the event."""
-        rng = Random(seed)  # noqa: S311 - reproducible cases
-        workers = [f"w{number}" for number in range(rng.randint(*self.places))]
-        count = rng.randint(*self.topics)
-        connectors = {f"c{number}": rng.randint(*self.partitions) for number in range(count)}
-        changes: Mapping[str, Sequence[Mapping[str, object]]] = {
-            JOIN: [{"workers": [*workers, "new"]}],
-            LEAVE: [{"workers": workers[:-1]}],
-            RESTART: [
-                {"workers": workers[:-1], "until_stable": False},
-                {"workers": [*workers[:-1], "new"], "wait_ms": DOWNTIME_MS},
-            ],
-        }
-        steps = [{"workers": workers}, *changes[self.event]]
-        content = {
-            "kind": str(self.kind),
-            "scheduled_rebalance_max_delay_ms": self.delay_ms,
-            "steps": [{**step, "connectors": connectors} for step in steps],
-        }
-        return parse_kind_document(content, kind=self.kind)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsApplications(DocumentFamily):
-    """Family of Streams applications with two threads per process and stateful subtopologies.
-
-    By default, 2 to 6 processes and 1 to 3 subtopologies of 3 to 12 partitions. The application
-    is stable under high availability before the event.
-    """
-
-    kind: Kind = Kind.STREAMS
-    topics: tuple[int, int] = (1, 3)
-    partitions: tuple[int, int] = (3, 12)
-    standbys: int = 0
-
-    def document(self, seed: int) -> KindDocument:
-        """Build the application of a seed at the rebalance that follows the event."""
-        rng = Random(seed)  # noqa: S311 - reproducible cases
-        application = self._stable_application(rng)
-        chosen = rng.choice(application.content["processes"])["id"]
-        changes: Mapping[str, Callable[[], KindDocument]] = {
-            JOIN: lambda: streams_forecast.join_process(application, _uuid(rng), threads=_THREADS),
-            LEAVE: lambda: streams_forecast.leave_process(application, chosen),
-            RESTART: lambda: streams_forecast.restart_process(application, chosen),
-        }
-        return changes[self.event]()
-
-    def _stable_application(self, rng: Random) -> KindDocument:
-        subtopologies = {}
-        for number in range(rng.randint(*self.topics)):
-            partitions = rng.randint(*self.partitions)
-            subtopologies[str(number)] = {
-                "partitions": partitions,
-                "stateful": True,
-                "end_offsets": [_END_OFFSET] * partitions,
-            }
-        processes = [
-            {"id": _uuid(rng), "threads": _THREADS} for _ in range(rng.randint(*self.places))
-        ]
-        content = {
-            "kind": str(self.kind),
-            "subtopologies": subtopologies,
-            "config": {"num_standby_replicas": self.standbys, "max_warmup_replicas": WARMUPS},
-            "processes": processes,
-        }
-        fresh = parse_kind_document(content, kind=self.kind)
-        return streams_forecast.run_application_until_stable(fresh, HIGH_AVAILABILITY).application
-
-
-def _share(topics: Mapping[str, int], members: Sequence[object]) -> KindDocument:
-    content = {"kind": str(Kind.SHARE), "topics": topics, "members": members}
-    return parse_kind_document(content, kind=None)
-
-
-def _uuid(rng: Random) -> str:
-    return str(UUID(int=rng.getrandbits(128)))
