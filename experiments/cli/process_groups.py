@@ -51,7 +51,7 @@ from kassay.reference.documents.kind_documents import (
     OtherKindError,
     read_kind_documents,
 )
-from kassay.reference.model import group_remarks
+from kassay.reference.model import display, group_remarks
 from kassay.reference.model.errors import InputError
 from kassay.reference.model.group import Group, WeightSource
 
@@ -387,7 +387,7 @@ def _with_ids(
     parsed = list(parsed)
     missing = sorted(ids.difference(id for id, _ in parsed))
     if missing:
-        known = ", ".join(sorted(id for id, _ in parsed if id is not None)[:5]) or "none"
+        known = display.names(sorted(id for id, _ in parsed if id is not None)) or "none"
         raise InputError(f"{name_of(file)} contains no group {missing[0]!r}; its groups: {known}")
     return [(id, one) for id, one in parsed if id in ids or isinstance(one, InputError)]
 

@@ -27,6 +27,7 @@ from kassay.experiments.sources.kind_captures import read_connect_cluster
 from kassay.experiments.sources.weight_windows import append_sample
 from kassay.reference.documents.files import write_text
 from kassay.reference.documents.json_codec import group_document
+from kassay.reference.model import display
 from kassay.reference.model.errors import InputError
 
 
@@ -93,14 +94,14 @@ def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptio
 def _selected(imported: Iterable[ImportedGroup], ids: Sequence[str]) -> Iterator[ImportedGroup]:
     """Yield the groups with the ids, the results without an id, and an error per missing id."""
     found = list(imported)
-    names = sorted(one.id for one in found if one.id is not None)
+    known = sorted(one.id for one in found if one.id is not None)
     yield from (one for one in found if one.id is None or one.id in ids)
     for id in dict.fromkeys(ids):
-        if id not in names:
-            shown = ", ".join(names) or "none"
-            yield ImportedGroup(
-                id, error=f"the input contains no group {id!r}; its groups: {shown}"
+        if id not in known:
+            text = (
+                f"the input contains no group {id!r}; its groups: {display.names(known) or 'none'}"
             )
+            yield ImportedGroup(id, error=text)
 
 
 def _check_usage(
