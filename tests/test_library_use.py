@@ -83,6 +83,8 @@ def test_parts_of_a_group_without_effect_give_a_warning(members, text):
     ("call", "text"),
     [
         (lambda: kassay.Member(1, ("t",)), "member 1: the id must be a string"),
+        (lambda: kassay.Member("a", None), "subscription must be a list, got None"),
+        (lambda: kassay.Member("a", (1,)), "topics and racks must be strings, got 1"),
         (lambda: kassay.Topic(None, 1), "topic None: the name must be a string"),
         (lambda: kassay.Topic("t", True), "partitions must be an integer, got True"),
         (lambda: kassay.Member("a", ("t",), generation="7"), "must be an integer, got '7'"),

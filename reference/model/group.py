@@ -275,8 +275,8 @@ class Member:
         object.__setattr__(self, "rack", self.rack or None)
         for name in ("subscription", "owned"):
             value = getattr(self, name)
-            if isinstance(value, str):
-                raise self._invalid(f"{name} must be a list, got the string {value!r}")
+            if isinstance(value, str) or not isinstance(value, Iterable):
+                raise self._invalid(f"{name} must be a list, got {value!r}")
         if type(self.subscription) is not tuple:
             object.__setattr__(self, "subscription", tuple(self.subscription))
         for name in ("owned", "target", "holds"):
@@ -295,7 +295,13 @@ class Member:
             object.__setattr__(
                 self, "capacity", capacities[0] if len(capacities) == 1 else capacities
             )
+        self._check_words()
         self._check()
+
+    def _check_words(self) -> None:
+        for word in (*self.subscription, self.rack or ""):
+            if not isinstance(word, str):
+                raise self._invalid(f"the names of topics and racks must be strings, got {word!r}")
 
     def _integer(self, name: str, value: object) -> int:
         if not isinstance(value, SupportsIndex):
