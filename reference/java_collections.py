@@ -167,7 +167,7 @@ class HashMap(Generic[K, V]):
         return self._size
 
     def snapshot(self) -> tuple[int, tuple[K, ...]]:
-        """Return the table size and the keys in order. They determine later iteration orders."""
+        """Return the number of bins and the keys in order, to compare two maps."""
         return len(self._bins), tuple(self)
 
     def _index(self, key: K) -> int:
@@ -212,12 +212,12 @@ def table_size_for(capacity: int) -> int:
 
 
 def set_capacity(size: int) -> int:
-    """Return the initial capacity of Java's ``new HashSet(collection)`` for a collection's size."""
+    """Return the capacity of Java's ``new HashSet(collection)`` for ``size`` elements."""
     return max(capacity_for(size), _DEFAULT_CAPACITY)
 
 
 def capacity_for(size: int) -> int:
-    """Return ``(int) (size / 0.75f) + 1``, the capacity that Kafka requests for ``size`` keys."""
+    """Return the capacity of the hash maps that Kafka creates for ``size`` keys."""
     return size * 4 // 3 + 1
 
 
@@ -229,7 +229,7 @@ def uuid_map(*, capacity: int | None = None) -> HashMap[int, Any]:
 def hash_map(
     keys: Iterable[K], hash_code: Callable[[K], int], *, capacity: int | None = None
 ) -> HashMap[K, None]:
-    """Create a `HashMap` into which ``put`` inserts keys in the given order."""
+    """Create a `HashMap`, and put the keys in the given order."""
     table: HashMap[K, None] = HashMap(hash_code, capacity=capacity)
     for key in keys:
         table.put(key, None)
@@ -237,12 +237,12 @@ def hash_map(
 
 
 def string_order(names: Iterable[str], *, capacity: int | None = None) -> list[str]:
-    """Put strings into a Java ``HashMap`` in the given order. Return its iteration order."""
+    """Return the iteration order of a Java ``HashMap`` filled by ``put``."""
     return list(hash_map(names, string_hash, capacity=capacity))
 
 
 def computed_order(names: Iterable[str]) -> list[str]:
-    """Call ``computeIfAbsent`` of a Java ``HashMap`` for strings. Return its iteration order."""
+    """Return the iteration order of a Java ``HashMap`` filled by ``computeIfAbsent``."""
     table: HashMap[str, None] = HashMap(string_hash)
     for name in names:
         table.compute_if_absent(name, lambda _: None)
@@ -250,7 +250,7 @@ def computed_order(names: Iterable[str]) -> list[str]:
 
 
 def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
-    """Return the first key of a Java ``HashMap`` that once had ``largest_size`` keys, if any."""
+    """Return the first key of a Java ``HashMap`` that had up to ``largest_size`` keys."""
     capacity = _DEFAULT_CAPACITY
     while largest_size > capacity * 3 // 4:
         capacity *= 2

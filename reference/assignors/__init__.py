@@ -22,7 +22,7 @@ Assignor = Callable[[Group], Assignment]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorResult:
-    """Result of an assignor for a group: an assignment, a livelock or an exception.
+    """Result of an assignor: an assignment, a livelock or an exception.
 
     Exactly one of the first three fields is not None. ``livelock`` is set if the real assignor does
     not terminate, ``failed`` if it throws. They are texts unless the assignor is a port.
@@ -62,7 +62,7 @@ class Goal(IntEnum):
 
 
 class Release(IntEnum):
-    """Kafka releases that contain an assignor. No release contains a preview yet."""
+    """Kafka release that contains an assignor. A preview is not released yet."""
 
     NEWEST = 1
     OLDER = 2
@@ -118,7 +118,7 @@ DEFAULT_ASSIGNORS = tuple(
 
 
 def kafka_name(name: str) -> str:
-    """Return the name that Kafka's brokers and clients use for the assignor of a port."""
+    """Return the name that Kafka uses for the assignor of a port."""
     return name.removeprefix("server-")
 
 
@@ -143,7 +143,7 @@ def assign(group: Group, name: str) -> Assignment:
 
 
 def run_assignor(group: Group, name: str) -> AssignorResult:
-    """Run the port with a known name. Return the assignment, or the failure of Kafka's class."""
+    """Run a port by name. Return its assignment, livelock or exception."""
     port = _find(name)
     try:
         return AssignorResult(assignment=port.assign(group))
@@ -154,7 +154,7 @@ def run_assignor(group: Group, name: str) -> AssignorResult:
 
 
 def is_cooperative(name: str) -> bool:
-    """Return whether a named assignor is a port that uses the cooperative protocol."""
+    """Return whether ``name`` is a port that uses the cooperative protocol."""
     return name in ASSIGNORS and ASSIGNORS[name].protocol is RebalanceProtocol.COOPERATIVE
 
 
@@ -166,7 +166,7 @@ def _find(name: str) -> Port:
 
 @dataclass(frozen=True, slots=True)
 class KindPort:
-    """A port for another kind of groups, as a function from a document to an answer."""
+    """Port of an assignor of share groups, Kafka Streams or Kafka Connect."""
 
     kind: Kind
     assign: Callable[[KindDocument], Mapping[str, object]]

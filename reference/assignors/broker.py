@@ -44,7 +44,7 @@ Target = HashMap[TopicId, IntegerSet]
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """Input of a broker assignor: the members of a group, and its topics with metadata."""
+    """Input of a broker assignor: members, subscriptions and topics of a group."""
 
     topics: Mapping[TopicId, Topic]
     members: Mapping[str, Member]  # in the order of the coordinator's hash map
@@ -53,7 +53,7 @@ class GroupSpec:
     homogeneous: bool  # whether all subscriptions are equal, unknown topics included
 
     def num_partitions(self, topic: TopicId) -> int:
-        """Return the partition count of a topic with metadata."""
+        """Return the number of partitions of a topic."""
         return self.topics[topic].partitions
 
     def free_partitions(self, topic: TopicId) -> Sequence[int]:
@@ -63,7 +63,7 @@ class GroupSpec:
         return range(len(counts)) if len(free) == len(counts) else free
 
     def named(self, target: Mapping[str, Owned | Target]) -> Assignment:
-        """Return an assignment with topic names. A member without a target gets no partitions."""
+        """Convert target partitions to an assignment with topic names."""
         return Assignment(
             {
                 member: self._partitions(target[member]) if member in target else NO_PARTITIONS
@@ -99,7 +99,7 @@ def group_spec(group: Group) -> GroupSpec:
 
 @cached
 def member_assignments(group: Group) -> Mapping[str, Owned]:
-    """Return the owned partitions of each member in the coordinator's order."""
+    """Return the owned partitions of each member, in the coordinator's order."""
     ids = {topic.name: topic.uuid.int for topic in group.topics}
 
     @lru_cache  # Most members own the same topics.
@@ -132,7 +132,7 @@ def hash_order(topics: Iterable[TopicId], *, capacity: int | None = None) -> tup
 
 
 def deep_copy_assignment(owned: Owned) -> Target:
-    """Copy a member's owned partitions. Java's hash map can iterate over the copy differently."""
+    """Copy owned partitions to Java hash maps. The copy can have another order."""
     copy: Target = uuid_map(capacity=len(owned))
     for topic, numbers in owned.items():
         copy.put(topic, _hash_set(numbers))
@@ -140,7 +140,7 @@ def deep_copy_assignment(owned: Owned) -> Target:
 
 
 def mutable_copy(partitions: Owned | Target) -> Target:
-    """Return partitions that an assignor may change: a copy of owned ones, or a target itself."""
+    """Return a target unchanged, or copy owned partitions to a new target."""
     return partitions if isinstance(partitions, HashMap) else deep_copy_assignment(partitions)
 
 
@@ -159,7 +159,7 @@ def _hash_set(numbers: Sequence[int]) -> IntegerSet:
 
 @dataclass(eq=False)
 class UniformHomogeneousAssignmentBuilder:
-    """State of one run of the uniform algorithm for equal subscriptions.
+    """State of one run of the uniform assignor for equal subscriptions.
 
     Some members get one *extra* partition. With ``prefer_current_owner`` (Kafka 4.1 and later,
     KAFKA-18688), a member that owns fewer partitions leaves the extra one to a later member.
@@ -264,7 +264,7 @@ MAX_ITERATION_COUNT = 16
 
 
 class UniformHeterogeneousAssignmentBuilder:
-    """State of one run of the uniform algorithm for mixed subscriptions."""
+    """State of one run of the uniform assignor for mixed subscriptions."""
 
     def __init__(self, group_spec: GroupSpec, assigned: Mapping[str, Owned]) -> None:
         self.group_spec = group_spec
@@ -433,7 +433,7 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_most_loaded + 1]
 
     def exclude_most_loaded_member(self) -> None:
-        """Exclude the last selected giver, because it has no partition of the topic."""
+        """Exclude the last selected giving member, which has no partition of the topic."""
         self._most_loaded_range_end -= 1
         members, end = self._sorted_members, self._most_loaded_range_end
         index = self._next_most_loaded + 1

@@ -33,13 +33,13 @@ _BACKOFF_MULTIPLIER = 40
 
 
 def _configured(connectors: Mapping[str, int]) -> Entries:
-    """Return sorted connectors, then their tasks, from numbers of tasks per connector."""
+    """Return the sorted connectors, then the sorted tasks of all connectors."""
     entries = [(name, number) for name in connectors for number in range(-1, connectors[name])]
     return dict.fromkeys(sorted(entries, key=_entry_key))
 
 
 def _entry_key(entry: Entry) -> tuple[bool, bytes, int]:
-    """Return a sort key: connectors first, and tasks like ``ConnectorTaskId.compareTo``."""
+    """Return a sort key: connectors by name, then tasks by connector and number."""
     name, number = entry
     return number != _CONNECTOR, utf16_key(name), number
 
@@ -140,7 +140,7 @@ class IncrementalCooperativeAssignor:
         return ClusterAssignment(assigned, to_revoke)
 
     def _handle_lost_assignments(self, lost: Entries, workers: Loads, now: int) -> Entries:
-        """Return the lost entries to assign like new ones. Assign or delay the other ones."""
+        """Handle connectors and tasks without a worker. Return those to assign now."""
         nothing: Entries = {}
         if not lost and not self._revoked_in_previous:
             self._reset_delay()
@@ -172,7 +172,7 @@ class IncrementalCooperativeAssignor:
     def _revoke_for_balance(
         self, configured: Entries, following: Loads, to_revoke: Loads, now: int
     ) -> None:
-        """Revoke entries of workers that have more than their share, except during a delay."""
+        """Revoke connectors and tasks above an even share, except during a delay."""
         if self.delay > 0:
             self._revoked_in_previous = False
             return
@@ -195,7 +195,7 @@ class IncrementalCooperativeAssignor:
 
 
 def _backoff(attempts: int, max_delay: int) -> int:
-    """Return the delay of Kafka's ``ExponentialBackoff`` without jitter."""
+    """Return the delay in ms of Kafka's ``ExponentialBackoff`` without jitter."""
     if max_delay <= 1:
         return max_delay
     exponent = min(float(attempts), math.log(max_delay) / math.log(_BACKOFF_MULTIPLIER))
@@ -203,7 +203,7 @@ def _backoff(attempts: int, max_delay: int) -> int:
 
 
 def _perform_load_balancing_revocations(configured: Entries, workers: Loads) -> Loads:
-    """Return the first entries of each worker that has more than its share of a kind."""
+    """Return the connectors and tasks above an even share, per worker."""
     revoked: Loads = {}
     if not configured or not any(workers.values()):
         return revoked
@@ -225,7 +225,7 @@ def _perform_load_balancing_revocations(configured: Entries, workers: Loads) -> 
 
 
 def _assign(workers: Loads, kind: int, entries: Iterable[Entry]) -> None:
-    """Assign one entry to each worker with the fewest entries; repeat until none is left."""
+    """Assign each connector or task to a worker with the fewest of the same kind."""
     sizes = {worker: len(_by_kind(own)[kind]) for worker, own in workers.items()}
     order = sorted(workers, key=lambda worker: (sizes[worker], utf16_key(worker)))
     waiting = iter(entries)
@@ -245,22 +245,20 @@ _MAX_REBALANCES = 1000
 
 
 def assign_eagerly(document: KindDocument) -> dict[str, object]:
-    """Return the state after each step with the eager assignor."""
+    """Run the eager assignor. Return connectors and tasks per worker after each step."""
     steps: Any = document.content["steps"]
     states = (assign_in_a_circle(step["workers"], step["connectors"]) for step in steps)
     return {"steps": [{"state": _documents(state)} for state in states]}
 
 
 def assign_incrementally(document: KindDocument) -> dict[str, object]:
-    """Return all rebalances, the state and the downtime of each step."""
+    """Run the incremental assignor. Return rebalances and downtime for each step."""
     maximum: Any = document.content.get("scheduled_rebalance_max_delay_ms", DEFAULT_MAX_DELAY)
     steps: Any = document.content["steps"]
     return {"steps": _Cluster(maximum).run(steps)}
 
 
 class _Cluster:
-    """Workers with their connectors and tasks, and a simulated clock."""
-
     def __init__(self, max_delay: int) -> None:
         self._max_delay = max_delay
         self._leader: IncrementalCooperativeAssignor | None = None
@@ -304,7 +302,7 @@ class _Cluster:
         return self._leader
 
     def _advance(self, until: int) -> None:
-        """Advance the clock, and rebalance at the end of each earlier delay."""
+        """Advance the clock to ``until`` (ms), and rebalance when a delay ends."""
         while self._leader is not None and self._delay > 0 and self._now + self._delay < until:
             self._pass(self._delay)
             self._rebalance(self._leader)
@@ -312,7 +310,7 @@ class _Cluster:
         self._pass(until - self._now)
 
     def _pass(self, milliseconds: int) -> None:
-        """Count the time in which configured connectors and tasks do not run."""
+        """Advance the clock, and add up the downtime of connectors and tasks."""
         self._now += milliseconds
         connectors, tasks = _by_kind(_without(self._configured, *self._workers.values()))
         self._stopped["connector_downtime_ms"] += milliseconds * len(connectors)
@@ -345,7 +343,7 @@ class _Cluster:
 
 
 def _transmitted(own: Entries) -> Entries:
-    """Return the entries after encoding and decoding, which groups the tasks by connector."""
+    """Order connectors and tasks like a message: tasks grouped by connector."""
     connectors, tasks = _by_kind(own)
     names = [name for name, _ in connectors]
     names = string_order(names, capacity=set_capacity(len(names)))

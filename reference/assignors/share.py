@@ -29,7 +29,7 @@ _Partition = tuple[int, int]  # id of the topic and number of the partition
 
 
 def assign_share_group(document: KindDocument) -> dict[str, object]:
-    """Return the answer for a checked document of a share group: sorted partitions per member."""
+    """Assign the partitions of a share group. Return sorted partitions per member."""
     content: Any = document.content
     by_id = {member["id"]: member for member in content["members"]}
     members = [by_id[id] for id in string_order(by_id)]
@@ -183,18 +183,17 @@ class _Builder:
 
 
 def _capacity(size: int) -> int:
-    """Return the capacity of a hash map that ``AssignorHelpers`` creates for ``size`` keys."""
+    """Return the capacity of a Java hash map that Kafka creates for ``size`` keys."""
     return capacity_for(size + 1)
 
 
 def _quotas(slots: int, members: int) -> list[int]:
-    """Return the number of slots per member. Quotients are rounded like doubles in Java."""
+    """Return the maximum number of partitions per member, rounded as in Java."""
     share = slots / members
     ends = [-int(-(share * index) // 1) for index in range(members + 1)]
     return [end - start for start, end in pairwise(ends)]
 
 
 def _partition_hash(partition: _Partition) -> int:
-    """Return the hash code of the record ``TopicIdPartition``."""
     topic, number = partition
     return signed(31 * uuid_hash(topic) + number)

@@ -21,7 +21,7 @@ from kassay.reference.protocol.message_decoder import RUNNING
 
 @dataclass(slots=True)
 class ClientState:
-    """A process: its lag of each stateful task, and the tasks that are assigned to it."""
+    """Process of a Streams application, with its tasks and its lag per task."""
 
     id: int  # the 128 bits of the process id
     capacity: int  # number of threads
@@ -31,22 +31,22 @@ class ClientState:
     standby: set[TaskId] = field(default_factory=set)
 
     def has_assigned(self, task: TaskId) -> bool:
-        """Return whether the process has the task, active or standby."""
+        """Return whether a task is an active or a standby task of the process."""
         return task in self.active or task in self.standby
 
     @property
     def assigned_count(self) -> int:
-        """Number of active and standby tasks."""
+        """Return the number of active and standby tasks."""
         return len(self.active) + len(self.standby)
 
     @property
     def assigned_load(self) -> float:
-        """Number of active and standby tasks per thread."""
+        """Return the number of active and standby tasks per thread."""
         return self.assigned_count / self.capacity
 
 
 class ConstrainedPrioritySet:
-    """Priority queue of processes: by load, then by process id in the order of signed UUIDs."""
+    """Priority queue of processes. The process with the lowest load is first."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ConstrainedPrioritySet:
     def poll(
         self, task: TaskId, extra: Callable[[ClientState], bool] = lambda _: True
     ) -> ClientState | None:
-        """Remove and return the allowed process with the lowest load. None if none is allowed."""
+        """Remove and return the allowed process with the lowest load, or return None."""
         allowed = (c for c in self._clients.values() if self._constraint(c, task) and extra(c))
         client = min(allowed, key=lambda c: (self._weight(c), uuid_key(c.id)), default=None)
         if client is not None:
@@ -79,7 +79,7 @@ Tag = tuple[str, str]
 def assign_to_least_loaded(
     clients: Sequence[ClientState], stateful: Iterable[TaskId], standbys: int
 ) -> None:
-    """Assign the standbys of each task to the least loaded processes without a copy of it."""
+    """Assign standbys to the least loaded processes without a copy of the task."""
     by_load = _least_loaded()
     by_load.offer_all(clients)
     for task in stateful:
@@ -89,7 +89,7 @@ def assign_to_least_loaded(
 def assign_to_different_tags(
     clients: Sequence[ClientState], stateful: Sequence[TaskId], standbys: int, keys: Sequence[str]
 ) -> None:
-    """Assign standbys to processes that differ in the values of the tags ``keys``, if possible."""
+    """Assign the standbys of a task to processes with different tags, if possible."""
     values: dict[str, dict[str, None]] = {}
     members: dict[Tag, list[ClientState]] = {}
     for client in clients:
@@ -131,7 +131,6 @@ def _exclude_used_tags(
     members: Mapping[Tag, list[ClientState]],
     excluded: dict[Tag, list[ClientState]],
 ) -> None:
-    """Exclude the processes with a tag of the last used one, unless all values are used."""
     for key, value in used[-1].tags.items():
         if key not in keys:
             continue
@@ -163,7 +162,6 @@ def _assign_remaining(by_load: ConstrainedPrioritySet, task: TaskId, missing: in
 
 
 def _task_hash(task: TaskId) -> int:
-    """Return the hash code of a ``TaskId`` without a topology name."""
     return signed(31 * (31 * (31 + task.subtopology) + task.partition))
 
 
@@ -223,7 +221,7 @@ class Movements:
     def _needed(
         self, tasks: Callable[[ClientState], Iterable[TaskId]]
     ) -> list[tuple[TaskId, ClientState]]:
-        """Return tasks on processes that are not caught up if another process has a lower lag."""
+        """Return the tasks of processes that are not caught up and could have a lower lag."""
         found = [
             (sum(self._is_caught_up(one, task) for one in self.clients), task, client)
             for client in self.clients
@@ -288,7 +286,7 @@ class Targets(NamedTuple):
 def assign_application(
     document: KindDocument, *, targets: Targets | None = None
 ) -> dict[str, object]:
-    """Return the answer for a checked document of a Streams application.
+    """Assign the tasks of a Streams application with Kafka's default assignor.
 
     ``targets`` replaces upstream's placement before the movements, `UPSTREAM_TARGETS`.
 
@@ -346,7 +344,7 @@ def _assign(
     configs: AssignmentConfigs,
     targets: Targets,
 ) -> bool:
-    """Assign sorted tasks to sorted processes; return whether a follow-up rebalance is needed."""
+    """Assign all tasks. Return whether a follow-up rebalance is needed."""
     if not clients and (stateful or stateless):
         raise UpstreamError(
             "NoSuchElementException" if stateful else "NullPointerException", "null"
@@ -438,7 +436,7 @@ Tasks = dict[str, list[int]]
 
 
 def assign_evenly(document: KindDocument) -> dict[str, object]:
-    """Return the answer of ``spread`` for a checked document of a Streams group.
+    """Assign the tasks of a Streams group with the assignor ``spread``.
 
     The placement on processes is that of `UPSTREAM_TARGETS`, without warm-ups, tags and racks.
 
@@ -491,7 +489,7 @@ class _ProcessMembers:
                         self._owners.setdefault(TaskId(names.index(name), number), member["id"])
 
     def place(self, tasks: Iterable[TaskId], *, is_sticky: bool = True) -> dict[str, list[TaskId]]:
-        """Place tasks: the counts differ by at most one. Owners keep tasks if this permits it."""
+        """Divide tasks evenly among the members. Owners keep tasks if possible."""
         placed: dict[str, list[TaskId]] = {id: [] for id in self.counts}
         left = sorted(tasks)
         if not left:
@@ -527,7 +525,6 @@ class _ProcessMembers:
 
 
 def _by_subtopology(tasks: Sequence[TaskId], names: Sequence[str]) -> Tasks:
-    """Return the partition numbers of tasks by the name of their subtopology."""
     numbers: Tasks = {}
     for task in sorted(tasks):
         numbers.setdefault(names[task.subtopology], []).append(task.partition)

@@ -30,7 +30,7 @@ NO_MEMBER = -1
 
 @dataclass(frozen=True, slots=True)
 class GroupModel:
-    """Members, counted topics and cohorts of a group, numbered in the order of their ids.
+    """Members and topics of a group, and sets of members with equal subscriptions.
 
     A cohort is a set of members with equal counted topics. A topic is counted if it exists and
     has a subscriber.
@@ -46,7 +46,7 @@ class GroupModel:
 
     @classmethod
     def of(cls, group: Group) -> "GroupModel":
-        """Create the model: number the members, topics and cohorts of a group."""
+        """Create the model of a group."""
         members = sorted(group.members, key=lambda member: utf16_key(member.id))
         consumed = {name for names in {one.subscription for one in members} for name in names}
         topics = sorted(
@@ -80,7 +80,7 @@ class GroupModel:
         )
 
     def owners(self) -> list[Column]:
-        """Return the owner of each partition of each counted topic, or `NO_OWNER`.
+        """Return the owner of each partition per topic. `NO_OWNER` means no owner.
 
         Claims of topics outside the subscription and of missing partitions do not count.
         """
@@ -97,7 +97,7 @@ class GroupModel:
 
 @dataclass(slots=True)
 class Shares:
-    """Partitions per topic and member: the base of the topic, and one more for an extra."""
+    """Number of partitions of each topic that each member receives."""
 
     model: GroupModel
     base: list[int]
@@ -109,7 +109,7 @@ class Shares:
 
     @classmethod
     def of(cls, model: GroupModel, owners: Sequence[Column]) -> "Shares":
-        """Create the shares of a group from the owners. No member has an extra yet."""
+        """Create the shares of a group, before members get extra partitions."""
         shares = [
             divmod(topic.partitions, count)
             for topic, count in zip(model.topics, model.subscribers, strict=True)
@@ -201,13 +201,12 @@ class HandOut:
                 heappush(candidates, (self._smallest_size(cohort), cohort))
 
     def _smallest_size(self, cohort: int) -> int:
-        """Return the load of the cohort's smallest member, also if it has an extra of the topic."""
         first = self._model.members_of[cohort][0]
         base = self._shares.sizes[first] - self._shares.extra_counts[first]
         return base + int(self._counts[cohort].min())
 
     def _next_place(self, cohort: int, free: NDArray[np.bool_]) -> int:
-        """Return the index in the cohort of the next member that gets an extra partition."""
+        """Select the next member to get an extra partition. Return its place in the cohort."""
         counts, start = self._counts[cohort], self._cursors[cohort]
         lowest = np.flatnonzero((counts == counts.min()) & free)
         if lowest.size:
@@ -221,7 +220,7 @@ class HandOut:
 
 @dataclass(slots=True)
 class Extras:
-    """Topics of a member's extras, in an order that decides ties of the balance step.
+    """Topics of which a member has an extra partition, in tie-break order.
 
     ``owned`` are the topics of which the member owns more than the base. Giving an extra of a
     topic in ``free`` costs no move.
@@ -233,7 +232,7 @@ class Extras:
 
 
 class ShareBalancer:
-    """Step that moves extra partitions from giving members to receivers until none can move.
+    """Step that moves extra partitions to members with lower loads, until none can move.
 
     A receiver has at least two partitions fewer than the giver, and can take one of its extras.
     """
@@ -251,7 +250,7 @@ class ShareBalancer:
         self._parked = dict[int, None]()
 
     def run(self) -> None:
-        """Let the largest member with a receiver give its first receiver one extra; repeat."""
+        """Move extra partitions from the most loaded members until no move is possible."""
         shares = self._shares
         givers = [self._giver_key(one) for one, n in enumerate(shares.extra_counts) if n]
         heapify(givers)
@@ -287,7 +286,7 @@ class ShareBalancer:
         return not (self._extras[giver].all & topics) <= self._extras[receiver].all
 
     def _receiver(self, giver: int) -> int:
-        """Return the first receiver of a member, or `NO_MEMBER` if there is none."""
+        """Return the member to which ``giver`` can move an extra partition, or `NO_MEMBER`."""
         limit = self._shares.sizes[giver] - 2
         extras = self._extras[giver].all
         best: tuple[int, bool, int] | None = None
@@ -318,7 +317,7 @@ class ShareBalancer:
             insort(self._receivers[self._model.cohort_of[member]], self._receiver_key(member))
 
     def _choice(self, giver: int, receiver: int) -> tuple[list[int], int]:
-        """Choose the extra that costs the fewest moves. Return a list of topics and an index."""
+        """Choose the extra partition to transfer, as a list of topics and an index in it."""
         subscribed = self._model.topics_of[self._model.cohort_of[receiver]]
         above, present = self._shares.above[receiver], self._extras[receiver].all
         other = subscribed - above
@@ -337,7 +336,7 @@ class ShareBalancer:
 
 
 def place(shares: Shares, topic: int, owners: Sequence[int]) -> list[int]:
-    """Return the member of each partition of a topic, with the fewest moves within the shares."""
+    """Assign the partitions of a topic with the fewest moves. Return a member for each."""
     model, holders = shares.model, shares.holders[topic]
     # Without a base, only the members with an extra have a share.
     cohorts = [model.members_of[cohort] for cohort in model.cohorts_of[topic]]
@@ -355,7 +354,7 @@ def place(shares: Shares, topic: int, owners: Sequence[int]) -> list[int]:
 
 
 def assign(group: Group) -> Assignment:
-    """Spread each topic evenly, then balance by single transfers, then move few partitions.
+    """Spread each topic evenly among its subscribers, then balance the total loads.
 
     The partitions of a member are in the order of the topic ids, and ascending. Upstream returns
     hash maps.

@@ -31,7 +31,7 @@ ThreadAssignment = dict[TopicPartition, Thread]
 
 
 def consumers_for_topic(group: Group) -> dict[str, list[Thread]]:
-    """Return the threads of each subscribed topic, sorted as text: 10 before 2."""
+    """Return the consumer threads of each topic, sorted by name as text."""
     threads: dict[str, list[Thread]] = {}
     for member in group.members:
         streams = dict(member.streams)
@@ -58,7 +58,7 @@ def assign_range(group: Group) -> Assignment:
 
 
 def range_threads(group: Group) -> ThreadAssignment:
-    """Assign each partition to a consumer thread; process topics in name order."""
+    """Assign a range of each topic's partitions to each consumer thread."""
     topics = group.topic_table()
     assignment: ThreadAssignment = {}
     for topic, threads in consumers_for_topic(group).items():
@@ -78,7 +78,7 @@ def assign_roundrobin(group: Group) -> Assignment:
 
 
 def roundrobin_threads(group: Group) -> ThreadAssignment:
-    """Assign each partition to a consumer thread. All topics must have the same threads."""
+    """Assign partitions to threads in circular order. Topics must have equal threads."""
     consumers = consumers_for_topic(group)
     if not consumers:
         return {}

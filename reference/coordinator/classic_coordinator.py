@@ -73,11 +73,12 @@ class ClassicMember:
     sync_reply: SyncReply | None = None
 
     def offer(self, protocol: str | None) -> SupportedProtocol:
-        """Return the member's entry for a protocol. Raise InternalError if it has none."""
+        """Return the member's supported protocol with a name, or raise InternalError."""
         for supported in self.request.offers:
             if supported.name == protocol:
                 return supported
-        raise InternalError(f"member {self.id!r} does not support protocol {protocol!r}")
+        problem = f"member {self.id!r} does not support the protocol {protocol!r}"
+        raise InternalError(f"internal error: {problem}; report a bug")
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
@@ -94,7 +95,7 @@ class ClassicMember:
 
 
 class ClassicGroup:
-    """State of one classic group, which only `ClassicCoordinator` changes."""
+    """State of one classic group. Only `ClassicCoordinator` changes the state."""
 
     def __init__(
         self,
@@ -124,7 +125,8 @@ class ClassicGroup:
     def transition_to(self, state: GroupState, now: int) -> None:
         """Change the state of the group. Raise InternalError for an invalid transition."""
         if self.state not in VALID_PREVIOUS_STATES[state]:
-            raise InternalError(f"a group cannot change from state {self.state} to {state}")
+            problem = f"a group cannot change from state {self.state} to {state}"
+            raise InternalError(f"internal error: {problem}; report a bug")
         self.previous_state, self.state = self.state, state
         self.state_changed_at = now
         if self._on_state_change is not None:
@@ -201,7 +203,7 @@ class ClassicGroup:
             reply(response)
 
     def validate_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Return `ErrorCode.NONE` if the ids of a request belong to a member, or an error code."""
+        """Check the ids of a request. Return `ErrorCode.NONE` or an error code."""
         if instance_id is not None:
             known = self.static_members.get(instance_id)
             if known is None:
@@ -234,7 +236,7 @@ class ClassicGroup:
         return True
 
     def supports_protocols(self, offers: Sequence[SupportedProtocol]) -> bool:
-        """Return whether a member that offers these protocols can join the group."""
+        """Return whether a member that supports the protocols ``offers`` can join."""
         if self.state is EMPTY:
             return bool(offers)
         return len(self.members) in [self._supporters[protocol.name] for protocol in offers]
@@ -249,17 +251,18 @@ class ClassicGroup:
         for member in self.members.values():
             choice = next((p.name for p in member.request.offers if p.name in candidates), None)
             if choice is None:
-                raise InternalError(f"member {member.id!r} supports none of {sorted(candidates)}")
+                problem = f"member {member.id!r} supports none of {sorted(candidates)}"
+                raise InternalError(f"internal error: {problem}; report a bug")
             votes[choice] += 1
         most = max(votes.values(), default=0)
         winners = [name for name, count in votes.items() if count == most]
         winner = first_in_map(winners, largest_size=len(votes))
         if winner is None:
-            raise InternalError("cannot select a protocol for a group without members")
+            raise InternalError("internal error: the group has no members; report a bug")
         return winner
 
     def init_next_generation(self, now: int) -> None:
-        """Start the sync phase of the next generation; without members, change to state Empty."""
+        """Start the sync phase of the next generation, or change to state Empty."""
         self.generation += 1
         self.pending_syncs.clear()
         self.protocol = self.select_protocol() if self.members else None
@@ -293,7 +296,7 @@ def numbered_member_ids() -> Callable[[str], str]:
 
 
 class ClassicCoordinator:
-    """Coordinator of one classic group, which handles requests and timeouts, and writes the log.
+    """Coordinator of one classic group. It handles requests and writes the log.
 
     The group is written when it is created or becomes empty, when a static member returns,
     and when the leader's assignment arrives, before any member receives it. The group and its
@@ -331,13 +334,13 @@ class ClassicCoordinator:
             self._prepare_rebalance()
 
     def adopt(self, record: GroupMetadata, *, has_user_data: bool = False) -> None:
-        """Load a stable group from a record and log it; ``has_user_data`` as in `SyncRequest`."""
+        """Load a stable group from a record, and write the record to the log."""
         self._restore(record)
         self.group.has_user_data = has_user_data
         self.log.append("group", record)
 
     def downgrade(self, members: Iterable[MemberMetadata], epoch: int) -> None:
-        """Take over members of the consumer protocol with their last requests, and rebalance."""
+        """Load the members of a downgraded group, and start a rebalance."""
         group = self.group
         group.generation = epoch
         self._add_members(members)
@@ -352,7 +355,7 @@ class ClassicCoordinator:
             self._restart_session(member)
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
-        """Handle a JoinGroup request. The response goes to ``reply``, possibly much later."""
+        """Handle a JoinGroup request. Call ``reply`` with the response, possibly later."""
         if self.group.state is DEAD:
             reply(JoinResponse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
             return
@@ -492,7 +495,7 @@ class ClassicCoordinator:
         self._delay_timer.start(delay)
 
     def _on_initial_delay(self) -> None:
-        """Extend the initial delay if a member joined during it, otherwise end the join phase."""
+        """Extend the initial delay if a member has joined meanwhile, or end the join phase."""
         remaining = self._delay_left
         if self.group.new_member_added and remaining:
             self.group.new_member_added = False

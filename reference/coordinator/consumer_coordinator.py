@@ -139,7 +139,7 @@ def _revoke(member: ConsumerMember, kept: PartitionSet, revoking: PartitionSet) 
 
 
 def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:
-    """Return whether the member owns partitions to revoke, or does not report what it owns."""
+    """Return whether a member may still own revoked partitions."""
     return owned is None or not owned.isdisjoint(revoking)
 
 
@@ -197,7 +197,7 @@ class ConsumerGroup:
         return partition in self._owners
 
     def find(self, member_id: str, instance_id: str | None) -> ConsumerMember | None:
-        """Find a member by instance id if one is given, else by member id. None if unknown."""
+        """Find a member by instance id, if it is not None, or by member id."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, "")
         return self.members.get(member_id)
@@ -209,7 +209,7 @@ class ConsumerGroup:
         return bool(members) and all(one.joined is not None for one in members)
 
     def preferred_assignor(self) -> str:
-        """Return the assignor that most members request, or the default if none requests one."""
+        """Return the assignor that most members request, or the default assignor."""
         votes = Counter(one.assignor for one in self.members.values() if one.assignor is not None)
         most = max(votes.values(), default=0)
         names = [name for name, count in votes.items() if count == most]
@@ -241,7 +241,7 @@ class ConsumerGroup:
         self._log.append(("epoch",), (self.epoch, self.metadata_hash))
 
     def hash_metadata(self) -> int:
-        """Return a 64-bit hash of the metadata of subscribed topics; 0 if none has metadata.
+        """Return a 64-bit hash of the metadata of all subscribed topics.
 
         Deviation: the values differ from those of Kafka's hash.
         """
@@ -254,7 +254,7 @@ class ConsumerGroup:
         return int.from_bytes(digest.digest(), "big", signed=True)
 
     def put(self, kind: Literal["member", "current"], member: ConsumerMember) -> None:
-        """Add a member or change its metadata (``member``), or its assignment (``current``)."""
+        """Store the metadata (``member``) or the assignment (``current``) of a member."""
         self._store_member(member)
         self._log.append((kind, member.id), member)
 
@@ -362,7 +362,7 @@ class HeartbeatResponse(NamedTuple):
 
 
 class ConsumerCoordinator:
-    """Coordinator of one group, which handles heartbeats and timeouts, and writes the log.
+    """Coordinator of one consumer group. It handles heartbeats and writes the log.
 
     The group is loaded from the log; sessions and revocation timeouts restart. ``downgrade`` is
     called when the last member of the consumer protocol has left a group of classic members.
@@ -413,7 +413,7 @@ class ConsumerCoordinator:
         self._topics_changed = True
 
     def heartbeat(self, request: Heartbeat) -> HeartbeatResponse:
-        """Handle a heartbeat, with which a member joins, leaves or acknowledges an assignment."""
+        """Handle a heartbeat. Members join, leave and acknowledge partitions with it."""
         if request.epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
         if self._changes_nothing(request):
@@ -444,7 +444,7 @@ class ConsumerCoordinator:
         return HeartbeatResponse(NO_ERROR, reconciled.epoch)
 
     def _changes_nothing(self, request: Heartbeat) -> bool:
-        """Return whether a heartbeat only restarts the session, as most heartbeats do."""
+        """Return whether a heartbeat has no effect but to restart the session timer."""
         group = self.group
         if request.owned is not None or request.subscription is not None or self._topics_changed:
             return False
@@ -462,7 +462,7 @@ class ConsumerCoordinator:
         )
 
     def _find_member(self, request: Heartbeat) -> ConsumerMember | ErrorCode:
-        """Return the member that sent a heartbeat, a new member for a join, or an error code."""
+        """Return the sender of a heartbeat, a new member, or an error code."""
         member = self.group.find(request.member_id, request.instance_id)
         if member is None:
             if request.epoch == JOIN_EPOCH:
@@ -485,7 +485,7 @@ class ConsumerCoordinator:
         return self.group.replace_static_member(replaced, request.member_id)
 
     def _maybe_update_target(self) -> None:
-        """Compute a target assignment if the epoch is new and the assignment interval is over."""
+        """Compute a target assignment for a new epoch, if the assignment interval is over."""
         group, now = self.group, self._clock.now
         assigned_at = group.target_assigned_at
         if group.target_epoch >= group.epoch or (
@@ -569,7 +569,7 @@ class ConsumerCoordinator:
                 self.group.bump_epoch()
 
     def downgrade_if_classic(self) -> bool:
-        """Convert the group if all its members use the classic protocol. Return whether it did."""
+        """Convert a group with only classic members. Return whether it is converted."""
         if self._downgrade is None or not self.group.uses_classic_protocol:
             return False
         self._downgrade(self.group)
@@ -604,7 +604,7 @@ def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
 
 
 def _epoch_is_valid(member: ConsumerMember, request: Heartbeat) -> bool:
-    """Return whether a heartbeat has the current epoch, or the one before a lost response."""
+    """Return whether the epoch of a heartbeat is valid, also after a lost response."""
     if request.epoch in (JOIN_EPOCH, member.epoch):
         return True
     return (
@@ -701,11 +701,11 @@ class ClassicMembers:
 
 
 def converted_members(group: ClassicGroup) -> list[ConsumerMember]:
-    """Convert the members of a classic group. UpgradeRefusedError if user data would be lost."""
+    """Convert the members of a classic group, or raise UpgradeRefusedError."""
     if group.members and group.has_user_data:
         raise UpgradeRefusedError(
-            f"the assignments of {group.protocol!r} have user data, which a conversion would lose; "
-            "use an assignor without user data, for example 'range'"
+            f"the assignor {group.protocol!r} adds user data to its assignments, and the consumer "
+            "protocol has no user data; use another assignor, for example 'range'"
         )
     members = []
     for member in group.members.values():

@@ -16,7 +16,7 @@ MAX_INTEGER = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigNode:
-    """A value of a configuration file, its file and line, and its path, as ``events[2].at``."""
+    """Value of a configuration file, with its file, line and path."""
 
     value: object
     where: str
@@ -78,7 +78,7 @@ def read_nodes(text: str, name: str) -> ConfigNode:
         try:
             node = loader.get_single_node()
             if node is None:
-                raise InputError(f"{name}:1: the file is empty")
+                raise InputError(f"{name}:1: the file is empty; expected YAML or JSON")
             return _place(loader, node, name, "")
         finally:
             loader.dispose()

@@ -75,7 +75,7 @@ def without_gzip(path: Path) -> Path:
 
 
 def read_data_file(package: str, name: str) -> list[list[str]]:
-    """Read a data file of kassay: a list of tab-separated cells per line, without comments."""
+    """Read a data file of kassay. Return the tab-separated cells of each line."""
     # On Spark workers, the packages are in an archive.
     lines = files(package).joinpath(name).read_text(encoding="utf-8").splitlines()
     return [line.split("\t") for line in lines if line and not line.startswith("# ")]
@@ -83,7 +83,7 @@ def read_data_file(package: str, name: str) -> list[list[str]]:
 
 @contextmanager
 def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file, or standard input for `STDIN`, as bytes. Decompress it if it is gzip."""
+    """Open a file or standard input as bytes. Decompress gzip data."""
     try:
         raw = _standard_input(stdin) if path == STDIN else path.open("rb")
     except OSError as error:
@@ -94,12 +94,13 @@ def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.Buffe
             yield _decompressed(data)
         except _DAMAGED as error:
             name = name_of(path)
-            raise InputError(f"{name}: the gzip file is truncated or damaged: {error}") from None
+            problem = f"the gzip file is truncated or damaged: {error}"
+            raise InputError(f"{name}: {problem}; copy or compress it again") from None
 
 
 @contextmanager
 def open_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
-    """Open a file or standard input (path `STDIN`) as text; ``errors`` is as in `open`."""
+    """Open a file or standard input as text."""
     with open_binary(path) as data:
         text = io.TextIOWrapper(data, encoding=_encoding(data.peek(4)), errors=errors)
         yield text
@@ -107,13 +108,13 @@ def open_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
 
 
 def read_text(path: Path) -> str:
-    """Read all text from a file or standard input. An error names the line with invalid bytes."""
+    """Read all text from a file or standard input. Errors name the invalid line."""
     with open_binary(path) as data:
         return decode_text(data.read(), name=name_of(path))
 
 
 def decode_text(data: bytes, *, name: str) -> str:
-    """Decode UTF-8, or UTF-16 after its byte order mark. InputError names line and byte."""
+    """Decode UTF-8, or UTF-16 with a byte order mark. Errors name the line and the byte."""
     encoding = _encoding(data)
     try:
         return data.decode(encoding)
@@ -161,7 +162,7 @@ def error_at(name: str, line: int, message: str, text: str = "") -> InputError:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """Text of an input file; ``group`` is the id of groups in tables without a group column."""
+    """Text of an input file, with its name and a default group id."""
 
     name: str
     group: str | None = None
@@ -174,7 +175,7 @@ class SourceText:
 
 
 def source_texts(path: Path, *, stdin: TextIO | None, group: str | None) -> Iterator[SourceText]:
-    """Yield the texts of a file, a directory tree or standard input; documents are read lazily."""
+    """Yield the text of a file or of standard input, or of all files in a directory."""
     if path.is_dir():
         yield from _directory_texts(path, group)
         return
@@ -217,7 +218,7 @@ def _directory_texts(path: Path, group: str | None) -> Iterator[SourceText]:
     files = [file for file in every if without_gzip(file).suffix in ("", *CAPTURE_SUFFIXES)]
     if not files:
         kinds = f"files {' or '.join(CAPTURE_SUFFIXES)}, also with {GZIP_SUFFIX}"
-        raise InputError(f"{path}: the directory contains no captures ({kinds})")
+        raise InputError(f"{path}: the directory contains no captures; expected {kinds}")
     if others := [str(file) for file in every if file not in set(files)]:
         more = f" and {len(others) - _SHOWN_FILES} more" if len(others) > _SHOWN_FILES else ""
         yield SourceText(str(path), unused=", ".join(others[:_SHOWN_FILES]) + more)
@@ -251,7 +252,7 @@ def _first_line(data: io.BufferedReader) -> bytes:
 
 
 def _document_lines(text: str) -> list[str] | None:
-    """Return the lines of a text if it has group documents, complete or damaged; else None."""
+    """Return the lines of a text with group documents, or None for other texts."""
     value = _first_value(text)
     first = _FIRST_KEY.match(text)
     is_kassay = first is not None and first[1] in _DOCUMENT_KEYS
@@ -290,7 +291,7 @@ _SHOWN_LENGTH = 60  # characters of an invalid value in a message
 
 @dataclass(frozen=True, slots=True)
 class LocatedDocument:
-    """One JSON document of a file, or its error, with file and line, as ``groups.jsonl:3``."""
+    """JSON document or error, with its file and line (``groups.jsonl:3``)."""
 
     where: str
     value: object = None
@@ -306,10 +307,7 @@ def document_id(document: object) -> str | None:
 def parse_json(
     text: str, *, where: str, first_line: int = 1, convert: Convert | None = None
 ) -> object:
-    """Parse one JSON document. Repeated keys, NaN and Infinity are errors.
-
-    InputError names the file ``where`` and the line, counted from ``first_line``.
-    """
+    """Parse one JSON document. Repeated keys, NaN and Infinity are errors."""
 
     def build(pairs: list[tuple[str, object]]) -> dict[str, object]:
         table = _unique_keys(pairs)
@@ -402,7 +400,7 @@ def _check_encodable(text: str) -> None:
     except UnicodeEncodeError as error:
         lone = ascii(error.object[error.start])[1:-1]
         raise ValueError(
-            f"a string contains half of a surrogate pair, {lone}; Kafka's names are UTF-8 text"
+            f"a string contains the invalid character {lone}; Kafka's names are UTF-8 text"
         ) from None
 
 
@@ -428,7 +426,7 @@ def value_of(kind: type | tuple[type, ...], expected: str) -> Parser[Any]:
 
 
 def unexpected(value: object, where: str, expected: str) -> InputError:
-    """Build the error for a value that is not the expected one."""
+    """Build an InputError that states the expected value and the invalid value."""
     return InputError(f"{where}: expected {expected}, got {format_value(value)}")
 
 
@@ -438,7 +436,7 @@ def optional(parse: Parser[T]) -> Parser[T | None]:
 
 
 def _column_of(kind: type[T], parse: Parser[T]) -> Parser[tuple[T, ...]]:
-    """Return a parser of long arrays with items of one type."""
+    """Return a parser of arrays with items of one type. It is fast for long arrays."""
 
     def parse_column(value: object, where: str) -> tuple[T, ...]:
         values: Any = as_array(value, where)
@@ -448,7 +446,7 @@ def _column_of(kind: type[T], parse: Parser[T]) -> Parser[tuple[T, ...]]:
 
 
 def items_of(parse: Parser[T]) -> Parser[tuple[T, ...]]:
-    """Return a parser of arrays, which parses each item with ``parse``."""
+    """Return a parser of arrays. It parses each item with ``parse``."""
     return lambda value, where: tuple(
         parse(item, f"{where}[{index}]") for index, item in enumerate(as_array(value, where))
     )
@@ -464,14 +462,14 @@ as_integers, as_texts = _column_of(int, as_integer), _column_of(str, as_text)
 
 
 def table_of(parse: Parser[T]) -> Parser[dict[str, T]]:
-    """Return a parser of objects with any keys, which parses each value with ``parse``."""
+    """Return a parser of objects with any keys. It parses each value with ``parse``."""
     return lambda value, where: {
         key: parse(one, f"{where}[{key!r}]") for key, one in as_object(value, where).items()
     }
 
 
 def word_of(words: type[Word]) -> Parser[Word]:
-    """Return a parser of the values of an enumeration of texts."""
+    """Return a parser that accepts the values of a string enumeration."""
 
     def parse(value: object, where: str) -> Word:
         word = as_text(value, where)
@@ -493,7 +491,7 @@ def parse_fields(
     *,
     separator: str = ".",
 ) -> dict[str, Any]:
-    """Parse an object with known keys. Errors locate a value by ``where``, separator and key."""
+    """Parse a JSON object with required and optional keys."""
     table = as_object(value, where)
     check_keys(table, (*required, *optional), where, required=tuple(required))
     parsers = {**required, **optional}
@@ -505,12 +503,12 @@ def parse_fields(
 
 
 def fields_of(optional: Mapping[str, Parser[Any]]) -> Parser[dict[str, Any]]:
-    """Return the parser of an object whose keys are all optional."""
+    """Return a parser of objects with only optional keys."""
     return lambda value, where: parse_fields(value, where, {}, optional)
 
 
 def has_only(kind: type, values: Sequence[object]) -> bool:
-    """Return whether all values have exactly the given type. Booleans do not count as integers."""
+    """Return whether all values have the type ``kind``. A boolean is not an integer."""
     return set(map(type, values)) <= {kind}
 
 
@@ -531,14 +529,14 @@ def check_keys(
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a UTF-8 text file. Create missing directories. OSError names the file."""
+    """Replace the content of a text file, and create missing directories."""
     with replacing_file(path) as stream:
         stream.write(text.encode())
 
 
 @contextmanager
 def replacing_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a stream whose bytes replace the content of a file at the end of the ``with`` block.
+    """Open a stream that replaces a file at the end of the ``with`` block.
 
     An exception in the block leaves the old file. A device or a pipe receives the bytes
     immediately. A symbolic link and the permissions of the old file are kept.
@@ -567,7 +565,7 @@ def replacing_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _naming(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Set the file name in an OSError of the ``with`` block to ``path``."""
+    """Set the file name in each OSError of the ``with`` block to ``path``."""
     try:
         yield
     except OSError as error:
@@ -629,12 +627,12 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write a header and rows as CSV; prefix cells that look like formulas."""
+    """Convert a header and rows to CSV text. Cells that look like formulas stay text."""
     return "".join(map(_line, (header, *rows)))
 
 
 def formulas_as_text(csv_text: str) -> str:
-    r"""Prefix the cells of a CSV text that look like formulas with an apostrophe."""
+    r"""Add an apostrophe before the CSV cells that look like formulas."""
     rows = list(csv.reader(io.StringIO(csv_text, newline="")))
     return write_csv(rows[0], rows[1:]) if rows else csv_text
 

@@ -49,7 +49,6 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, T
 
 
 def _capacity(value: object, where: str) -> int | tuple[int, ...]:
-    """Read the capacity of a member: an integer, or one integer per window."""
     return (as_integers if isinstance(value, list) else as_integer)(value, where)
 
 
@@ -141,7 +140,7 @@ def parse_partitions(value: object, where: str) -> Partitions:
 
 
 def pack_partitions(entries: Sequence[Any]) -> Partitions | None:
-    """Convert [topic, number] pairs to columns. None if there is no pair, or an invalid one."""
+    """Convert [topic, number] pairs to columns. Return None for an invalid list."""
     if not has_only(list, entries) or set(map(len, entries)) != {2}:
         return None
     topics, numbers = zip(*entries, strict=True)
@@ -151,7 +150,6 @@ def pack_partitions(entries: Sequence[Any]) -> Partitions | None:
 
 
 def _parse_entries(entries: Sequence[Any], where: str) -> Partitions:
-    """Read [topic, number] pairs one by one. Raise InputError for an invalid pair."""
     for index, entry in enumerate(entries):
         match entry:
             case [str(), number]:
@@ -230,7 +228,6 @@ _MEMBER_FIELDS: dict[str, Parser[Any]] = {
 
 
 def _weights(value: object, where: str) -> tuple[Any, ...]:
-    """Read one integer or one list of integers per partition."""
     entries = as_array(value, where)
     has_lists = any(isinstance(entry, list) for entry in entries)
     return (items_of(as_integers) if has_lists else as_integers)(entries, where)
@@ -307,21 +304,22 @@ def group_document(group: group_model.Group) -> dict[str, object]:
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the JSON values that are neither missing nor empty."""
+    """Remove missing and empty values from the values of a JSON object."""
     given = {key: value for key, value in values.items() if value not in (None, (), {})}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
 
 
 def load_group(path: str | Path) -> group_model.Group:
-    """Read a file with exactly one group document. Raise InputError if it is another file."""
+    """Read the group of a file with exactly one group document."""
     groups = load_groups(path)
     if len(groups) != 1:
-        raise InputError(f"{path}: expected one group document, got {len(groups)}")
+        expected = f"expected one group document, got {len(groups)}"
+        raise InputError(f"{path}: {expected}; use kassay.load_groups to read several groups")
     return groups[0]
 
 
 def load_groups(path: str | Path) -> list[group_model.Group]:
-    """Read all group documents of a file. Raise InputError with the line of an invalid one."""
+    """Read all groups of a file. Raise InputError for an invalid group document."""
     groups = []
     with open_text(Path(path)) as stream:
         for _, group in read_groups(stream, name=str(path)):
@@ -334,7 +332,7 @@ def load_groups(path: str | Path) -> list[group_model.Group]:
 def read_groups(
     stream: Iterable[str], *, name: str
 ) -> Iterator[tuple[str | None, group_model.Group | InputError]]:
-    """Yield, for each document, its id and its group, or its id and an error with the line."""
+    """Yield the id and the group, or the id and an InputError, of each document."""
     for located in read_json_documents(stream, name=name, convert=member_packer()):
         yield document_id(located.value), _group_or_error(located)
 

@@ -39,7 +39,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Kind(StrEnum):
-    """Kind of a group: its documents, and the assignors that read them."""
+    """Kind of a group, such as consumer group, share group or Connect cluster."""
 
     CONSUMER = "consumer"
     SHARE = "share"
@@ -49,7 +49,7 @@ class Kind(StrEnum):
 
 
 class TaskId(NamedTuple):
-    """Subtopology and partition of a task, upstream ``TaskId`` without a topology name."""
+    """Id of a Kafka Streams task: its subtopology and its partition."""
 
     subtopology: int
     partition: int
@@ -65,7 +65,7 @@ def parse_task(text: str) -> TaskId:
 
 
 def wrong_kind_error(kind: str, where: str) -> InputError:
-    """Return the error for a document of another kind where a consumer group is required."""
+    """Build the error for a document of another kind than a consumer group."""
     return InputError(
         f"{where}: kind: a document of kind {str(kind)!r} is not a consumer group; only kassay "
         "import, plan, survey and forecast read it, and assign, compare and hunt with an assignor "
@@ -75,7 +75,7 @@ def wrong_kind_error(kind: str, where: str) -> InputError:
 
 @dataclass(frozen=True, slots=True)
 class KindDocument:
-    """A checked document of a group of another kind than consumer groups."""
+    """Valid document of a group that is not a consumer group."""
 
     kind: Kind
     id: str | None
@@ -83,14 +83,14 @@ class KindDocument:
 
     @property
     def condition(self) -> str | None:
-        """Return the assumptions about data that the source does not show, or None."""
+        """Return the assumptions about missing data as text, or None."""
         notes = self.content.get("notes", ())
         assumed = [note.removeprefix(ASSUMED) for note in notes if note.startswith(ASSUMED)]
         return " and ".join(assumed) or None
 
 
 class OtherKindError(InputError):
-    """Error of a reader of consumer groups that found a valid document of another kind."""
+    """Error: a consumer group is required, but the document has another kind."""
 
     def __init__(self, document: KindDocument) -> None:
         where = "the input" if document.id is None else f"group {document.id!r}"
@@ -101,7 +101,7 @@ class OtherKindError(InputError):
 def read_kind_documents(
     stream: Iterable[str], *, name: str, kind: Kind | None
 ) -> Iterator[tuple[str | None, KindDocument | InputError]]:
-    """Yield the id and the document, or the id and an error, of each document in a JSON file.
+    """Yield the id and the document, or the id and an InputError, of each JSON document.
 
     ``stream`` yields the lines. ``name`` is the name of the file in errors. A document of
     another kind than ``kind`` is an error; None accepts all kinds but consumer groups.
@@ -116,7 +116,7 @@ def read_kind_documents(
 def kind_document_or_error(
     document: object, where: str, *, kind: Kind | None = None
 ) -> tuple[str | None, KindDocument | InputError]:
-    """Check a document of another kind. Return its id, and the document or an InputError."""
+    """Check a document. Return its id, and the document or an InputError."""
     try:
         return document_id(document), parse_kind_document(document, kind=kind, where=where)
     except InputError as error:
@@ -126,7 +126,7 @@ def kind_document_or_error(
 def parse_kind_document(
     document: object, *, kind: Kind | None, where: str = "group"
 ) -> KindDocument:
-    """Check a document of another kind than consumer groups. InputError starts with ``where``."""
+    """Check the document of a group that is not a consumer group."""
     table = as_object(document, where)
     found = as_text(table.get("kind", str(Kind.CONSUMER)), f"{where}: kind")
     if kind is None and found in _CHECKS:
@@ -135,7 +135,7 @@ def parse_kind_document(
         if kind is None:
             raise unexpected(found, f"{where}: kind", f"one of {', '.join(_CHECKS)}")
         raise InputError(
-            f"{where}: kind: expected {str(kind)!r}, which the assignor reads, got {found!r}"
+            f"{where}: kind: the assignor requires {str(kind)!r}, got {found!r}"
             + ("" if "kind" in table else " (the key is missing)")
         )
     _CHECKS[kind](table, where)
@@ -153,7 +153,7 @@ def _check_share_group(table: Mapping[str, object], where: str) -> None:
 
 
 def _share_topic(value: object, where: str) -> int:
-    """Check a topic of a share group, and return its number of partitions."""
+    """Check a topic of a share group. Return its number of partitions."""
     table = {"partitions": value} if isinstance(value, int) else value
     fields = parse_fields(table, where, {"partitions": _count}, {"assignable": as_integers})
     count: int = fields["partitions"]
@@ -236,7 +236,8 @@ def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
     required = {"workers": as_texts, "connectors": table_of(_count)}
     for at, step in _entries(fields["steps"], f"{where}: steps", required, _STEP_FIELDS):
         if len(set(step["workers"])) < len(step["workers"]):
-            raise InputError(f"{at}.workers: a worker is repeated in {step['workers']}")
+            problem = f"a worker is repeated in {step['workers']}"
+            raise InputError(f"{at}.workers: {problem}; list each worker once")
         for name in step.get("tasks_max", {}):
             if name not in step["connectors"]:
                 raise unexpected(name, f"{at}.tasks_max", "a connector of the step")
@@ -245,7 +246,7 @@ def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
 def _subtopology(
     value: object, where: str, per_partition: Mapping[str, Parser[Any]] = MappingProxyType({})
 ) -> int:
-    """Check the fields of a subtopology, and return its number of partitions."""
+    """Check a subtopology. Return its number of partitions."""
     fields = parse_fields(value, where, {"partitions": _count, "stateful": as_flag}, per_partition)
     count: int = fields["partitions"]
     for key in per_partition:
@@ -261,20 +262,20 @@ def _entries(
     required: Mapping[str, Parser[Any]],
     optional: Mapping[str, Parser[Any]],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Check entries, and yield position and fields of each. Raise InputError if an id repeats."""
+    """Check a list of JSON objects. Yield the position and the fields of each object."""
     seen: set[str] = set()
     for index, value in enumerate(values):
         at = f"{where}[{index}]"
         entry = parse_fields(value, at, required, optional)
         if "id" in entry:
             if entry["id"] in seen:
-                raise InputError(f"{at}.id: {entry['id']!r} is repeated")
+                raise InputError(f"{at}.id: {entry['id']!r} is repeated; ids must be unique")
             seen.add(entry["id"])
         yield at, entry
 
 
 def _text_that(is_valid: Callable[[str], object], expected: str) -> Parser[str]:
-    """Return a parser of texts. It raises InputError if ``is_valid`` returns a false value."""
+    """Return a parser that accepts the texts for which ``is_valid`` is true."""
 
     def parse(value: object, where: str) -> str:
         if not is_valid(text := as_text(value, where)):

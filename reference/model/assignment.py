@@ -30,7 +30,7 @@ _MAX_CELLS = 2**24
 
 
 class Claim(NamedTuple):
-    """An invalid claim of a member to a partition, with the reason why it is invalid."""
+    """Invalid claim of a member to a partition, with the reason."""
 
     member: str
     topic: str
@@ -61,7 +61,7 @@ class Ownership:
 
     @cached_property
     def owners(self) -> dict[str, Column]:
-        """Owners of the partitions, as one read-only array per topic with metadata."""
+        """Return the owner of each partition, as one read-only array per topic."""
         return self.starts.by_topic(self.column)
 
     @property
@@ -116,7 +116,7 @@ def ownership(group: Group) -> Ownership:
 
 
 def current_partitions(group: Group) -> dict[str, list[tuple[str, int]]]:
-    """Return the partitions that each member owns by valid claims, in the order of the topics."""
+    """Return the partitions that each member owns by valid claims."""
     owned: list[list[tuple[str, int]]] = [[] for _ in group.members]
     for topic, column in ownership(group).owners.items():
         for number in np.flatnonzero(column != NO_OWNER).tolist():
@@ -151,7 +151,6 @@ def rejoin(
 
 
 def _claims(group: Group, rows: PartitionColumns, reason: str) -> Iterator[Claim]:
-    """Convert rows to invalid claims with a reason."""
     if len(rows.topic) and int(rows.topic[0]) == UNKNOWN:
         known = {topic.name for topic in group.topics}
         for index in dict.fromkeys(rows.member.tolist()):
@@ -166,7 +165,7 @@ def _claims(group: Group, rows: PartitionColumns, reason: str) -> Iterator[Claim
 
 @cached
 def subscription_mask(group: Group) -> NDArray[np.bool_]:
-    """Return a boolean matrix. It is true if a member (row) subscribes to a topic (column)."""
+    """Return a boolean matrix of members (rows) and subscribed topics (columns)."""
     starts = topic_starts(group)
     table = np.zeros((len(group.members), len(group.topics)), dtype=np.bool_)
     known: dict[tuple[str, ...], Column] = {}  # topic indices per distinct subscription
@@ -181,7 +180,7 @@ def subscription_mask(group: Group) -> NDArray[np.bool_]:
 
 
 def are_subscribed(group: Group, rows: PartitionColumns) -> NDArray[np.bool_]:
-    """Return, for each row of the columns, whether the member subscribes to the topic."""
+    """Return whether the member of each row subscribes to the topic of the row."""
     topics = len(group.topics)
     if not len(rows.member):
         return np.zeros(0, dtype=np.bool_)
@@ -200,7 +199,7 @@ def are_subscribed(group: Group, rows: PartitionColumns) -> NDArray[np.bool_]:
 
 @cached
 def consumed_partitions(group: Group) -> NDArray[np.bool_]:
-    """Return, for each partition, whether its topic has a subscriber."""
+    """Return whether the topic of each partition has a subscriber."""
     subscribers = group.subscribers()
     consumed = [bool(subscribers.get(topic.name)) for topic in group.topics]
     return np.repeat(np.array(consumed, dtype=np.bool_), topic_starts(group).counts)
@@ -280,7 +279,7 @@ class LivelockError(KassayError):
 def cached_per_group(
     function: Callable[[Group, Assignment], Value],
 ) -> Callable[[Group, Assignment], Value]:
-    """Decorate a pure function. The assignment caches the result for the last used group."""
+    """Cache the result of a function of a group and an assignment."""
 
     @wraps(function)
     def wrapper(group: Group, assignment: Assignment) -> Value:
@@ -295,7 +294,7 @@ def cached_per_group(
 
 
 def assignee_column(group: Group, assignment: Assignment) -> Column:
-    """Return, for each partition of a group, the index of the member that gets the partition.
+    """Return the index of the assigned member of each partition.
 
     The partitions are in the order of the topics. Unassigned partitions have `NO_OWNER`. Unknown
     members, topics and partition numbers are skipped. If a partition has several assignees, the
@@ -378,7 +377,7 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
 
 
 def _repeated_copies(group: Group, starts: TopicStarts, rows: PartitionColumns) -> Iterator[str]:
-    """Yield a message per partition that a member of a group with copies receives twice."""
+    """Yield one message per partition that is assigned to a member twice."""
     if not group.has_copies:
         return
     pairs = starts.flat(rows) * len(group.members) + rows.member
@@ -390,7 +389,7 @@ def _repeated_copies(group: Group, starts: TopicStarts, rows: PartitionColumns) 
 
 
 def copy_limits(group: Group) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return two arrays: the minimum and the maximum number of members per partition."""
+    """Return the minimum and the maximum number of members per partition."""
     limits = np.ones((topic_starts(group).size, 2), dtype=np.int64)
     for topic, start in zip(group.topics, topic_starts(group).starts.tolist(), strict=False):
         if topic.copies:
@@ -418,7 +417,7 @@ def _wrong_count(
 
 
 class MovementCount(NamedTuple):
-    """Numbers of partitions that keep their owner, move to another member, or had no owner."""
+    """Numbers of kept and moved partitions, and of placed ones without an owner."""
 
     kept: int
     moved: int
@@ -435,5 +434,5 @@ def movement_count(group: Group, assignment: Assignment) -> MovementCount:
 
 
 def movement(group: Group, assignment: Assignment) -> int:
-    """Count the partitions of a valid assignment (see `violations`) that leave their owner."""
+    """Count the partitions that move from their owner to another member."""
     return movement_count(group, assignment).moved

@@ -29,7 +29,7 @@ def first_items(items: Sequence[object]) -> str:
 
 
 def short_text(value: "DataclassInstance") -> str:
-    """Return the text of a dataclass: its fields without default values, and shortened lists."""
+    """Return a short text of a dataclass, without fields that have default values."""
     shown = [
         (one.name, getattr(value, one.name))
         for one in fields(value)
@@ -113,7 +113,7 @@ def ordinal(name: str) -> tuple[str, int] | None:
 
 
 def by_ordinal(names: Iterable[str]) -> list[str] | None:
-    """Sort names by prefix, then by the number at the end. None if one is missing or repeated."""
+    """Sort names by the numbers at their ends. Return None if this is not possible."""
     found = {name: ordinal(name) for name in names}
     keys = list(found.values())
     if None in keys or len(set(keys)) < len(keys):
@@ -122,7 +122,7 @@ def by_ordinal(names: Iterable[str]) -> list[str] | None:
 
 
 def next_names(names: Iterable[str], count: int) -> list[str]:
-    """Return names for added members: the most common prefix with its next numbers, or new-1."""
+    """Return names for new members, such as ``c3`` if ``c2`` exists."""
     taken = set(names)
     found = [ordinal(name) for name in names]
     prefixes = Counter(one[0] for one in found if one is not None)

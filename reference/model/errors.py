@@ -18,7 +18,7 @@ class RunError(KassayError, RuntimeError):
 
 
 class InternalError(RunError):
-    """An inconsistency that only a defect of kassay or of a library can cause."""
+    """Error: a defect of kassay or of a library causes an inconsistent result."""
 
 
 class UpstreamError(KassayError):

@@ -51,7 +51,7 @@ class Protocol(StrEnum):
 
 
 class Assumed(StrEnum):
-    """Property of a member that its source does not show and an import assumes."""
+    """Property of a member that its source does not contain, so that it is assumed."""
 
     TOPICS = "topics"  # the subscription
     RACK = "rack"
@@ -59,7 +59,7 @@ class Assumed(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Client id, host and library of a member. None means that the source lacks the value."""
+    """Client id, host and library of a member. None means an unknown value."""
 
     id: str | None = None  # ``client.id``
     host: str | None = None
@@ -129,7 +129,7 @@ class Topic:
         if not isinstance(count, SupportsIndex) or isinstance(count, bool):
             raise InputError(f"{where}: partitions must be an integer, got {count!r}")
         if not isinstance(self.name, str):
-            raise InputError(f"{where}: the name must be a string")
+            raise InputError(f"{where}: the name of a topic must be a string")
         if not 0 <= as_integer(count) <= MAX_PARTITIONS:
             raise InputError(
                 f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {count!r}"
@@ -154,7 +154,6 @@ class Topic:
             self._set_copies(where, self.copies)
 
     def _set_copies(self, where: str, copies: Iterable[tuple[int, int]]) -> None:
-        """Check the minimum and maximum numbers of members, and set them as tuples."""
         ranges = tuple((low, high) for low, high in copies)
         object.__setattr__(self, "copies", ranges)
         _check_length(where, "copies", ranges, self.partitions)
@@ -166,7 +165,7 @@ class Topic:
                 )
 
     def _set_profiles(self, where: str, profiles: Iterable[Iterable[int]]) -> None:
-        """Check the profiles, and set the weights to their sums."""
+        """Check and set the load profiles. Set each weight to the sum of its profile."""
         rows = tuple(_integers(where, row) for row in profiles)
         _check_length(where, "weights", rows, self.partitions)
         width = len(rows[0]) if rows else 1
@@ -197,7 +196,7 @@ class Topic:
 
     @property
     def uuid(self) -> uuid.UUID:
-        """Return the topic id or, without one, Java's ``UUID.nameUUIDFromBytes`` of the name."""
+        """Return the topic id, or a UUID derived from the name if the id is None."""
         return name_uuid(self.name) if self.id is None else self.id
 
 
@@ -344,7 +343,6 @@ class Member:
 
 
 def _checked_weights(where: str, weights: Iterable[int], partitions: int) -> tuple[int, ...]:
-    """Convert weights to a tuple of integers, one per partition. Raise InputError if invalid."""
     integers = _integers(where, weights)
     _check_length(where, "weights", integers, partitions)
     bad = next((weight for weight in integers if not 0 <= weight <= MAX_WEIGHT), None)
@@ -354,7 +352,6 @@ def _checked_weights(where: str, weights: Iterable[int], partitions: int) -> tup
 
 
 def _check_length(where: str, name: str, values: tuple[object, ...], partitions: int) -> None:
-    """Raise InputError unless a tuple has one value per partition."""
     if len(values) != partitions:
         raise InputError(
             f"{where}: {name} must have one entry per partition ({partitions}), got {len(values)}"
@@ -377,7 +374,6 @@ def check_unique(kind: str, names: Sequence[str]) -> None:
 
 
 def _first_repeated(names: Iterable[str]) -> str:
-    """Return the first name that occurs more than once."""
     return next(name for name, count in Counter(names).items() if count > 1)
 
 
@@ -396,7 +392,7 @@ def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus:
-    """State, protocol, assignor and lag of a group. None: the source lacks the value."""
+    """State, protocol, assignor and lag of a group. None means an unknown value."""
 
     state: str | None = None  # as Kafka's tools print it, for example ``Stable``
     protocol: Protocol | None = None
@@ -417,7 +413,7 @@ class GroupStatus:
 
     @property
     def registered_assignor(self) -> str | None:
-        """Return the name for `kassay.assign`: ``server-range`` for the broker's range assignor."""
+        """Return the name of the group's assignor in `kassay.assign`, or None."""
         if self.protocol is Protocol.CONSUMER and self.assignor == "range":
             return "server-range"
         return self.assignor
@@ -428,7 +424,7 @@ NO_STATUS = GroupStatus()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """Windows of the profiles of a group: periods of time, or resources.
+    """Periods of time or resources for which partitions have separate weights.
 
     ``seconds`` is the length of each window, if it is a period of known length. With capacities
     of a member per window, the imbalance compares loads divided by these capacities.
@@ -455,7 +451,7 @@ NO_WINDOWS = Windows()
 
 
 class Results(dict[object, Any]):
-    """Cache of one object: results by function. Copies and pickled copies are empty."""
+    """Cache of the results of functions for one object. Copies of it are empty."""
 
     __slots__ = ()
 
@@ -559,13 +555,13 @@ class Group:
     @property
     @cached
     def window_count(self) -> int:
-        """Return the number of windows of the weights: 1 without profiles."""
+        """Return the number of separate weights per partition: 1 without profiles."""
         return next((len(topic.profiles[0]) for topic in self.topics if topic.profiles), 1)
 
     @property
     @cached
     def window_factors(self) -> tuple[int, ...]:
-        """Return a factor per window, which converts a load to one relative to the capacities."""
+        """Return one factor per window that makes loads relative to the capacities."""
         capacities = self.windows.capacities or (1,) * self.window_count
         multiple = lcm(*capacities)
         factors = [multiple // capacity for capacity in capacities]
@@ -623,7 +619,7 @@ class Group:
     @property
     @cached
     def common_weight(self) -> int | None:
-        """Return the weight that all partitions with subscribers have, or None if it differs."""
+        """Return the weight of all partitions with subscribers, or None if weights differ."""
         if self.window_count > 1:
             return None
         if all(topic.weights is None for topic in self.topics):
@@ -637,7 +633,7 @@ class Group:
 
     @property
     def is_weighted(self) -> bool:
-        """Return whether two partitions with subscribers differ in weight."""
+        """Return whether the partitions with subscribers have different weights."""
         return self.common_weight is None
 
     @property
@@ -649,14 +645,14 @@ class Group:
     @property
     @cached
     def has_copies(self) -> bool:
-        """Return whether the group has copies, stateful topics or held partitions (`holds`)."""
+        """Return whether the group has copies of partitions, or tasks with local state."""
         return any(topic.copies is not None or topic.is_stateful for topic in self.topics) or any(
             len(member.holds) for member in self.members
         )
 
     @property
     def uniform_weight(self) -> int | None:
-        """Return the weight that all partitions have, or None if weights or speeds differ."""
+        """Return the weight of all partitions, or None if weights or speeds differ."""
         return self.common_weight if self.has_equal_speeds else None
 
     def __repr__(self) -> str:

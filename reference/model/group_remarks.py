@@ -1,4 +1,4 @@
-"""Remarks on groups: parts without effect, assumed values, rebalances in progress.
+"""Remarks on groups: ignored subscriptions and claims, assumptions, rebalances.
 
 Results for a group with assumed subscriptions hold under a condition. The subscription of a member
 contains the topics of its partitions, and the topics of the group contain the subscription. The two
@@ -22,11 +22,11 @@ from kassay.reference.model.load_metrics import Measure, measures, member_units
 
 
 class GroupWarning(UserWarning):
-    """A part of a group has no effect, such as the claim to a partition that does not exist."""
+    """Warning: a claim or subscription of a group has no effect."""
 
 
 def require_group(group: object) -> None:
-    """Raise UsageError if a value is not a group, and warn of its parts without effect.
+    """Raise UsageError if a value is not a group. Warn of claims without effect.
 
     Only callers outside of this package get a warning. The commands print `parts_without_effect`.
     """
@@ -48,12 +48,12 @@ def require_single_copies(group: Group) -> None:
     if group.has_copies:
         raise UsageError(
             f"{group.label}: this function supports neither partitions with several members "
-            "(share groups) nor stateful topics and standbys (Streams); solve does"
+            "(share groups) nor stateful topics and standbys (Streams); use kassay.solve"
         )
 
 
 def parts_without_effect(group: Group) -> Iterator[str]:
-    """Yield one sentence per kind of parts without effect: subscriptions, and claims.
+    """Yield sentences on the subscriptions and claims of a group without effect.
 
     Kafka's assignors ignore a subscription to a topic without metadata, and invalid claims.
     """
@@ -110,7 +110,7 @@ def condition(group: Group, *, with_racks: bool = False) -> str | None:
 
 
 def other_reading(group: Group) -> Group | None:
-    """Return the group with the other assumption about its unknown subscriptions.
+    """Return the group with another assumption about its unknown subscriptions.
 
     One assumption is the topics of the member's partitions, the other one all topics of the group.
     Return None if both give the same subscriptions, or if no subscription is assumed.
@@ -124,7 +124,7 @@ def other_reading(group: Group) -> Group | None:
 
 
 def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
-    """Return the group with another assumption about the subscriptions that are assumed."""
+    """Replace the assumed subscriptions of a group by those of an assumption."""
     return replace(
         group,
         members=tuple(
@@ -137,7 +137,7 @@ def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
 
 
 def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | None:
-    """Return the assumption that gives all assumed subscriptions, or None."""
+    """Return the assumption that agrees with all assumed subscriptions, or None."""
     for reading in (AssumedSubscriptions.EQUAL, AssumedSubscriptions.ASSIGNED):
         if _all_equal(group, assumed, reading):
             return reading
@@ -145,7 +145,7 @@ def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | N
 
 
 def _all_equal(group: Group, members: Iterable[Member], reading: AssumedSubscriptions) -> bool:
-    """Return whether members have the subscriptions that an assumption gives."""
+    """Return whether the subscriptions of members agree with an assumption."""
     return all(set(one.subscription) == set(_topics(group, one, reading)) for one in members)
 
 
@@ -156,7 +156,7 @@ def _topics(group: Group, member: Member, reading: AssumedSubscriptions) -> tupl
 
 
 def _topics_of_group(group: Group, member: Member) -> Iterator[str]:
-    """Yield all topics of the group. In a joined group, yield those of the member's own group."""
+    """Yield all topics of a member's group, also if the group is part of a joined group."""
     prefix, is_joined, _ = member.id.partition(SEPARATOR)
     for topic in group.topics:
         own, separator, _ = topic.name.partition(SEPARATOR)
@@ -178,7 +178,7 @@ def _clause(group: Group, assumed: list[Member], reading: AssumedSubscriptions) 
 
 
 class TargetAssignment(NamedTuple):
-    """Target assignment of a group that reconciles: its maximum load and the pending moves."""
+    """Maximum load and number of moves of a group's target assignment."""
 
     makespan: int
     moves: int
@@ -190,7 +190,7 @@ HIDDEN_MEMBERS = f"{ASSUMED}members that the source counts but does not show get
 
 
 def hides_idle_members(group: Group) -> bool:
-    """Return whether the group can have members without partitions that its source hides."""
+    """Return whether the source of a group can omit members without partitions."""
     return any(note.startswith((NO_IDLE_MEMBER, HIDDEN_MEMBERS)) for note in group.notes)
 
 
@@ -217,7 +217,7 @@ def has_target(group: Group) -> bool:
 
 
 def target_assignment(group: Group) -> TargetAssignment | None:
-    """Return the target assignment that the broker completes, or None if no member has one."""
+    """Return the target assignment of a group, or None if no member has a target."""
     if not has_target(group):
         return None
     target = Assignment(

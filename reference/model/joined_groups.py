@@ -13,7 +13,7 @@ SEPARATOR = "/"
 
 
 def join_groups(groups: Sequence[Group]) -> Group:
-    """Join groups to one group, in which each group consumes its own copy of its topics.
+    """Join groups to one group. Each group keeps its own members and topics.
 
     The name of each topic, member and instance gets the id of its group as a prefix. Hosts,
     racks, speeds and capacities stay.
@@ -55,7 +55,7 @@ def join_groups(groups: Sequence[Group]) -> Group:
 
 
 def split_group(group: Group) -> list[Group]:
-    """Split a joined group into its groups. Return a list with any other group unchanged."""
+    """Split a joined group into its groups. Return any other group unchanged."""
     ids = list(dict.fromkeys(_prefix(member.id) for member in group.members))
     if len(ids) < 2 or "" in ids or any(_prefix(topic.name) not in ids for topic in group.topics):
         return [group]
@@ -83,7 +83,7 @@ def split_group(group: Group) -> list[Group]:
 
 
 def join_assignments(parts: Mapping[str, Assignment]) -> Assignment:
-    """Join the assignments of groups, by group id, to one assignment of the joined group."""
+    """Join the assignments of several groups to one assignment of the joined group."""
     return Assignment(
         {
             _with_prefix(id, member): partitions.rename_topics(partial(_with_prefix, id))

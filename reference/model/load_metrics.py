@@ -1,4 +1,4 @@
-"""Load units and imbalance metrics.
+"""Imbalance metrics of the loads of members or hosts.
 
 Imbalance measures are functions of the loads and the speeds; smaller is better, and all except
 `leximax` are integers. Members that subscribe to no topic with partitions are not
@@ -25,7 +25,7 @@ _MIN_ROUNDED = 100
 
 @dataclass(frozen=True)
 class LoadUnits:
-    """Load units: the members of a group, or its hosts with the loads of their members.
+    """Units that have a load: the members of a group, or its hosts.
 
     The *relative load* of a load unit is its load divided by its speed, times the least common
     multiple of all speeds. It is an integer, and equals the load if all speeds are equal.
@@ -54,12 +54,12 @@ class LoadUnits:
 
     @cached_property
     def factors(self) -> tuple[int, ...]:
-        """Factor from load to relative load, per load unit."""
+        """Return the factor from load to relative load, per load unit."""
         multiple = lcm(*self.speeds)
         return tuple(multiple // speed for speed in self.speeds)
 
     def shown(self, relative_load: int, scale: Fraction | int = 1) -> int | float:
-        """Convert a relative load to the unit of the loads of the fastest load unit.
+        """Convert a relative load to a load of the fastest member or host.
 
         The result has one decimal if it is below 100 and not an integer, and none otherwise.
         ``scale`` multiplies it, for example by the ratio to another speed.
@@ -90,7 +90,7 @@ class LoadUnits:
 
 
 class Measure(StrEnum):
-    """Measure of imbalance. `MEASURES` contains those with integer values, all but ``leximax``.
+    """Measure of imbalance. All measures except ``leximax`` are integers.
 
     For n loads l, ``sum_of_squares`` is the sum of l², ``makespan`` max(l), ``spread``
     max(l) - min(l), ``deviation`` the sum of abs(n l - sum(l)), ``balance_score`` the sum of the
@@ -145,7 +145,7 @@ def host_units(group: Group) -> LoadUnits:
 
 
 def loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Return the load of each of the `participants`: total weight, or number without weights.
+    """Return the load of each participant: the weight or number of its partitions.
 
     With several windows, it is the peak over the windows, relative to their capacities.
     """
@@ -153,7 +153,7 @@ def loads(group: Group, assignment: Assignment) -> dict[str, int]:
 
 
 def relative_loads(group: Group, loads: Mapping[str, int]) -> dict[str, int]:
-    """Return the relative load of each participant, see `LoadUnits`. Keep other loads."""
+    """Convert the loads of participants to relative loads, see `LoadUnits`."""
     units = member_units(group)
     factors = dict(zip(units.names, units.factors, strict=True))
     return {member: load * factors.get(member, 1) for member, load in loads.items()}
@@ -161,7 +161,7 @@ def relative_loads(group: Group, loads: Mapping[str, int]) -> dict[str, int]:
 
 @cached_per_group
 def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
-    """Return the loads of the `participants` in group order. With profiles, these are peaks."""
+    """Return the loads of the participants, in group order."""
     topics = group.topic_table()
     if group.window_count > 1:
         return tuple(unit_loads(group, assignment, member_units(group)))
@@ -172,7 +172,7 @@ def load_vector(group: Group, assignment: Assignment) -> tuple[int, ...]:
 
 
 def unit_loads(group: Group, assignment: Assignment, units: LoadUnits) -> list[int]:
-    """Return the load of each member or host. With profiles, it is its peak over the windows."""
+    """Return the load of each member or host: its maximum over all windows."""
     return [max(loads) for loads in zip(*_windows(group, assignment, units), strict=True)]
 
 
@@ -197,12 +197,12 @@ def sum_of_squares(loads: Iterable[int]) -> int:
 
 
 def makespan(loads: Iterable[int]) -> int:
-    """Return the maximum load, or 0 if no load is given."""
+    """Return the maximum load, or 0 for an empty list."""
     return max(loads, default=0)
 
 
 def spread(loads: Sequence[int]) -> int:
-    """Return maximum load minus minimum load, or 0 if no load is given."""
+    """Return the maximum load minus the minimum load, or 0 for an empty list."""
     return max(loads) - min(loads) if loads else 0
 
 
@@ -281,7 +281,7 @@ RELATIVE_MEASURES = frozenset(Measure) - {Measure.DEVIATION, Measure.LEXIMAX}
 
 
 def shown(name: str, value: int, group: Group | None) -> int | float:
-    """Convert the value of a level to the unit of loads. Without a group, do not change it."""
+    """Convert the value of a level to the unit of the loads, for display."""
     measure = name.removeprefix("host_")
     if group is None or measure not in RELATIVE_MEASURES:
         return value
@@ -307,7 +307,7 @@ def measures(group: Group, assignment: Assignment) -> Mapping[Measure, int]:
 
 @cached_per_group
 def load_profiles(group: Group, assignment: Assignment) -> tuple[tuple[int, ...], ...]:
-    """Return the load of each of the `participants` per window, in group order."""
+    """Return the loads of each participant, one per window, in group order."""
     topics, count, found = group.topic_table(), group.window_count, []
     for member in participants(group):
         rows = [(0,) * count]
@@ -339,7 +339,7 @@ def has_racks(group: Group) -> bool:
 
 
 def replica_racks(group: Group) -> dict[TopicPartition, frozenset[str]]:
-    """Return the known racks of the replicas, for each partition that has one."""
+    """Return the known racks of the replicas of each partition."""
     return {
         TopicPartition(topic.name, number): frozenset(known)
         for topic in group.topics

@@ -1,4 +1,4 @@
-"""Topic partitions, and immutable lists and columns of topic partitions with few bytes each."""
+"""Topic partitions, and immutable lists of topic partitions that use little memory."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat
@@ -57,11 +57,11 @@ class Partitions(Sequence[TopicPartition]):
         object.__setattr__(self, "numbers", _read_only(numbers))
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Partitions is immutable, cannot set {name!r}")
+        raise AttributeError(f"Partitions is immutable: {name!r} cannot be set; build a new list")
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, int]], *, name: str = "partitions") -> Self:
-        """Build the list from (topic, partition) pairs, in their order. InputError for others."""
+        """Build the list from (topic, partition) pairs, in their order."""
         if isinstance(pairs, cls):
             return pairs
         pairs = tuple(pairs)
@@ -86,7 +86,7 @@ class Partitions(Sequence[TopicPartition]):
         return cls(tuple(code), *columns)
 
     def split(self, ends: Sequence[int]) -> list["Partitions"]:
-        """Split the list into consecutive lists, one per end index."""
+        """Split the list into consecutive lists that end before the indices ``ends``."""
         return [self[start:end] for start, end in pairwise([0, *ends])]
 
     def rename_topics(self, rename: Callable[[str], str]) -> "Partitions":
@@ -188,14 +188,14 @@ class TopicStarts:
         return int(self.starts[-1])
 
     def exist(self, rows: PartitionColumns) -> NDArray[np.bool_]:
-        """Return, for each row of the columns, whether the partition exists."""
+        """Return whether the partition of each row exists."""
         known: NDArray[np.bool_] = rows.topic != UNKNOWN
         if len(self.counts):
             known &= (rows.number >= 0) & (rows.number < self.counts[rows.topic])
         return known
 
     def flat(self, rows: PartitionColumns) -> NDArray[np.int64]:
-        """Return the consecutive number of the partition in each row. All partitions must exist."""
+        """Return the consecutive number of the partition of each row."""
         return self.starts[rows.topic] + rows.number
 
     def rows(self, lists: Iterable[tuple[int, Partitions]]) -> PartitionColumns:

@@ -13,7 +13,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, Partitions, T
 
 
 class StickyUserData(NamedTuple):
-    """Last assignment and its generation; the cooperative assignor sends only the generation."""
+    """User data of the sticky assignors: the last assignment and its generation."""
 
     partitions: Partitions | None
     generation: int
@@ -71,7 +71,7 @@ class SupportedProtocol(NamedTuple):
 
 
 class JoinRequest(NamedTuple):
-    """JoinGroup request of clients since 2.2, which request a member id before they join with it.
+    """JoinGroup request of a client since Kafka 2.2, with its supported assignors.
 
     ``offers`` are the supported protocols in order of preference; times are in milliseconds.
     """
@@ -105,7 +105,7 @@ class JoinResponse(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """SyncGroup request. Only the leader sends assignments, and whether they have user data."""
+    """SyncGroup request. Only the leader's request contains assignments."""
 
     member_id: str
     generation: int

@@ -63,7 +63,7 @@ class Schema:
 
 
 class RecordType(IntEnum):
-    """Types of records of classic and KIP-848 groups: the first two bytes of a key."""
+    """Type of a record in ``__consumer_offsets``: the first two bytes of its key."""
 
     OFFSET_COMMIT_V0 = 0
     OFFSET_COMMIT = 1
@@ -86,14 +86,13 @@ class RecordSchema:
 
 
 def _fields(rows: Iterable[Any]) -> tuple[Field, ...]:
-    """Build fields from rows of a name, a type and options."""
     return tuple(
         Field(name, _type(kind), **(options[0] if options else {})) for name, kind, *options in rows
     )
 
 
 def _type(kind: Any) -> str | tuple[Field, ...]:
-    """Return the name of a primitive type, or the fields of a structure from rows or its name."""
+    """Return the name of a primitive type, or the fields of a structure."""
     rows = _TABLES["structures"].get(kind) if isinstance(kind, str) else kind
     return kind if rows is None else _fields(rows)
 
@@ -411,7 +410,7 @@ class ThreadAssignment:
 
 
 def decode_thread_subscription(data: bytes) -> ThreadSubscription:
-    """Decode a Streams thread's subscription. CorruptRecordError names a field that is invalid."""
+    """Decode the subscription of a Streams thread."""
     fields = _decode("subscription of a Streams thread", data)
     offsets: dict[str, int] = {}
     for one in fields["offsets"]:

@@ -50,8 +50,6 @@ def _consumers_per_topic(subscriptions: Mapping[str, MemberSubscription]) -> dic
 
 
 class _TopicAssignmentState:
-    """Assigned and unassigned partitions of a topic."""
-
     def __init__(
         self, topic: Topic, consumers: list[str], subscriptions: Mapping[str, MemberSubscription]
     ) -> None:

@@ -42,7 +42,7 @@ class MemberSubscription:
 
     @property
     def owned_partitions(self) -> Partitions:
-        """Return the claimed partitions, or none if the subscription's version lacks them."""
+        """Return the owned partitions that the version of the subscription contains."""
         return self.claimed if self.sends_owned else NO_PARTITIONS
 
 
@@ -79,7 +79,7 @@ def _subscription(member: group_model.Member, topics: tuple[str, ...]) -> Member
 
 @group_model.cached
 def partitions_per_topic(group: group_model.Group) -> Mapping[str, group_model.Topic]:
-    """Return the subscribed topics with partitions by name, in the order of Kafka's map."""
+    """Return the subscribed topics that have partitions, in the order of Kafka's map."""
     topics = group.topic_table()
     distinct = dict.fromkeys(member.topics for member in subscriptions(group).values())
     subscribed = dict.fromkeys(name for names in distinct for name in names)
@@ -90,7 +90,7 @@ def partitions_per_topic(group: group_model.Group) -> Mapping[str, group_model.T
 def member_order(
     members: Mapping[str, MemberSubscription] | Mapping[str, group_model.Member],
 ) -> list[str]:
-    """Sort members: static ones first by instance id, then dynamic ones by member id."""
+    """Sort member ids: static members by instance id, then the other members by id."""
 
     def key(member: str) -> tuple[bool, bytes]:
         instance = members[member].instance_id
@@ -101,7 +101,7 @@ def member_order(
 
 
 def rack_sets(topic: group_model.Topic) -> RackSets:
-    """Return, for each partition, the set of the known racks of its replicas."""
+    """Return the known racks of the replicas of each partition."""
     if topic.racks is None:
         return (frozenset(),) * topic.partitions
     return tuple(frozenset(r for r in racks if r is not None) for racks in topic.racks)
@@ -263,7 +263,7 @@ class RackInfo:
         return sorted(partitions, key=self._num_consumers_by_partition.__getitem__)
 
     def next_rack_consumer(self, partition: int, consumers: list[int], first_index: int) -> int:
-        """Return the index of the next consumer in the rack of a replica, or -1 if none is."""
+        """Return the index of the next consumer in the rack of a replica, or -1."""
         racks = self.partition_racks[partition]
         if not racks:
             return -1

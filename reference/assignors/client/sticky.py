@@ -29,7 +29,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 @dataclass(eq=False)
 class ConstrainedAssignmentBuilder:
-    """State of the algorithm for equal subscriptions; consumers are in the order of Kafka's map."""
+    """State of one run of the sticky algorithm for equal subscriptions."""
 
     table: PartitionTable
     rack_info: RackInfo
@@ -101,7 +101,7 @@ class ConstrainedAssignmentBuilder:
             self.maybe_revoked_partitions[partition] = consumer
 
     def _assign_rack_aware_round_robin(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions to consumers in racks of their replicas. Return the remaining ones."""
+        """Assign partitions to consumers in racks of their replicas. Return the others."""
         remaining: list[int] = []
         next_unfilled = 0
         for partition in unassigned:
@@ -125,7 +125,7 @@ class ConstrainedAssignmentBuilder:
         return remaining
 
     def _fill_under_min_quota(self, consumer: int) -> bool:
-        """Update the list of consumers below the minimum quota. Return whether it changed."""
+        """Remove a consumer with the minimum quota from a list. Return whether it is removed."""
         count = len(self.assignment[consumer]) + 1
         if count < self.min_quota:
             return False
@@ -196,7 +196,7 @@ class ConstrainedAssignmentBuilder:
 
 @dataclass(frozen=True, slots=True)
 class MemberData:
-    """Last assignment of a member, with partitions in Kafka's order, and its generation."""
+    """Last assignment of a member, and the generation of this assignment."""
 
     partitions: Partitions
     generation: int
@@ -220,7 +220,7 @@ class Result:
 def assign_partitions(
     group: Group, member_data: Callable[[MemberSubscription, bool], MemberData]
 ) -> Result:
-    """Choose the constrained or the general sticky algorithm, and assign the partitions.
+    """Assign the partitions by the algorithm for equal or for mixed subscriptions.
 
     ``member_data`` returns the last assignment of a member; its second argument is whether
     the order of the partitions matters.

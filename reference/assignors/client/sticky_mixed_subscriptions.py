@@ -22,7 +22,7 @@ Pair = tuple[int, int]
 
 
 class PartitionMovements:
-    """Recorded moves: per partition, and per topic and pair of consumers."""
+    """Record of the moves of partitions between consumers."""
 
     def __init__(self, topic_of: list[int], hash_code: Callable[[int], int]) -> None:
         self._topic_of = topic_of
@@ -31,7 +31,7 @@ class PartitionMovements:
         self._by_partition: dict[int, Pair] = {}
 
     def move_partition(self, partition: int, old_consumer: int, new_consumer: int) -> None:
-        """Record a move. Merge it with an earlier move; delete both if the partition returns."""
+        """Record a move. Merge it with an earlier move of the same partition."""
         if partition not in self._by_partition:
             self._add_record(partition, (old_consumer, new_consumer))
             return
@@ -42,7 +42,7 @@ class PartitionMovements:
     def get_the_actual_partition_to_be_moved(
         self, partition: int, old_consumer: int, new_consumer: int
     ) -> int:
-        """Return a partition of the topic that moved in the opposite direction, or ``partition``.
+        """Return a partition of the topic that moved the opposite way, or ``partition``.
 
         That partition moves back to its earlier consumer. Such moves can repeat without end.
         """
@@ -56,7 +56,7 @@ class PartitionMovements:
         return partition if reverse is None else next(iter(reverse))
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return all recorded moves as a comparable value, with the iteration order of sets."""
+        """Copy the recorded moves, to compare them with later records."""
         return (
             dict(self._by_partition),
             {
@@ -86,7 +86,7 @@ class PartitionMovements:
 
 
 class RepeatedStateError(Exception):
-    """Error: the state repeats after ``cycle_length`` passes, which move partitions ``moved``."""
+    """Error: the moves of the reassignment repeat without end."""
 
     def __init__(self, cycle_length: int, moved: list[int]) -> None:
         super().__init__(cycle_length, moved)
@@ -121,7 +121,7 @@ class Reassignment:
         self._is_balanced: bool | None = None
 
     def perform_reassignments(self, reassignable_partitions: Sequence[int]) -> bool:
-        """Move partitions in passes until a pass moves none. Return whether any pass moved one.
+        """Move partitions until no move is possible. Return whether a partition moved.
 
         Raise RepeatedStateError if the state after a pass repeats.
         """
@@ -142,7 +142,7 @@ class Reassignment:
             cycle_detector.check()
 
     def better_suited_consumer(self, partition: int) -> int | None:
-        """Return the consumer to which a partition moves, None if the partition stays.
+        """Return the consumer to which a partition moves, or None if it stays.
 
         Upstream checks the racks first, but then moves to the least loaded subscriber of any
         rack, so racks have no effect.
@@ -170,7 +170,7 @@ class Reassignment:
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Move a partition, or move a partition of its topic back that moved the opposite way."""
+        """Move a partition, or undo an opposite move of another partition of its topic."""
         consumer = self.current_partition_consumer[partition]
         moved = self.partition_movements.get_the_actual_partition_to_be_moved(
             partition, consumer, new_consumer
@@ -178,7 +178,7 @@ class Reassignment:
         self._process_partition_movement(moved, new_consumer)
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Return the complete state as a comparable value."""
+        """Copy the state of the reassignment, to compare it with later states."""
         lists = {c: sorted(partitions) for c, partitions in self.current_assignment.items()}
         owners = list(self.current_partition_consumer)
         return (owners, self.partition_movements.snapshot(), lists)
@@ -226,10 +226,10 @@ class Reassignment:
 
 
 class ReassignmentWithDuplicates(Reassignment):
-    """Reassignment if a partition can have two owners. It searches the moves of all consumers."""
+    """Reassignment phase for groups in which a partition can have two owners."""
 
     def is_balanced(self, partition: int) -> bool:  # noqa: ARG002
-        """Return whether no partition can move, with the same search as Kafka's ``isBalanced``."""
+        """Return whether no partition can move, like Kafka's ``isBalanced``."""
         if self._loads_differ_by_at_most_one():
             return True
         # Tie-break: the last owner in the order of the map.
@@ -237,7 +237,7 @@ class ReassignmentWithDuplicates(Reassignment):
         return not any(self._has_movable(consumer, owner) for consumer in self.load)
 
     def better_suited_consumer(self, partition: int) -> int | None:
-        """Return the consumer to which a partition moves, None if the partition stays."""
+        """Return the consumer to which a partition moves, or None if it stays."""
         load = self._load_of(self.current_partition_consumer[partition])
         previous = self.prev_assignment.get(partition)
         if previous is not None and load > self._load_of(previous) + 1:
@@ -404,7 +404,7 @@ class GeneralAssignmentBuilder:
         return state.perform_reassignments(sorted_all)
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions to consumers in racks of their replicas. Return the remaining ones."""
+        """Assign partitions to consumers in racks of their replicas. Return the others."""
         if not self.rack_info.consumer_racks:
             return unassigned
         remaining: list[int] = []
@@ -438,7 +438,6 @@ class GeneralAssignmentBuilder:
         self.current_partition_consumer[partition] = consumer
 
     def _can_participate(self, partition: int) -> bool:
-        """Return whether two or more consumers subscribe to the topic of a partition."""
         return len(self.topic_consumers[self.table.topic_of[partition]]) >= 2
 
     def _can_consumer_participate(self, consumer: int) -> bool:
@@ -455,7 +454,7 @@ def _score(assignment: Mapping[int, Sequence[int]]) -> int:
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the last owner of each partition in the generations before the highest one."""
+    """Return the last owner of each partition before the highest generation."""
     max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
     for consumer, partitions in claims.items():
@@ -474,7 +473,7 @@ def _consumer_map(
 
 
 class _HashOrder:
-    """Iteration order of Kafka's map, in which a removal can change the order within a bin.
+    """Order of the consumers in Kafka's hash map, with removals and insertions.
 
     ``subscribed`` is the initial insertion order. Fixed consumers, which cannot participate, are
     removed and added again at the end.

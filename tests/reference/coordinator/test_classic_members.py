@@ -185,5 +185,5 @@ def test_assignments_with_data_of_the_assignor_are_not_converted():
     driver.run_until_stable("c0", "c1")
     assert len(converted_members(driver.group)) == 2
     driver.group.has_user_data = True
-    with pytest.raises(UpgradeRefusedError, match="would lose"):
+    with pytest.raises(UpgradeRefusedError, match="adds user data"):
         converted_members(driver.group)

@@ -47,7 +47,7 @@ def test_a_repeated_id_is_an_error():
 
 def test_a_document_of_another_kind_is_an_error():
     document = VALID[Kind.SHARE] | {"kind": "share"}
-    with pytest.raises(InputError, match="kind: expected 'connect', which the assignor reads"):
+    with pytest.raises(InputError, match="kind: the assignor requires 'connect'"):
         parse_kind_document(document, kind=Kind.CONNECT)
     with pytest.raises(InputError, match=r"got 'consumer' \(the key is missing"):
         parse_kind_document(VALID[Kind.SHARE], kind=Kind.SHARE)
