@@ -1,4 +1,4 @@
-"""Command-line interface ``kassay COMMAND``, which loads each command on demand."""
+"""Define the command ``kassay`` and import the module of each subcommand on demand."""
 
 from kassay.experiments.cli.application import COMMAND_GROUPS, COMMANDS, app, main
 

@@ -1,4 +1,4 @@
-"""Command-line interface ``kassay COMMAND``: commands, options, errors, Ctrl-C and progress.
+"""Run the command-line interface: parse options, print errors, handle Ctrl-C.
 
 Options are fields of dataclasses, and a command is a function of such dataclasses. The texts of the
 help are in commands.md and options.md. A failed check of an option is a usage error.
@@ -72,7 +72,7 @@ _SECONDS_PER_NOTE = 5.0
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[None]:
-    """Let the first Ctrl-C set `STOP` instead of raising KeyboardInterrupt.
+    """Stop searches at the first Ctrl-C by setting `STOP`, without a KeyboardInterrupt.
 
     The second Ctrl-C, or the end of the grace period, raises KeyboardInterrupt.
     """
@@ -116,7 +116,7 @@ def note_on_interrupt(note: str) -> Iterator[None]:
 
 
 def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
-    """Call a function that stops if `STOP` is set. End the process if Ctrl-C interrupts it."""
+    """Call a function that checks `STOP`, and end the process if Ctrl-C interrupts the call."""
     try:
         with stop_on_interrupt():
             return call()
@@ -125,7 +125,7 @@ def call_interruptibly(call: Callable[[], _Result], *, lost: str) -> _Result:
 
 
 def exit_interrupted(note: str) -> NoReturn:
-    """Print a note, and end this process, its threads and child processes immediately."""
+    """Print a note and end this process and its child processes immediately."""
     from kassay.experiments.implementations.run_assignor import close_processes
 
     print_note(f"interrupted: {note}")
@@ -136,7 +136,7 @@ def exit_interrupted(note: str) -> NoReturn:
 
 
 class Progress:
-    """Current step of a long computation, which a thread prints after the first second."""
+    """Print the current step of a computation that takes more than 1 second."""
 
     _step = ""
 
@@ -146,7 +146,7 @@ class Progress:
 
     @contextmanager
     def shown(self, name: str) -> Iterator[None]:
-        """Print ``name`` and the current step while the ``with`` block takes over a second."""
+        """Print ``name`` and the current step if the ``with`` block takes more than 1 second."""
         self._step, ended = "search", Event()
         thread = Thread(target=self._print_until, args=(name, ended), daemon=True)
         thread.start()
@@ -177,7 +177,7 @@ _PLACEHOLDERS = {"int": "N", "float": "SECONDS", "path": "FILE", "str": "NAME"}
 
 @cache
 def help_texts(file: str) -> dict[str, dict[str, str]]:
-    """Read the texts of a Markdown file beside this module, by first- and second-level heading."""
+    """Read help texts from a Markdown file, by heading and subheading."""
     content = Path(__file__).with_name(f"{file}.md").read_text(encoding="utf-8")
     found: dict[str, dict[str, str]] = {}
     for section in re.split(r"^# ", content, flags=re.MULTILINE)[1:]:
@@ -188,7 +188,7 @@ def help_texts(file: str) -> dict[str, dict[str, str]]:
 
 
 def option(default: Any, *names: str, text_names: Iterable[str] = (), **settings: Any) -> Any:
-    """Declare an option as a dataclass field. ``settings`` are those of ``typer.Option``.
+    """Declare a command-line option as a dataclass field.
 
     Without ``help``, options.md has the text under the name of the field, in the section of the
     dataclass or in "Options of several classes". ``text_names`` replace ``$names`` in the text.
@@ -198,7 +198,7 @@ def option(default: Any, *names: str, text_names: Iterable[str] = (), **settings
 
 
 def argument(default: Any, *, text_names: Iterable[str] = (), **settings: Any) -> Any:
-    """Declare an argument as a dataclass field. ``settings`` are those of ``typer.Argument``."""
+    """Declare a command-line argument as a dataclass field."""
     return _declare(default, typer.Argument(..., **settings), text_names)
 
 
@@ -208,7 +208,7 @@ def _declare(default: Any, declaration: ParameterInfo, names: Iterable[str]) -> 
 
 
 def _param(group: type, one: "Field[Any]", default: object) -> tuple[Any, Callable[[Any], object]]:
-    """Convert a dataclass field to a Click parameter and a function that converts its values."""
+    """Convert a dataclass field to a Click parameter and a converter of its values."""
     declaration = copy(one.metadata["declaration"])
     declaration.default = ... if default is REQUIRED else default
     if declaration.help is None:
@@ -217,7 +217,8 @@ def _param(group: type, one: "Field[Any]", default: object) -> tuple[Any, Callab
         text = next((texts[one.name] for texts in sections if texts and one.name in texts), None)
         if text is None:
             name = one.name.replace("_", "-")
-            raise LookupError(f"options.md has no text for --{name} of {group.__name__}")
+            text = f"internal error: options.md has no text for --{name} of {group.__name__}"
+            raise LookupError(text)
         declaration.help = " ".join(text.split()).replace("$names", one.metadata["names"])
     if one.type is bool and not declaration.param_decls:
         declaration.param_decls = (f"--{one.name.replace('_', '-')}",)
@@ -249,7 +250,7 @@ def _help_all() -> Any:
 
 
 class ComposedCommand(TyperCommand):
-    """Command with the options of all dataclasses that are parameters of a function.
+    """Command with one option per field of the dataclasses that a function takes.
 
     The default of a parameter is an instance with defaults for this command. The class variable
     ``rare`` of a dataclass has the names of options of the command that only ``--help-all`` shows.
@@ -278,7 +279,7 @@ class ComposedCommand(TyperCommand):
         super().__init__(name, params=params, help=text, rich_markup_mode=None)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write the complete description of the command, or its first paragraph and examples."""
+        """Write the complete description for ``--help-all``, else a part of it and the examples."""
         if not self.is_help_complete:
             first, *others = (self.help or "").split("\n\n")
             examples = [one for one in others if one.startswith("Example: ")]
@@ -286,7 +287,7 @@ class ComposedCommand(TyperCommand):
         super().format_help_text(ctx, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write all options with their complete texts, or common options with one sentence."""
+        """Write all options for ``--help-all``, else the common options with one sentence each."""
         params: list[Any] = self.params
         for one in params:
             if self.is_help_complete:
@@ -296,14 +297,14 @@ class ComposedCommand(TyperCommand):
         super().format_options(ctx, formatter)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words that follow the command name in the usage line."""
+        """Return the arguments that the usage line shows after the command name."""
         params: list[Any] = self.get_params(ctx)
         arguments = [one for one in params if one.param_type_name == "argument"]
         names = [one.metavar if one.required else f"[{one.metavar}]" for one in arguments]
         return ["[OPTIONS]", *names]
 
     def invoke(self, ctx: Any) -> None:
-        """Create the dataclasses from the values of the options, and run the function."""
+        """Convert option values to the dataclasses of the command and run the command."""
         groups = {
             name: group(**{key: convert(ctx.params[key]) for key, convert in converters.items()})
             for name, (group, converters) in self.groups.items()
@@ -332,7 +333,7 @@ def check_name(kind: str, choices: Sequence[str], name: str) -> None:
 
 
 def parse_share(text: str) -> Fraction:
-    """Parse a share, such as 0.05, 1/20 or 5%. Any other text is a usage error.
+    """Parse a share such as 0.05, 1/20 or 5%, or raise a usage error.
 
     Examples
     --------
@@ -350,7 +351,7 @@ def parse_share(text: str) -> Fraction:
 
 
 def given_options(*groups: "DataclassInstance", without: Sequence[str] = ()) -> list[str]:
-    """Return the options of the running command that differ from their defaults, as arguments.
+    """Return the options that differ from their defaults, as command-line arguments.
 
     ``without`` are names of options to leave out.
     """
@@ -386,10 +387,9 @@ EXTRAS = {
 
 
 class _LazyCommand(TyperCommand):
-    """Placeholder for a command, which imports the command's module when the command runs."""
+    """Placeholder that imports the module of a command when the command runs."""
 
     def load(self) -> ComposedCommand:
-        """Import the module of the command, and return the complete command."""
         name = self.name or ""
         function = "import_" if name == "import" else name.replace("-", "_")
         module = importlib.import_module(f"kassay.experiments.cli.commands.{function}")
@@ -403,12 +403,12 @@ _ADDRESS = re.compile(r"[^\s/\\,:]+:\d{1,5}(,[^\s/\\,:]+:\d{1,5})*|\[[0-9a-fA-F:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is one HOST:PORT, or a list of HOST:PORT separated by commas."""
+    """Return whether a text is a HOST:PORT or a comma-separated list of them."""
     return _ADDRESS.fullmatch(text) is not None
 
 
 class CommandTable(TyperGroup):
-    """Typer command group of all commands, without importing their modules."""
+    """Typer group of all commands. It imports no module of a command."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -417,7 +417,7 @@ class CommandTable(TyperGroup):
         }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command. ``SOURCE`` alone runs survey, and ``SOURCE GROUP`` runs plan."""
+        """Find the command: ``kassay SOURCE`` runs survey, ``kassay SOURCE GROUP`` runs plan."""
         source, *others = args
         if source not in self.commands and (is_address(source) or Path(source).exists()):
             if others and not others[0].startswith("-"):
@@ -427,7 +427,7 @@ class CommandTable(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _context: Any, formatter: Any) -> None:
-        """Write one section per purpose, with its commands and their aligned texts."""
+        """Write the list of commands of the help, with one section per purpose."""
         width = max(map(len, COMMANDS))
         for title, commands in COMMAND_GROUPS.items():
             with formatter.section(title):
@@ -516,7 +516,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
 
 def _discard_output() -> None:
-    """Redirect standard output to the null device, so that Python does not exit with 120."""
+    """Redirect standard output to the null device, to avoid Python's exit code 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""Read the groups of a command's source, process each of them, and write the results."""
+"""Read the groups of a source, process each group and write the results."""
 
 import json
 import os
@@ -61,7 +61,7 @@ ParsedGroup = tuple[str | None, Group | InputError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Command-line options for data that a source lacks, such as subscriptions or weights."""
+    """Command-line options that add missing data to a source, such as weights."""
 
     subscriptions: str | None = option(
         None, metavar="NAME|FILE", show_default="assigned, or as the document assumes"
@@ -86,7 +86,7 @@ class SourceOptions:
     account: bool = option(False, "--account", "-v")
 
     def import_options(self) -> ImportOptions:
-        """Load the files that the options name, and return the import options."""
+        """Load the files that the options name and return the import options."""
         names = (None, *import_captures.WEIGHT_NAMES)
         file = None if self.weights in names else Path(str(self.weights))
         recorded = self._recorded(file)
@@ -123,7 +123,7 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSource(SourceOptions):
-    """Source of groups: a file, a directory or standard input, and data that it lacks."""
+    """Command-line argument for the source of the groups, with options for missing data."""
 
     # Options for captures, which --help-all shows; the help of import shows them.
     rare: ClassVar = ("name", "snapshot", "account", "missing_lag", "window", "cycle")
@@ -136,12 +136,12 @@ class GroupSource(SourceOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedGroups(GroupSource):
-    """Source of groups, and the ids of the groups to process."""
+    """Command-line options for the source and for the ids of the selected groups."""
 
     group: list[str] | None = option(None, show_default="all groups")
 
     def selection(self, id: str | None) -> tuple[str, ...]:
-        """Return the options that select a group; for a joined group, those of all its parts."""
+        """Return the options that select a group, or all parts of a joined group."""
         ids = (self.group or ()) if self.together else (id,) if id else ()
         return tuple(part for one in ids for part in ("--group", one))
 
@@ -149,18 +149,17 @@ class SelectedGroups(GroupSource):
 def check_cluster_usage(
     source: str, has_source: bool, cluster: ClusterOptions, source_data: SourceOptions
 ) -> None:
-    """Raise a usage error unless the options name one source and fit this source.
+    """Raise a usage error unless exactly one source is set and its options fit.
 
-    ``source`` is the placeholder of the argument for files, and ``has_source`` is true if files
-    are given.
+    ``source`` is the placeholder of the argument for files; ``has_source`` is true with files.
     """
     if has_source is (cluster.bootstrap_server is not None):
-        raise typer.BadParameter(f"give either {source} or --bootstrap-server, and not both")
+        raise typer.BadParameter(f"give exactly one of {source} and --bootstrap-server")
     if cluster.bootstrap_server is not None:
         if source_data.metadata is not None:
             raise typer.BadParameter(
-                "--metadata cannot be combined with --bootstrap-server: the cluster "
-                "reports its partition counts"
+                "--bootstrap-server excludes --metadata, because the cluster reports its "
+                "partition counts; remove --metadata"
             )
     elif cluster.command_config is not None and CONFIG not in os.environ:
         raise typer.BadParameter("--command-config requires --bootstrap-server")
@@ -171,9 +170,9 @@ def check_cluster_usage(
 
 
 def check_exists(file: Path) -> None:
-    """Raise InputError for a source that is neither standard input, a file nor a cluster."""
+    """Raise InputError if a source is not standard input, a file or a cluster."""
     if file != STDIN and not file.exists() and not is_address(str(file)):
-        raise InputError(f"{file}: no such file or directory")
+        raise InputError(f"{file}: no such file or directory; give an existing path or HOST:PORT")
 
 
 def read_source(
@@ -185,11 +184,8 @@ def read_source(
 ) -> Iterator[ParsedGroup]:
     """Read groups from documents, captures or a cluster (HOST:PORT).
 
-    Yield an `InputError` for each invalid group.
-
-    Unless ``print_notes`` is false, the notes of captures, and the state of rebalancing groups,
-    are printed. If ``selected`` is given, they are printed only for the selected groups. With the
-    option ``together``, the selected groups are joined.
+    Yield an `InputError` for each invalid group. With ``print_notes``, print the notes and the
+    state of all groups, or of the ``selected`` groups. ``options.together`` joins the groups.
     """
     known = ImportOptions() if options is None else options
     if is_address(str(file)) and not file.exists():
@@ -227,10 +223,10 @@ def parsed_groups(
     is_shown: Callable[[str | None], bool],
     all_notes: bool = False,
 ) -> Iterator[ParsedGroup]:
-    """Yield the groups of an import, with an `InputError` for each invalid group.
+    """Yield the group of each import result, or an `InputError` for an invalid group.
 
-    The notes and the state of a group are printed if ``is_shown`` returns true for its id: with
-    ``all_notes`` all of them, otherwise those that change a number of a result.
+    If ``is_shown`` returns true for a group id, print the notes that change a number of a result;
+    with ``all_notes``, print all notes.
     """
     for one in imported:
         if one.unused is not None:
@@ -248,7 +244,7 @@ def parsed_groups(
 
 
 def _print_notes(imported: import_captures.ImportedGroup, group: Group, *, all_notes: bool) -> None:
-    """Print notes on options, the notes of a capture, or the state of a rebalancing document."""
+    """Print the notes about an imported group on standard error."""
     if imported.option_notes:
         print_note(f"{group.label}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:
@@ -260,13 +256,13 @@ def _print_notes(imported: import_captures.ImportedGroup, group: Group, *, all_n
 
 
 def read_group_documents(paths: Iterable[Path]) -> tuple[list[str], bool]:
-    """Read valid groups of files as JSON documents, and return whether all groups are valid."""
+    """Read groups from files as JSON documents, and return whether all groups are valid."""
     groups, all_valid = read_valid_groups(paths)
     return [json.dumps(group_document(group), ensure_ascii=False) for group in groups], all_valid
 
 
 def read_valid_groups(paths: Iterable[Path]) -> tuple[list[Group], bool]:
-    """Read valid groups of files, print errors, and return whether all groups are valid."""
+    """Read groups from files, print errors, and return whether all groups are valid."""
     groups, all_valid = [], True
     for path in paths:
         check_exists(path)
@@ -284,7 +280,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """Result for one group: the JSON record, and whether a requested condition is met.
+    """JSON record of a group, and whether the group meets a requested condition.
 
     The exit code is 1 unless the requested condition is met. ``files`` has texts by file name.
     """
@@ -299,7 +295,7 @@ ParsedDocument = tuple[str | None, KindDocument | InputError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherKinds:
-    """Processing of documents of other kinds than consumer groups by a command.
+    """How a command processes documents of share groups, Streams or Connect.
 
     Parameters
     ----------
@@ -322,7 +318,7 @@ def consumer_groups(
     *,
     print_notes: bool = True,
 ) -> Iterable[ParsedGroup]:
-    """Return the consumer groups of a source, all of them or those with the selected ids.
+    """Return the consumer groups of a source, or only those with the selected ids.
 
     If the source contains documents of other kinds, process them and end the command. They are
     errors if ``others`` is None.
@@ -339,7 +335,7 @@ def consumer_groups(
     if others.kind is not None:
         if file != STDIN and not file.is_file():
             raise InputError(
-                f"{file}: expected an existing file with documents of kind {others.kind}"
+                f"{file}: no such file; give a file with documents of kind {others.kind}"
             )
         with open_text(file) as stream:
             documents = read_kind_documents(stream, name=name_of(file), kind=others.kind)
@@ -358,7 +354,7 @@ def consumer_groups(
 
 
 def _documents_of_other_kinds(entries: Sequence[ParsedGroup]) -> list[ParsedDocument]:
-    """Return the documents of a source if they are not consumer groups, else an empty list.
+    """Return documents of share groups, Streams or Connect; empty for consumer groups.
 
     The first valid document decides.
     """
@@ -381,7 +377,7 @@ def _with_ids(
     options: ImportOptions,
     ids: set[str],
 ) -> Iterable[tuple[str | None, T | InputError]]:
-    """Return the entries with ``ids`` (all if empty) and all errors, or raise InputError."""
+    """Return entries with the selected ids and all errors, or raise InputError."""
     if not ids or options.together:  # groups with these ids were joined to one
         return parsed
     parsed = list(parsed)
@@ -417,15 +413,12 @@ def process_each_group(
     others: OtherKinds | None = None,
     both_readings: bool = True,
 ) -> None:
-    """Process each group of a source, and write the results.
+    """Process each group of a source and write the results.
 
-    ``both_readings``: if a group has assumed subscriptions, also process it with the other
-    assumption. If the results differ, the record contains the second result:
-    ``"other_reading": {"condition": ..., ...}``.
-
-    ``process`` raises `InputError` for a group that it does not support. Such a group or a bad
-    document gives a line ``{"id": ..., "error": ...}`` and the exit code 2. After Ctrl-C, the line
-    of the current group is the last one, with ``"interrupted": true``, and the exit code is 130.
+    With ``both_readings``, a group with assumed subscriptions is also processed under the other
+    assumption. If the results differ, the key ``other_reading`` has the second one. An
+    `InputError` of ``process`` becomes an error record, with exit code 2. Ctrl-C ends the output
+    after the current group, with exit code 130.
     """
     groups = consumer_groups(source, output_format, others)
     run = partial(_process_readings, process) if both_readings else process
@@ -448,7 +441,7 @@ def _process_readings(process: Callable[[Group], GroupResult], group: Group) -> 
 
 
 def _without_time(value: object) -> object:
-    """Return a JSON value without the running times that it contains."""
+    """Remove the running times, with the key ``seconds``, from a JSON value."""
     match value:
         case Mapping():
             return {key: _without_time(one) for key, one in value.items() if key != "seconds"}
@@ -464,7 +457,7 @@ def process_documents(
     output_format: Format,
     layout: TableLayout | None,
 ) -> None:
-    """Process parsed groups or documents of other kinds as `process_each_group` does."""
+    """Process groups or documents, and write the results to standard output."""
     records: list[Record] = []
     code = 0
     for record, group_code in _results(file, process, documents, output_format):
@@ -502,7 +495,7 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
 
 
 def _readings(record: Record) -> Iterator[Record]:
-    """Yield a record and, for assumed subscriptions, the record of the other limit."""
+    """Yield a record, then its second result under the other assumed subscriptions."""
     yield record
     if "other_reading" in record:
         other = record["other_reading"]
@@ -513,7 +506,7 @@ def _readings(record: Record) -> Iterator[Record]:
 
 
 def _with_condition(record: Record, group: object) -> Record:
-    """Add the condition under which results on assumed data hold, and a caveat if there is one."""
+    """Add the condition and the caveat for results that depend on assumed data."""
     if not isinstance(group, Group):
         return record
     remarks = {

@@ -1,4 +1,4 @@
-"""Process documents of other kinds than consumer groups: share groups, Streams and Connect."""
+"""Process documents of share groups, Streams and Connect for the commands."""
 
 import json
 import shlex
@@ -33,7 +33,7 @@ def _label(document: KindDocument) -> dict[str, object]:
 
 
 def assigned_documents(name: str) -> OtherKinds:
-    """Return the processing of ``kassay assign``: run an assignor on each document."""
+    """Define how ``kassay assign`` processes documents: run an assignor."""
 
     def process(document: KindDocument) -> GroupResult:
         result = run_on_document(document, name)
@@ -67,7 +67,7 @@ def _answer_rows(record: Record) -> Iterator[Sequence[object]]:
 def compared_documents(
     names: Sequence[str], limits: SearchLimits, *, has_levels: bool = False
 ) -> OtherKinds:
-    """Return the processing of ``kassay compare``: compare assignors on each document.
+    """Define how ``kassay compare`` processes documents: compare assignors.
 
     ``has_levels`` is true if options select levels or constraints.
     """
@@ -79,7 +79,8 @@ def compared_documents(
     )
     kind = kind_of_assignor(names[0])
     if has_levels and kind is not Kind.CONSUMER:
-        raise typer.BadParameter(f"documents of kind {str(kind)!r} have fixed levels")
+        text = f"documents of kind {str(kind)!r} have fixed levels; remove the options for levels"
+        raise typer.BadParameter(text)
 
     def process(document: KindDocument) -> GroupResult:
         entries = [_entry(document, name, limits) for name in names]
@@ -139,7 +140,7 @@ def _verdict(measure: Record) -> str:
 def plans_of_documents(
     output_format: Format, limits: SearchLimits, *, source: Path, output: Path | None = None
 ) -> OtherKinds:
-    """Return the processing of ``kassay plan``. With ``output``, it writes files per document."""
+    """Define how ``kassay plan`` processes documents: print or write a plan."""
 
     def process(document: KindDocument) -> GroupResult:
         plan, files = kind_plan.plan_kind(document, limits=limits), {}
@@ -188,7 +189,7 @@ def _events(document: KindDocument, limits: SearchLimits) -> Record:
 
 
 def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> OtherKinds:
-    """Return the processing of ``kassay forecast``: forecast the events of each document."""
+    """Define how ``kassay forecast`` processes documents: forecast their events."""
     key = "recommendation" if request.changes is None else "difference"
 
     def process(document: KindDocument) -> GroupResult:
@@ -201,8 +202,8 @@ def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> O
         for setting in request.changes or ():
             if setting not in kind.settings:
                 raise typer.BadParameter(
-                    f"--set: unknown setting {setting!r} of kind {str(kind.kind)!r}, "
-                    f"expected one of {', '.join(kind.settings)}"
+                    f"--set: kind {str(kind.kind)!r} has no setting {setting!r}; "
+                    f"choose from {', '.join(kind.settings)}"
                 )
         record = _forecast_record(kind.forecast, document, request, key)
         if output_format is Format.TABLE:

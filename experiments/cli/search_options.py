@@ -1,4 +1,4 @@
-"""Command-line options of a search, and of planned changes: objective, constraints, limits."""
+"""Command-line options for the objective, constraints and limits of a search."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -37,7 +37,7 @@ def _known_levels(texts: list[str] | None) -> list[str]:
 
 
 def _parse_tolerance(text: str) -> objective.Tolerance:
-    """Parse a share such as 0.05 or 5%, or a number such as +3; else raise a usage error."""
+    """Parse a tolerance such as 0.05, 5% or +3, or raise a usage error."""
     if text.startswith("+") and text[1:].isdecimal():
         return objective.Tolerance(absolute=int(text))
     try:
@@ -51,7 +51,7 @@ def _parse_tolerance(text: str) -> objective.Tolerance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImbalanceOptions:
-    """Command-line options for the imbalance of the objective."""
+    """Command-line options for the measure of imbalance and its tolerance."""
 
     imbalance: Measure | None = option(
         None,
@@ -67,7 +67,7 @@ class ImbalanceOptions:
     )
 
     def levels(self, group: Group) -> tuple[objective.Level, ...]:
-        """Return the levels of the objective, which are minimised in order.
+        """Return the levels of the objective, in the order in which they are minimised.
 
         Levels of loads without their own tolerance have the option's, or `default_tolerance`.
         """
@@ -81,13 +81,13 @@ class ImbalanceOptions:
         )
 
     def _further(self, _measure: Measure, _tolerance: objective.Tolerance) -> list[objective.Level]:
-        """Return the levels that follow imbalance and movement. This class has none."""
+        """Return the levels after imbalance and movement. Subclasses override this method."""
         return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveOptions(ImbalanceOptions):
-    """Command-line options for the levels of the objective, and for constraints."""
+    """Command-line options for further levels of the objective, and for constraints."""
 
     level: list[str] | None = option(
         None, text_names=_LEVEL_NAMES, callback=_known_levels, metavar="NAME[=TOLERANCE]"
@@ -117,7 +117,7 @@ class ObjectiveOptions(ImbalanceOptions):
                     further.append(objective.Movement(tolerance=own))
                 case objective.Colocation.name:
                     if not self.colocate:
-                        raise UsageError("--level colocation requires --colocate TOPIC,...")
+                        raise UsageError("--level colocation requires --colocate TOPIC,...; add it")
                     further.append(objective.Colocation(self._colocated(), own))
                 case _:
                     further.append(objective.FURTHER_LEVELS[name](own))
@@ -134,7 +134,7 @@ class ObjectiveOptions(ImbalanceOptions):
         return tuple(tuple(names.split(",")) for names in self.colocate or ())
 
     def constraints(self, group: Group) -> tuple[solver_constraints.Constraint, ...]:
-        """Return the constraints that the options set, without the capacities of members."""
+        """Convert the options to constraints. Capacities of members are not included."""
         constraints: list[solver_constraints.Constraint] = []
         if objective.Colocation.name not in self._given_levels():
             constraints += map(solver_constraints.Colocated, self._colocated())
@@ -160,12 +160,10 @@ class ObjectiveOptions(ImbalanceOptions):
 
 
 def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | None, str]:
-    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER to a topic, a partition or None, and a member id.
+    """Parse TOPIC-N=MEMBER or TOPIC=MEMBER to topic, partition and member id.
 
-    The partition is None for all partitions of the topic.
-
-    Topic names may contain dashes. A name that is both a topic and a partition of another
-    topic denotes the partition.
+    The partition is None for TOPIC. A name that fits a topic and a partition of another topic
+    means the partition.
     """
     name, separator, member_name = text.partition("=")
     if not separator or not name or not member_name:
@@ -178,7 +176,7 @@ def _parse_placement(group: Group, option: str, text: str) -> tuple[str, int | N
         return topic, int(number), member
     if name in topics:
         return name, None, member
-    raise InputError(f"{option}: {group.label} has no topic {name!r}")
+    raise InputError(f"{option}: {group.label} has no topic or partition {name!r}; correct it")
 
 
 def _find_member(group: Group, name: str) -> Member:
@@ -197,7 +195,7 @@ def _find_member(group: Group, name: str) -> Member:
     if len(found) == 1:
         return next(iter(found.values()))
     if not found:
-        raise InputError(f"{group.label} has no member {name!r}")
+        raise InputError(f"{group.label} has no member {name!r}; give a member id or client id")
     raise InputError(
         f"{group.label} has {len(found)} members that match {name!r}: "
         f"{', '.join(list(found)[:4])}; give a longer prefix or the member id"
@@ -206,19 +204,19 @@ def _find_member(group: Group, name: str) -> Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOptions:
-    """Command-line options that limit each search."""
+    """Command-line options for the work and time limits of each search."""
 
     work: float = option(60.0, min=0, metavar="UNITS")
     time_limit: float | None = option(None, min=0, metavar="SECONDS")
 
     def case_limits(self) -> "CaseLimits":
-        """Return the limits for comparisons of assignors in a process that Ctrl-C ends."""
+        """Return the limits of comparisons. They do not check Ctrl-C."""
         from kassay.experiments.comparison.compare import CaseLimits
 
         return CaseLimits(work=self.work, time=self.time_limit)
 
     def interruptible_limits(self) -> "CaseLimits":
-        """Return the limits for comparisons of assignors that Ctrl-C can stop."""
+        """Return the limits of comparisons that Ctrl-C can stop."""
         return replace(self.case_limits(), stop=STOP)
 
 
@@ -230,13 +228,13 @@ class SearchOptions(LimitOptions):
     seed: int = option(0)
 
     def limits(self) -> SearchLimits:
-        """Return the limits for a search that Ctrl-C can stop."""
+        """Return the limits of a search that Ctrl-C can stop."""
         return SearchLimits(work=self.work, time=self.time_limit, workers=self.workers, stop=STOP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedMembers:
-    """Command-line options for members to add, and for lag as the weight."""
+    """Command-line options for added members, and for lag as the weight."""
 
     like: str | None = option(
         None, metavar="MEMBER", show_default="subscription to all topics, no rack"

@@ -1,4 +1,4 @@
-"""Command-line options of several commands: a running Kafka cluster, Spark, assignors."""
+"""Command-line options that several commands share: cluster, Spark, assignors."""
 
 import re
 import time
@@ -39,7 +39,7 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledClusterOptions(ClusterOptions):
-    """Command-line options for reading groups, and rates of partitions, from a cluster."""
+    """Command-line options for reading groups and message rates from a cluster."""
 
     sample: float = option(10.0, min=0.1)
 
@@ -51,7 +51,7 @@ def read_cluster(
     *,
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
-    """Read the named groups of a running cluster, or all groups if no name is given."""
+    """Read the named groups of a running cluster, or all groups without names."""
     from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
     from kassay.experiments.sources.live_cluster.live_groups import import_live
 
@@ -104,7 +104,7 @@ class SparkOptions:
         return {key: value for key, _, value in (pair.partition("=") for pair in self.conf or ())}
 
     def run_record(self, session: Any, begin: float) -> dict[str, object]:
-        """Return the part of a manifest that differs between runs: master and elapsed time."""
+        """Return the entries of a manifest that differ between runs: master and seconds."""
         return {
             "master": self.master or session.conf.get("spark.master"),
             "seconds": round(time.perf_counter() - begin, 1),
@@ -112,10 +112,10 @@ class SparkOptions:
 
 
 def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
-    """Check the name of a port, of a custom assignor or of an assignor of an installed library.
+    """Check the name of an assignor and return its complete name.
 
-    Return the complete name, with the version of the library. Assignors of other kinds of groups
-    are errors unless ``of_each_kind`` is true.
+    The complete name has the library version. Unless ``of_each_kind`` is true, assignors of other
+    kinds of groups than consumer groups are errors.
     """
     rest = split_alias(name)[1]
     if not (assignor_names.is_custom_assignor(rest) or is_library_assignor(rest)):
@@ -130,11 +130,12 @@ def known_assignor(name: str, *, of_each_kind: bool = False) -> str:
 
 
 def assignors_of_one_kind(names: Sequence[str] | None) -> list[str]:
-    """Complete names of assignors. Raise a usage error if they read documents of two kinds."""
+    """Complete the names of assignors, or raise a usage error if their kinds differ."""
     known = [known_assignor(name, of_each_kind=True) for name in names or DEFAULT_ASSIGNORS]
     assignor_names.check_shown_names(known)
     if len({assignor_names.kind_of_assignor(name) for name in known}) > 1:
-        raise typer.BadParameter(f"the assignors must have one kind, got {', '.join(known)}")
+        text = f"the assignors must read one kind of groups, got {', '.join(known)}; remove one"
+        raise typer.BadParameter(text)
     return list(dict.fromkeys(known))
 
 
@@ -151,7 +152,7 @@ _FURTHER = (
 def assignor_option(
     *, text: str = "Assignor", of_each_kind: bool = False, default: Any = None
 ) -> Any:
-    """Declare the option of one assignor: of consumer groups, or of documents of any kind."""
+    """Declare the option for the name of one assignor."""
 
     def check(name: str | None) -> str | None:
         return None if name is None else known_assignor(name, of_each_kind=of_each_kind)
@@ -166,12 +167,12 @@ def _help(text: str, of_each_kind: bool) -> str:
 
 
 def required_assignor() -> Any:
-    """Declare the required option of one assignor of documents of any kind."""
+    """Declare the required option for the name of one assignor of any kind."""
     return assignor_option(text=_REPEATABLE, of_each_kind=True, default=REQUIRED)
 
 
 def assignors_option() -> Any:
-    """Declare the repeatable option of the compared assignors (see `assignors_of_one_kind`)."""
+    """Declare the repeatable option for the names of the compared assignors."""
     return option(
         None,
         metavar="NAME",

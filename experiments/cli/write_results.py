@@ -1,4 +1,4 @@
-"""Write the results of a command: options for formats, files and plots, JSON, and tables."""
+"""Write the results of a command as JSON, JSON Lines or tables."""
 
 import json
 import re
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """Format of a command's results on standard output."""
+    """Format of a command's results on standard output: JSON Lines, JSON or table."""
 
     JSONL = "jsonl"
     JSON = "json"
@@ -27,7 +27,7 @@ class Format(StrEnum):
 
 
 def _check_directory(path: Path | None) -> Path | None:
-    """Return an output directory. Raise a usage error if it is a file or lies in a file."""
+    """Check an output directory, or raise a usage error if a file has this path."""
     for part in () if path is None else (path, *path.parents):
         if part.exists() and not part.is_dir():
             raise typer.BadParameter(f"must be a directory, but {part} is a file")
@@ -35,7 +35,7 @@ def _check_directory(path: Path | None) -> Path | None:
 
 
 def directory_option(default: Any = REQUIRED) -> Any:
-    """Declare the output directory."""
+    """Declare the option for the output directory."""
     return option(default, "--output", "-o", callback=_check_directory, metavar="DIR")
 
 
@@ -51,13 +51,13 @@ _CELL = 1000
 
 
 def cell(value: object) -> str:
-    """Return the text of a table cell; None is empty."""
+    """Convert a value to the text of a table cell, at most 1,000 characters long."""
     text = "" if value is None else without_control_characters(str(value)[: _CELL + 1])
     return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
 
 
 def without_control_characters(text: str) -> str:
-    """Replace characters that could control the terminal, except line ends."""
+    """Replace characters that can control the terminal, except line ends."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -66,7 +66,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLayout:
-    """Columns of an output table after the first column, which is the group id.
+    """Columns of an output table. The first column is always the group id.
 
     The columns ``first`` (text), ``numbers`` and ``last`` (text) follow in this order. A narrow
     terminal hides the columns ``optional``. The table lacks a column of ``not_empty`` if no row has
@@ -81,7 +81,7 @@ class TableLayout:
     rows: Callable[[Record], Iterable[Sequence[object]]]
 
     def table(self, records: Iterable[Record]) -> list[dict[str, object]]:
-        """Convert the JSON records that have no error to rows, with the headings as keys."""
+        """Convert JSON records to table rows. The keys of a row are the column headings."""
         headings = ("group", *self.first, *self.numbers, *self.last)
         rows = [
             dict(zip(headings, [record["id"], *cells], strict=False))
@@ -92,7 +92,7 @@ class TableLayout:
         return [{name: row.get(name) for name in headings if name not in empty} for row in rows]
 
     def print(self, records: Iterable[Record]) -> None:
-        """Print the JSON records that have no error as a table."""
+        """Print JSON records as a table."""
         text, rows = ("group", *self.first, *self.last), self.table(records)
         is_one = len({row["group"] for row in rows}) == 1
         optional = (*self.optional, "group") if self.optional and is_one else self.optional
@@ -106,7 +106,7 @@ def print_records(
     rows: Sequence[Record] = (),
     text: Collection[str] | None = None,
 ) -> None:
-    """Print records as JSON or as JSON lines, or print ``rows`` as a table (see `print_table`)."""
+    """Print records as JSON or JSON Lines, or print ``rows`` as a table."""
     if output_format is Format.TABLE:
         print_table(rows, text=text)
     elif output_format is Format.JSON:
@@ -117,26 +117,26 @@ def print_records(
 
 
 def print_json(records: Sequence[Record]) -> None:
-    """Print records as indented JSON: one record as an object, several records as a list."""
+    """Print one record as a JSON object, or several records as a JSON array."""
     document = records[0] if len(records) == 1 else records
     typer.echo(json_line(document, indent=2))
 
 
 def json_lines(records: Iterable[Record]) -> str:
-    """Convert records to JSON Lines."""
+    """Convert records to JSON Lines, one line per record."""
     return "".join(json_line(record) + "\n" for record in records)
 
 
 def json_line(document: object, indent: int | None = None) -> str:
-    """Convert a record to a line of JSON or indented JSON. Raise UsageError for huge integers."""
+    """Convert a record to JSON. Raise UsageError if an integer is too long to print."""
     try:
         return json.dumps(document, ensure_ascii=False, indent=indent)
     except ValueError as error:
         if "digits" not in str(error):
             raise
         raise UsageError(
-            "an integer of the result is too long to print, as for leximax in large groups; use "
-            "another --imbalance, or set the environment variable PYTHONINTMAXSTRDIGITS to 0"
+            "an integer of the result is too long to print, for example for leximax; use another "
+            "--imbalance, or set the environment variable PYTHONINTMAXSTRDIGITS to 0"
         ) from None
 
 
@@ -168,7 +168,6 @@ def print_table(
     widths = {one: _widths(one, rows, is_text=one in names) for one in headings}
 
     def needed() -> int:
-        """Return the minimum width of the table, without divided words."""
         if is_dense:
             return sum(2 + widths[one].most for one in headings) - 2
         return sum(3 + widths[one].least for one in headings) + 1
@@ -190,7 +189,7 @@ def print_table(
 
 
 class _Widths(NamedTuple):
-    """Minimum width of a column with undivided words, and its width with one line per row."""
+    """Minimum width of a table column, and its width if no cell is wrapped."""
 
     least: int
     most: int
@@ -209,7 +208,7 @@ def _widths(heading: str, rows: Sequence[Record], *, is_text: bool) -> _Widths:
 
 
 def _fitted(columns: Mapping[str, _Widths], width: int) -> dict[str, int]:
-    """Return column widths that fit the table into ``width``, with narrower wide columns."""
+    """Reduce the widest columns until the table fits into ``width`` characters."""
     found = {name: max(one) for name, one in columns.items()}
     for _ in range(1 + sum(3 + one for one in found.values()) - width):
         wide = [name for name, one in columns.items() if found[name] > one.least]
@@ -256,7 +255,7 @@ def error_record(
 
 
 def directory_names(ids: Iterable[str | None]) -> list[str]:
-    """Derive a unique directory name from the id of each group."""
+    """Derive a unique directory name from each group id."""
     names: dict[str, None] = {}
     for number, id in enumerate(ids, 1):
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", id or "").strip(".-")

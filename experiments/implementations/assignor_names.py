@@ -1,4 +1,4 @@
-"""Names of all assignors: of Kafka, of client libraries, and of custom assignors.
+"""Parse, check and display the names of assignors.
 
 A custom assignor is a command, a Python function or a Java class. It runs in a process of its own.
 The interface of a Java class decides which driver runs it.
@@ -52,7 +52,7 @@ _SERVER = "kassay.experiments.implementations.callable_server"
 
 @dataclass(frozen=True, slots=True)
 class JavaClass:
-    """A user's Java class: its command, and the kind and protocol of its interface."""
+    """Java class of a user that implements an assignor interface."""
 
     name: str
     command: tuple[str, ...]
@@ -62,7 +62,7 @@ class JavaClass:
 
 
 def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> JavaClass:
-    """Find a Java class in jars and folders, and the assignor interface that it implements.
+    """Find a user's Java class and the assignor interface that it implements.
 
     ``version`` selects the library that has this interface; None selects the newest installed one.
     Raise InputError if a path, the class, the interface or the library is missing.
@@ -78,8 +78,8 @@ def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> 
     types = _types(name, own, installed)
     if not types:
         raise InputError(
-            f"class {name} is in none of these folders and jars, and in no installed library: "
-            + ", ".join(paths)
+            f"class {name} is in no installed library and in none of these folders and jars; "
+            f"correct the paths: {', '.join(paths)}"
         )
     found = (
         (one.name, one.interfaces[interface])
@@ -90,8 +90,8 @@ def find_java_class(name: str, paths: Sequence[str], *, version: str | None) -> 
     library, kind = next(found, (None, None))
     if library is None or kind is None:
         raise InputError(
-            f"class {name} implements no interface of an assignor, or extends a class of a library "
-            "that is not installed; install it with kassay libraries install LIBRARY"
+            f"class {name} implements no known interface of an assignor; if it extends a class of "
+            "a library, install it with kassay libraries install LIBRARY"
         )
     if version not in (None, installed.get(library)) or library not in installed:
         needed = version or libraries()[library].versions[0]
@@ -122,13 +122,13 @@ def _types(name: str, own: Sequence[str], installed: Mapping[str, str]) -> list[
         check=False,
     )
     if done.returncode:
-        raise InputError(f"class {name} cannot be loaded: {done.stderr.strip()}")
+        raise InputError(f"Java cannot load class {name}; correct this: {done.stderr.strip()}")
     return done.stdout.split()
 
 
 @dataclass(frozen=True, slots=True)
 class CustomAssignor:
-    """A custom assignor: its command, seconds per group and, for ``class:``, its Java class."""
+    """Command and time limit of a custom assignor, with its Java class if it has one."""
 
     command: tuple[str, ...]
     seconds: float
@@ -142,7 +142,7 @@ def is_custom_assignor(name: str) -> bool:
 
 @cache
 def parse_custom_assignor(name: str) -> CustomAssignor:
-    """Parse the name of a custom assignor: its command, time limit and Java class.
+    """Parse the name of a custom assignor.
 
     Raise InputError if the name is invalid, or its class, interface or library is missing.
     """
@@ -156,7 +156,7 @@ def parse_custom_assignor(name: str) -> CustomAssignor:
     if match["form"] == "cmd":
         return CustomAssignor(_words(target), seconds)
     if _CALLABLE.fullmatch(target) is None:
-        raise InputError(f"python: requires module:function or FILE.py:function, got {target!r}")
+        raise InputError(f"python: must be followed by MODULE:FUNCTION, got {target!r}")
     return CustomAssignor((sys.executable, "-m", _SERVER, target), seconds)
 
 
@@ -164,8 +164,8 @@ def _match(name: str) -> re.Match[str]:
     match = _CUSTOM_NAME.fullmatch(split_alias(name)[1])
     if match is None:
         raise InputError(
-            f"unknown assignor {name!r}: names of custom assignors start with cmd:, python: or "
-            "class:"
+            f"unknown assignor {name!r}: the name of a custom assignor must start with cmd:, "
+            "python: or class:"
         )
     return match
 
@@ -175,7 +175,7 @@ def _words(command: str) -> tuple[str, ...]:
         words = tuple(shlex.split(command))
     except ValueError as error:
         raise InputError(
-            f"the assignor command {command!r} is not valid: {str(error).lower()}"
+            f"the assignor command {command!r} has invalid quotes: {str(error).lower()}"
         ) from None
     if not words:
         raise InputError("the assignor name contains no command after cmd:; use cmd:COMMAND")
@@ -185,12 +185,12 @@ def _words(command: str) -> tuple[str, ...]:
 def _class_and_paths(target: str) -> tuple[str, list[str]]:
     match = _CLASS.fullmatch(target)
     if match is None:
-        raise InputError(f"class: requires CLASS@PATH[:PATH], got {target!r}")
+        raise InputError(f"class: must be followed by CLASS@PATH[:PATH], got {target!r}")
     return match["name"], [path for path in match["paths"].split(":") if path]
 
 
 def complete_name(name: str) -> str:
-    """Check the name of an assignor. Return it with absolute paths and library version.
+    """Check an assignor name and add absolute paths and the library version to it.
 
     Raise InputError if the name is unknown, or a program, class or library is missing.
     """
@@ -203,7 +203,7 @@ def complete_name(name: str) -> str:
         complete = f"{alias}={_absolute(rest)}" if alias else _absolute(rest)
         program = parse_custom_assignor(complete).command[0]
         if shutil.which(program) is None:
-            raise InputError(f"the program {program!r} does not exist or is not executable")
+            raise InputError(f"cannot run {program!r}: give the path of an executable program")
         return complete
     assignor = parse_library_assignor(name)
     driver_command(assignor)
@@ -211,7 +211,7 @@ def complete_name(name: str) -> str:
 
 
 def _absolute(name: str) -> str:
-    """Return the name of a custom assignor. The paths of existing files become absolute."""
+    """Convert file paths in the name of a custom assignor to absolute paths."""
     match = _match(name)
     prefix, target = name[: match.start("target")], match["target"]
     if match["form"] == "class":
@@ -231,7 +231,7 @@ def _absolute(name: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """Return the name that results show: the alias, or the name without folders.
+    """Return the name of an assignor in results: the alias, or the name without folders.
 
     Examples
     --------
@@ -254,20 +254,20 @@ def shown_name(name: str) -> str:
 
 
 def check_shown_names(names: Sequence[str]) -> None:
-    """Raise InputError if two assignors have the same `shown_name`."""
+    """Raise InputError if results would show two assignors with the same name."""
     shown: dict[str, str] = {}
     for name in dict.fromkeys(names):
         other = shown.setdefault(shown_name(name), name)
         if other != name:
             raise InputError(
-                f"{other} and {name} are both shown as {shown_name(name)!r}; "
-                "give one of them an alias, such as mine=python:mine.py:assign"
+                f"{other} and {name} have the same name {shown_name(name)!r} in results; "
+                "give one an alias, such as mine=python:mine.py:assign"
             )
 
 
 @cache
 def kind_of_assignor(name: str) -> Kind:
-    """Return the kind of the documents that an assignor reads."""
+    """Return the kind of the groups that an assignor assigns."""
     rest = split_alias(name)[1]
     if rest in KIND_PORTS:
         return KIND_PORTS[rest].kind
@@ -278,7 +278,7 @@ def kind_of_assignor(name: str) -> Kind:
 
 
 def check_consumer_kind(name: str) -> None:
-    """Raise InputError if an assignor assigns groups of another kind than consumer groups."""
+    """Raise InputError if an assignor does not assign consumer groups."""
     kind = kind_of_assignor(name)
     if kind is not Kind.CONSUMER:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Process that reads group documents from stdin and runs a Python callable on each document.
+"""Run a Python function on group documents from standard input, as a process.
 
 Start with ``python -m kassay.experiments.implementations.callable_server MODULE:FUNCTION``. The
 callable has its own process, so that it cannot disturb kassay's process.
@@ -20,18 +20,18 @@ from kassay.reference.model.group import Group
 
 
 def load_callable(name: str) -> Callable[[Group], object]:
-    """Import ``module:function`` or ``file.py:function``. Raise TypeError if not callable."""
+    """Import ``module:function`` or ``file.py:function``, or raise TypeError."""
     module_name, _, path = name.rpartition(":")
     target: object = _import_module(module_name)
     for attribute in path.split("."):
         target = getattr(target, attribute)
     if not callable(target):
-        raise TypeError(f"{name!r} is not callable")
+        raise TypeError(f"{name!r} must be a function, got {type(target).__name__}")
     return target
 
 
 def answer(function: Callable[[Group], object], line: str) -> dict[str, object]:
-    """Run a callable on a group document. Return the assignment or the error as JSON."""
+    """Run a function on a group document, and return the assignment or the error as JSON."""
     try:
         group = parse_group(json.loads(line))
         start = time.perf_counter()
@@ -56,7 +56,7 @@ def _import_module(name: str) -> ModuleType:
     sys.path.insert(0, str(Path(name).resolve().parent))
     spec = importlib.util.spec_from_file_location(Path(name).stem, name)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{name!r} is not a Python file")
+        raise ImportError(f"cannot import {name!r}: give the path of a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

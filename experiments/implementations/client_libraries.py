@@ -1,4 +1,4 @@
-"""Client libraries with assignors: their names and versions, their installation and their drivers.
+"""Find and install client libraries, and start their drivers.
 
 ``libraries.yaml`` lists the libraries, their assignors and their pinned versions:
 ``sarama@1.43.3:sticky``. A name without a version means the first version of this list.
@@ -39,7 +39,7 @@ ANSWER_SECONDS = 10.0
 
 
 def split_alias(name: str) -> tuple[str | None, str]:
-    """Split the name of an assignor into its alias (None if missing) and the rest.
+    """Split an assignor name into its alias, or None, and the name without alias.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def split_alias(name: str) -> tuple[str | None, str]:
 
 
 def parse_time_limit(name: str, seconds: str) -> float:
-    """Parse a time limit per group in seconds. Raise InputError unless it is positive."""
+    """Parse a time limit in seconds. Raise InputError unless the limit is positive."""
     try:
         limit = float(seconds)
     except ValueError:
@@ -75,7 +75,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedAssignor:
-    """An assignor of a library.
+    """Assignor that a client library or the broker contains.
 
     ``kind`` is the kind of the groups that it assigns.
     ``since`` is the first version of the library with the assignor, None for all versions.
@@ -91,7 +91,7 @@ class OfferedAssignor:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamChange:
-    """A change in a version of a library that can change results of its assignors."""
+    """Change in a library version that can change assignments."""
 
     version: str
     assignors: Sequence[str]
@@ -100,7 +100,7 @@ class UpstreamChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """Runtime of drivers, such as the JVM. ``libraries.yaml`` describes the fields."""
+    """Runtime that drivers require, such as the JVM, as ``libraries.yaml`` defines it."""
 
     programs: Sequence[str] = ()
     needs: str  # the required programs and their versions, for people
@@ -112,12 +112,11 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Library:
-    """A client library, or the broker, with its assignors and its pinned versions.
+    """Client library or broker, with its assignors and supported versions.
 
-    ``package`` is the name of the library in the registry of its language. If it is a package of
-    another library that contains this one, ``packaged`` is the version of the package by version
-    of the library. ``driver`` is the class of the JVM driver, and ``interfaces`` has the kind of
-    the documents of classes of users, by their interface.
+    ``package`` is the registry name of the library, or of a package that contains it. In that
+    case, ``packaged`` has the version of the package by library version. ``driver`` is the class
+    of the JVM driver. ``interfaces`` maps each assignor interface to a kind of groups.
     """
 
     name: str
@@ -132,7 +131,7 @@ class Library:
     changes: Sequence[UpstreamChange]
 
     def changes_between(self, before: str, version: str, assignor: str) -> tuple[str, ...]:
-        """Return the known changes of an assignor between two versions, as text."""
+        """Return descriptions of the known changes of an assignor between two versions."""
         return tuple(
             change.text
             for change in self.changes
@@ -141,7 +140,7 @@ class Library:
         )
 
     def assignors_of(self, version: str) -> list[str]:
-        """Return the names of the assignors of consumer groups that a version contains."""
+        """Return the names of the consumer group assignors that a version contains."""
         return [
             name
             for name, offered in self.assignors.items()
@@ -149,7 +148,7 @@ class Library:
         ]
 
     def offers(self, assignor: str, version: str) -> bool:
-        """Return whether a version contains an assignor."""
+        """Return whether a version of the library contains the assignor."""
         offered = self.assignors.get(assignor)
         if offered is None:
             return False
@@ -158,10 +157,9 @@ class Library:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryAssignor:
-    """An assignor of one version of a library.
+    """Assignor in one version of a library.
 
-    ``seconds`` is the time limit per group that its name contains, None for no time limit in the
-    name. ``alias`` is its name in results, None for the complete name.
+    ``seconds`` is the time limit per group in the name, if any. ``alias`` is the name in results.
     """
 
     library: Library
@@ -172,7 +170,7 @@ class LibraryAssignor:
 
     @property
     def time_limit(self) -> float:
-        """Return the time limit per group in seconds, from the name or by default."""
+        """Return the time limit per group in seconds. The default is 10 seconds."""
         return ANSWER_SECONDS if self.seconds is None else self.seconds
 
     def __str__(self) -> str:
@@ -183,13 +181,12 @@ class LibraryAssignor:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Return the numbers in a version, by which versions are sorted."""
+    """Convert a version such as 1.10.0 to integers, as a sort key."""
     return tuple(map(int, version.split(".")))
 
 
 @cache
 def _sections() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the runtimes and the libraries of ``libraries.yaml``."""
     import yaml  # noqa: PLC0415 - only names of libraries need it
 
     known, content = yaml.safe_load_all(LIBRARIES_FILE.read_text(encoding="utf-8"))
@@ -198,13 +195,13 @@ def _sections() -> tuple[dict[str, Any], dict[str, Any]]:
 
 @cache
 def runtimes() -> Mapping[str, Runtime]:
-    """Return the runtimes of ``libraries.yaml`` by name."""
+    """Load the runtimes in ``libraries.yaml``, by name."""
     return {name: Runtime(**fields) for name, fields in _sections()[0].items()}
 
 
 @cache
 def libraries() -> Mapping[str, Library]:
-    """Return the libraries of ``libraries.yaml`` by name."""
+    """Load the libraries in ``libraries.yaml``, by name."""
     return {
         name: Library(
             name=name,
@@ -235,10 +232,9 @@ def is_library_assignor(name: str) -> bool:
 
 
 def parse_library_assignor(name: str) -> LibraryAssignor:
-    """Parse ``[ALIAS=]LIBRARY[@VERSION][@SECONDSs]:ASSIGNOR``, the name of an assignor.
+    """Parse the assignor name ``[ALIAS=]LIBRARY[@VERSION][@SECONDSs]:ASSIGNOR``.
 
-    Raise InputError if the library, the version or the assignor is unknown, or the time limit is
-    invalid.
+    Raise InputError for an unknown library, version or assignor, or an invalid time limit.
 
     Examples
     --------
@@ -250,7 +246,7 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
     match = _NAME.fullmatch(rest)
     if match is None:
         raise InputError(
-            f"unknown assignor {name!r}: an assignor of a library is named "
+            f"unknown assignor {name!r}: name an assignor of a library as "
             "LIBRARY[@VERSION]:ASSIGNOR, such as kafka-clients@2.4.0:sticky"
         )
     library, version = _find(match["library"], match["version"])
@@ -273,7 +269,7 @@ def parse_library_assignor(name: str) -> LibraryAssignor:
 
 
 def parse_library_version(text: str) -> tuple[Library, str]:
-    """Parse ``LIBRARY[@VERSION]``, by default the newest version, or raise InputError."""
+    """Parse ``LIBRARY[@VERSION]``, with the newest version as default, or raise InputError."""
     match = _LIBRARY_VERSION.fullmatch(text)
     if match is None:
         raise InputError(f"expected LIBRARY[@VERSION], such as sarama@1.43.3, got {text!r}")
@@ -281,7 +277,7 @@ def parse_library_version(text: str) -> tuple[Library, str]:
 
 
 def repetitions_of(assignor: str) -> int:
-    """Return the runs per group: several if the assignor's results vary between runs."""
+    """Return the number of runs per group: 1, or 5 if an assignor's results vary."""
     if not is_library_assignor(assignor):
         return 1
     return 1 if parse_library_assignor(assignor).assignor.is_repeatable else _REPETITIONS
@@ -305,10 +301,10 @@ _INSTALL_SECONDS = 1800
 
 
 def run_step(command: Sequence[str], *, directory: Path, environment: Mapping[str, str]) -> None:
-    """Run one installation command. Raise RunError with its error output if it fails."""
+    """Run an installation command, or raise RunError with its error output."""
     program = _find_program(command[0])
     if program is None:
-        raise RunError(f"{command[0]!r} is required and not on PATH; install it")
+        raise RunError(f"PATH does not contain the required program {command[0]!r}; install it")
     try:
         done = subprocess.run(  # noqa: S603 - a command of this package
             [program, *command[1:]],
@@ -330,7 +326,7 @@ def run_step(command: Sequence[str], *, directory: Path, environment: Mapping[st
 
 
 def _find_program(name: str) -> str | None:
-    """Find a program in PATH, and Java first in JAVA_HOME; None if it is missing."""
+    """Find a program on PATH, but Java first in JAVA_HOME. Return None if it is missing."""
     home = os.environ.get("JAVA_HOME")
     if home and name in {"java", "javac"}:
         found = shutil.which(name, path=f"{home}/bin")
@@ -340,12 +336,12 @@ def _find_program(name: str) -> str | None:
 
 
 def missing_programs(runtime: Runtime) -> list[str]:
-    """Return the required programs of a runtime that are not on PATH."""
+    """Return the programs that a runtime requires and that PATH does not contain."""
     return [name for name in runtime.programs if _find_program(name) is None]
 
 
 def _command_words(library: Library, version: str, directory: Path, template: str) -> list[str]:
-    """Fill in a command template of ``libraries.yaml`` for a version, and split it into words."""
+    """Fill in a command template from ``libraries.yaml``, and split it into words."""
     sanitizer = os.environ.get("KASSAY_SANITIZER")
     offered = (name for name in library.assignors if library.offers(name, version))
     values = {
@@ -368,11 +364,11 @@ _DIGEST = "driver.sha256"
 
 
 class NotInstalledError(InputError):
-    """Error: a library is not installed, so its assignor has no result."""
+    """Error for an assignor of a library that is not installed."""
 
 
 def installations() -> Path:
-    """Return the directory with all installed libraries."""
+    """Return the directory that contains the installed libraries."""
     chosen = os.environ.get(_VARIABLE)
     if chosen:
         return Path(chosen).absolute()
@@ -381,13 +377,13 @@ def installations() -> Path:
 
 
 def is_installed(library: Library, version: str) -> bool:
-    """Return whether a version is installed with the driver of this version of kassay."""
+    """Return whether a library version is installed with the current driver."""
     digest = _directory(library, version) / _DIGEST
     return digest.is_file() and digest.read_text(encoding="utf-8") == _driver_digest(library)
 
 
 def how_to_install(library: Library, version: str) -> str:
-    """State why a version of a library cannot run, and the command that installs it."""
+    """Describe why a library version cannot run, and the command that installs it."""
     outdated = (_directory(library, version) / _DIGEST).is_file()
     state = "was installed by another version of kassay" if outdated else "is not installed"
     name = f"{library.name}@{version}"
@@ -431,7 +427,7 @@ def install(library: Library, version: str) -> Path:
 
 @cache
 def driver_command(assignor: LibraryAssignor) -> tuple[str, ...]:
-    """Return the command that starts a library's driver, or raise NotInstalledError."""
+    """Return the command that starts the driver of a library, or raise NotInstalledError."""
     library, version = assignor.library, assignor.version
     if not is_installed(library, version):
         raise NotInstalledError(how_to_install(library, version))
@@ -445,7 +441,7 @@ def _command(library: Library, version: str) -> tuple[str, ...]:
 
 
 def jvm_command(library: Library, version: str, *, own: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the command of a JVM driver. The class path starts with the ``own`` entries."""
+    """Return the command of a JVM driver, with ``own`` entries first in the class path."""
     command = list(_command(library, version))
     place = command.index("-classpath") + 1
     command[place] = os.pathsep.join((*own, command[place]))
@@ -457,7 +453,7 @@ def _directory(library: Library, version: str) -> Path:
 
 
 def _driver_digest(library: Library) -> str:
-    """Return a digest of the driver's sources. If it changes, users must reinstall the library."""
+    """Return a digest of a driver's source files, to detect outdated installations."""
     sources = sorted(path for path in (DRIVERS / library.runtime).rglob("*") if path.is_file())
     content = b"".join(path.name.encode() + path.read_bytes() for path in sources)
     return hashlib.sha256(content).hexdigest()

@@ -1,4 +1,4 @@
-"""Run a port, an assignor of a library or a custom assignor, once or until the result is stable."""
+"""Run an assignor once, or until its assignment is stable."""
 
 import atexit
 import json
@@ -39,23 +39,23 @@ _STDERR_CHARACTERS = 200
 
 
 class NoAnswerError(RunError):
-    """Error: an assignor process failed to start, ended, timed out or wrote invalid output."""
+    """Error if an assignor process did not start, ended, timed out or wrote invalid output."""
 
 
 class _EndedError(NoAnswerError):
-    """Error: an assignor process ended or closed its standard output."""
+    """Error if an assignor process ended or closed its standard output."""
 
 
 class TimeLimitError(NoAnswerError):
-    """Error: an assignor process wrote no line within the time limit."""
+    """Error if an assignor process wrote no line within the time limit."""
 
 
 class NotReadyError(RunError):
-    """Error: the driver of a library did not start, so the assignor has no result."""
+    """Error if the driver of a library did not start."""
 
 
 class AssignorProcess:
-    """Process of an assignor, which writes one output line per input line.
+    """Process that runs an assignor and writes one output line per input line.
 
     It starts with the first request. If it does not answer, it is killed with its children,
     and the next request starts a new process.
@@ -73,7 +73,7 @@ class AssignorProcess:
         self._has_answered = False
 
     def request(self, line: str, *, seconds: float) -> str:
-        """Send an input line to the process, and return its output line within ``seconds``.
+        """Send a line to the process, and return the line that the process writes.
 
         A process that ended after an earlier answer is started again, because some programs
         read only one line. The message of `NoAnswerError` ends with the last line on stderr.
@@ -110,7 +110,7 @@ class AssignorProcess:
         return response
 
     def _close_after(self, error: NoAnswerError, process: subprocess.Popen[bytes]) -> str:
-        """Close the process. Return the error with its exit code and last output line."""
+        """Close the process, and add its exit code and last stderr line to the error message."""
         if isinstance(error, _EndedError):
             # The process closed its pipes, so it is about to end.
             with suppress(subprocess.TimeoutExpired):
@@ -158,12 +158,12 @@ class AssignorProcess:
 
 
 def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -> str:
-    """Send a request to an assignor process and read its answer, or raise NoAnswerError.
+    """Send a request to an assignor process and read its response line.
 
     An empty request only waits for a line.
     """
     if process.stdout is None or process.stdin is None:
-        raise NoAnswerError("the assignor process has no pipes for input and output")
+        raise NoAnswerError("internal error: the assignor process has no pipes; report a bug")
     source, sink = process.stdout.fileno(), process.stdin.fileno()
     deadline = time.monotonic() + seconds
     os.set_blocking(sink, False)
@@ -201,7 +201,7 @@ def _read(source: int, *, received: int) -> bytes:
 
 
 def _write(sink: int, data: bytes) -> bytes:
-    """Write as many bytes as the pipe ``sink`` accepts, and return the remaining bytes."""
+    """Write bytes to a pipe until it is full, and return the remaining bytes."""
     try:
         return data[os.write(sink, data) :]
     except BlockingIOError:
@@ -216,7 +216,7 @@ _PROCESSES: dict[tuple[int, tuple[str, ...]], AssignorProcess] = {}
 def assignor_process(
     command: tuple[str, ...], *, start_seconds: float | None = None
 ) -> AssignorProcess:
-    """Return the process of an assignor command. Equal commands share one process.
+    """Return the process that runs a command. Equal commands share one process.
 
     A forked kassay process starts its own, because two readers would take each other's answers.
     """
@@ -226,7 +226,7 @@ def assignor_process(
 
 @atexit.register
 def close_processes() -> None:
-    """Kill the assignor processes that this process started, with their child processes."""
+    """Kill all assignor processes that this kassay process started."""
     for (owner, _), process in _PROCESSES.items():
         if owner == os.getpid():
             process.close()
@@ -237,7 +237,7 @@ _START_SECONDS = 60.0
 
 
 def run(group: Group, assignor: str) -> AssignorResult:
-    """Run an assignor once on a group. The result has the assignment or the failure."""
+    """Run an assignor once on a group, and return the assignment or the failure."""
     assignor_names.check_consumer_kind(assignor)
     driver = _driver(assignor)
     if driver is None:
@@ -262,7 +262,7 @@ def run(group: Group, assignor: str) -> AssignorResult:
 
 @dataclass(frozen=True, slots=True)
 class _Driver:
-    """Process of an assignor, and its time limit per group in seconds.
+    """Process that runs an assignor, with its time limit per group in seconds.
 
     ``assignor`` is the assignor that a driver runs, None for a command or a Python function.
     """
@@ -274,7 +274,7 @@ class _Driver:
 
 
 def _driver(name: str) -> _Driver | None:
-    """Return the process that runs an assignor, or None for a port, which needs no process."""
+    """Return the process that runs an assignor, or None for a port."""
     if is_library_assignor(name):
         library = parse_library_assignor(name)
         process = assignor_process(driver_command(library), start_seconds=_START_SECONDS)
@@ -291,7 +291,7 @@ def _driver(name: str) -> _Driver | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRunResult:
-    """Result of one run on a document: the answer, the livelock or the failure."""
+    """Result of one run on a document: an answer, a livelock or a failure."""
 
     answer: Mapping[str, Any] | None = None
     livelock: str | None = None
@@ -325,13 +325,12 @@ def run_on_document(document: KindDocument, name: str) -> DocumentRunResult:
 
 @cached
 def _document_text(group: Group) -> str:
-    """Return the JSON document of a group, cached because many assignors read it."""
     return json.dumps(group_document(group))
 
 
 @cached
 def _shared_text(group: Group) -> str:
-    """Return the JSON document for a Java driver, in which each list of topics occurs once.
+    """Convert a group to JSON for a Java driver, without repeated lists of topics.
 
     A member with the topics of an earlier member has its index instead. Otherwise, the document of
     5,000 members with 5,000 topics has 350 MB.
@@ -346,9 +345,9 @@ def _shared_text(group: Group) -> str:
 
 
 def _parse_response(line: str) -> AssignorResult:
-    """Parse the line that an assignor process writes for a group; errors become failures.
+    """Parse the response line of an assignor process.
 
-    The line is an assignment document, or a line in the format of `kassay assign`.
+    The line has an assignment, or the record of `kassay assign`. Errors become failed results.
     """
     try:
         document = json.loads(line)
@@ -384,7 +383,7 @@ MAX_ROUNDS = 50
 
 
 class Ending(StrEnum):
-    """Outcome of running an assignor on a group."""
+    """Outcome of running an assignor on a group, such as ok or failed."""
 
     OK = "ok"
     NONTERMINATING = "nonterminating"
@@ -395,7 +394,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StableResult:
-    """Result of an assignor after its last follow-up rebalance.
+    """Result of an assignor after all rebalances that its protocol requires.
 
     Parameters
     ----------
@@ -443,7 +442,7 @@ _FIRST: dict[tuple[int, str], float] = {}
 
 
 def first_seconds(assignor: str) -> float | None:
-    """Return the seconds of an assignor's first run in this process, None before it."""
+    """Return the seconds of an assignor's first run in this process, or None."""
     return _FIRST.get((os.getpid(), assignor))
 
 
@@ -503,7 +502,7 @@ DEPENDS_ON_THE_RUN = "a second run on the same group returns another assignment"
 
 
 def is_repeatable(group: Group, assignor: str, assignment: Assignment) -> bool:
-    """Run a custom assignor again. Return whether all members get the same partitions.
+    """Run a custom assignor again, and return whether the assignments are equal.
 
     Assignors of libraries are not checked: some vary by design. A second run that reaches the time
     limit has no other answer.
@@ -519,7 +518,7 @@ def is_repeatable(group: Group, assignor: str, assignment: Assignment) -> bool:
 
 
 def _joined_result(parts: Mapping[str, StableResult]) -> StableResult:
-    """Join the results of a group's parts. If a part has no assignment, return its result."""
+    """Join the results of a group's parts, or return the result of a part that failed."""
     failed = next((part for part in parts.values() if part.assignment is None), None)
     if failed is not None:
         return failed

@@ -77,7 +77,7 @@ def test_a_library_that_is_not_installed_is_an_input_error(tmp_path, monkeypatch
 def test_a_failed_installation_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("KASSAY_IMPLEMENTATIONS", str(tmp_path))
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(RunError, match="'mvn' is required and not on PATH"):
+    with pytest.raises(RunError, match="PATH does not contain the required program 'mvn'"):
         client_libraries.install(*parse_library_version("kafka-clients@2.4.0"))
     assert list(tmp_path.iterdir()) == []
 

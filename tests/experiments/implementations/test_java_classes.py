@@ -158,7 +158,7 @@ def test_relative_paths_are_resolved_and_results_show_the_alias(classes, monkeyp
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("class:org.example.Missing@{0}", "class org.example.Missing is in none of these folders"),
+        ("class:org.example.Missing@{0}", "class org.example.Missing is in no installed library"),
         ("class:org.example.Mine@{0}/none", "none' does not exist"),
         ("class:org.example.Mine", "CLASS@PATH[:PATH], got 'org.example.Mine'"),
         ("class@3.9.1:org.example.Mine@{0}", "kassay libraries install kafka-broker@3.9.1"),
@@ -174,7 +174,7 @@ def test_a_broken_class_file_is_an_input_error(tmp_path):
     require_library("kafka-broker@4.4.0")
     for content in (b"", b"\xca\xfe\xba\xbe\0\0\0\x3d\0\x09\x01\xff\xff"):
         (tmp_path / "Broken.class").write_bytes(content)
-        with pytest.raises(InputError, match="class Broken cannot be loaded: "):
+        with pytest.raises(InputError, match="cannot load class Broken; correct this: "):
             find_java_class("Broken", [str(tmp_path)], version=None)
 
 
