@@ -1,1 +1,1 @@
-"""Kinds of groups other than consumer groups: share, Streams and Connect."""
+"""Compare and forecast share groups, Streams groups and Connect clusters."""

@@ -1,4 +1,4 @@
-"""Connect clusters: comparison of their stable states, and forecasts of their events.
+"""Compare stable states of Connect clusters with the optimum, and forecast events.
 
 Each stable state is two groups: a connector is a topic, a task a partition, and a worker a member;
 the connectors themselves are the partitions of one topic.
@@ -47,7 +47,7 @@ _END = 2  # multiples of the delay after which all waits have ended
 def compare_connect_cluster(
     document: KindDocument, answer: group_kind.Answer, limits: SearchLimits
 ) -> list[group_kind.KindComparison]:
-    """Compare each stable state with the optimum that starts from the previous stable state."""
+    """Compare each stable state of a Connect cluster with the optimum."""
     found: list[group_kind.KindComparison] = []
     previous, stopped = [Assignment({}), Assignment({})], 0
     for number, (step, state) in enumerate(
@@ -93,7 +93,7 @@ def _compare_state(
     before: Assignment,
     limits: SearchLimits,
 ) -> group_kind.KindComparison:
-    """Compare the assignment of all tasks, or of all connectors, with the optimum."""
+    """Compare an assignment of tasks or connectors to workers with the optimum."""
     names = tuple(topic.name for topic in topics)
     bare = Group(topics, tuple(Member(worker, names) for worker in workers))
     group = rejoin(bare, {worker: before[worker] for worker in workers if worker in before})
@@ -111,10 +111,10 @@ def _compare_state(
 
 @dataclass(frozen=True, slots=True)
 class EventCost:
-    """Cost of the steps of a Connect cluster after the first one.
+    """Cost of the events of a Connect cluster: rebalances, task starts and stopped time.
 
-    ``rebalances`` start or stop something, or wait. ``stopped_ms`` is the sum of the times in which
-    tasks have no worker, ``stopped_ms_per_task`` the mean of the started tasks, rounded up.
+    ``stopped_ms`` is the sum of the times in which tasks have no worker, ``stopped_ms_per_task``
+    the mean of the started tasks, rounded up.
     """
 
     rebalances: int
@@ -125,7 +125,7 @@ class EventCost:
 
 
 def measure_cluster(document: KindDocument, answer: group_kind.Answer) -> EventCost:
-    """Measure the steps of a Connect cluster after the first one.
+    """Measure the cost of the steps of a Connect cluster, without the first step.
 
     ``answer`` is that of ``connect-incremental`` or ``kafka-connect[@VERSION]:incremental``.
     """
@@ -145,7 +145,7 @@ def measure_cluster(document: KindDocument, answer: group_kind.Answer) -> EventC
 def _stopped_times(
     steps: Sequence[Mapping[str, Any]], states: Sequence[Mapping[str, Any]]
 ) -> Counter[str]:
-    """Return the time in ms for which each task is stopped after the first step."""
+    """Return the time in ms during which each task is stopped after the first step."""
     worker_of = {task: w for w, own in states[0]["state"].items() for task in own["tasks"]}
     since: dict[str, int] = {}
     times: Counter[str] = Counter()
@@ -169,7 +169,7 @@ def _stopped_times(
 def _answer_measures(
     document: KindDocument, answer: group_kind.Answer
 ) -> list[group_kind.KindMeasure]:
-    """Return the number of tasks that workers start after the first step."""
+    """Return the number of tasks that workers start after the first step, as a measure."""
     if "rounds" not in answer["steps"][-1]:  # the eager protocol
         return []
     starts = measure_cluster(document, answer).task_starts
@@ -186,15 +186,15 @@ def last_step(document: KindDocument) -> Mapping[str, Any]:
 
 
 def state_after_events(document: KindDocument) -> group_kind.Answer:
-    """Return the connectors and tasks per worker after the last step of a cluster.
+    """Simulate a Connect cluster and return the connectors and tasks of each worker.
 
-    They are those of the port that belongs to the protocol. Raise InputError if it fails.
+    Raise InputError if the assignor of the cluster's protocol fails.
     """
     is_eager = document.content.get("protocol") == "eager"
     try:
         answer: Any = (assign_eagerly if is_eager else assign_incrementally)(document)
     except UpstreamError as error:
-        raise InputError(f"cluster {document.id!r}: the assignor fails: {error}") from None
+        raise InputError(f"cluster {document.id!r}: Kafka's assignor fails: {error}") from None
     state: Mapping[str, Any] = answer["steps"][-1]["state"]
     return state
 
@@ -217,7 +217,7 @@ def _current_state(document: KindDocument) -> group_kind.CurrentState:
 def forecast_connect_cluster(
     document: KindDocument, request: group_kind.ForecastRequest
 ) -> group_kind.Forecast:
-    """Forecast the events from the last step of a document of kind connect.
+    """Forecast events of a Connect cluster with several rebalance delays.
 
     By default, the compared delays are 0, and 10 s below and above the time of a restart; the last
     one is recommended unless the current setting is as good.
@@ -250,7 +250,7 @@ def forecast_connect_cluster(
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """State before the event: task counts per connector, and what each worker runs."""
+    """State before an event: number of tasks per connector, and contents of each worker."""
 
     connectors: Mapping[str, int]
     running: Mapping[str, Mapping[str, Sequence[str]]]
@@ -259,7 +259,9 @@ class _Start:
     def of(cls, document: KindDocument) -> "_Start":
         where = f"cluster {document.id!r}"
         if document.content.get("protocol", "sessioned") == "eager":
-            raise InputError(f"{where}: protocol: 'eager' has no rebalance delay to forecast")
+            raise InputError(
+                f"{where}: kassay cannot forecast protocol 'eager', which has no rebalance delay"
+            )
         connectors = last_step(document)["connectors"]
         if not sum(connectors.values()):
             raise InputError(
@@ -272,7 +274,7 @@ class _Start:
 
 
 def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> group_kind.Record:
-    """Simulate all events with one setting of the delay, and return their costs as JSON.
+    """Simulate all events with one rebalance delay, and return their costs as JSON.
 
     The restart and the loss are those of the worker with the highest cost. The only worker has no
     loss.
@@ -306,7 +308,7 @@ def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> group_kin
 def _restart(
     start: _Start, workers: list[str], worker: str, downtime: int, wait: int
 ) -> list[dict[str, object]]:
-    """Return the steps of a restart: a worker leaves, and returns with another member id."""
+    """Return steps in which a worker leaves, and returns with another member id."""
     others = [one for one in workers if one != worker]
     back = [_renamed(one) if one == worker else one for one in workers]
     if not others:
@@ -325,7 +327,7 @@ def _renamed(worker: str) -> str:
 def _cost(
     start: _Start, delay: int, steps: Sequence[dict[str, object]], alone_ms: int = 0
 ) -> group_kind.Record:
-    """Simulate steps from the start state, and sum rebalances, task starts and stopped times.
+    """Simulate steps, and return their rebalances, task starts and stopped times.
 
     ``alone_ms`` is the time in which the cluster has no worker, so that all tasks are stopped.
     """
@@ -391,21 +393,21 @@ def _causes(given: group_kind.KindEvidence) -> Iterator[group_kind.KindCause]:
 
 
 def _waiting(given: group_kind.KindEvidence, step: Mapping[str, Any]) -> list[str]:
-    """Return the connectors and tasks without a worker."""
+    """Return the connectors and tasks that no worker runs."""
     present = {name for own in step["running"].values() for name in own["connectors"]}
     connectors = [name for name in step["connectors"] if name not in present]
     return connectors + [f"{name}-{number}" for name, number in given.missing()]
 
 
 def _step_and_delay(document: KindDocument) -> tuple[Mapping[str, Any], int | None]:
-    """Return the last step and the rebalance delay in ms, None with the eager protocol."""
+    """Return the last step, and the rebalance delay in ms or None (eager protocol)."""
     content = document.content
     is_eager = content.get("protocol") == "eager"
     return last_step(document), None if is_eager else content.get(_DELAY_KEY, DEFAULT_MAX_DELAY)
 
 
 def _limited(step: Mapping[str, Any]) -> dict[str, int]:
-    """Return ``tasks.max`` of the connectors that have the maximum number of tasks."""
+    """Return ``tasks.max`` of each connector that has this number of tasks."""
     maximum = step.get("tasks_max", {})
     return {name: most for name, most in maximum.items() if most <= step["connectors"][name]}
 
@@ -451,7 +453,7 @@ def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
 def _outcomes(
     document: KindDocument, delay: int, changes: Sequence[Mapping[str, int]]
 ) -> Iterator[group_kind.KindOutcome]:
-    """Simulate changes of connectors in `_SAMPLES` runs with random worker ids."""
+    """Simulate changes of task counts, once for each of 20 samples of worker ids."""
     step, random = last_step(document), Random(0)  # noqa: S311 - reproducible samples
     for _ in range(_SAMPLES):
         ids = {worker: f"{random.getrandbits(64):016x}" for worker in step["workers"]}

@@ -1,4 +1,4 @@
-"""Types of the kinds of groups: functions per kind, measures, causes and actions."""
+"""Define the interface of a kind of groups: comparison, causes, actions, forecast."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from kassay.solver.solution import Solution
 
 @dataclass(frozen=True, slots=True)
 class KindMeasure:
-    """Value of an answer on one measure, with the minimum of that measure.
+    """Value of one measure for an answer, and the minimum value of the measure.
 
     The minimum is None if the answer does not meet the condition of the measure in docs/kinds.md.
     """
@@ -34,18 +34,18 @@ class KindMeasure:
 
     @property
     def is_above(self) -> bool:
-        """Return whether the value is above the best known value."""
+        """Return whether a lower value than the value of the answer is known."""
         return self.minimum is not None and self.value > self.minimum
 
     @property
     def is_unproven(self) -> bool:
-        """Return whether no better value is known, but a better value is possible."""
+        """Return whether no lower value is known, but a lower value is possible."""
         return not self.is_above and self.bound is not None and self.value > self.bound
 
 
 @dataclass(frozen=True, slots=True)
 class UnneededMove:
-    """Move of an answer that an optimum with fewer moves does not make."""
+    """Move of an assignment that an optimum with fewer moves does not make."""
 
     partition: tuple[str, int]
     owners: tuple[str, ...]
@@ -54,7 +54,7 @@ class UnneededMove:
 
 @dataclass(frozen=True, slots=True)
 class KindComparison:
-    """Measures and unneeded moves of one answer, or of one stable state of it."""
+    """Measures and unneeded moves of an assignment."""
 
     measures: tuple[KindMeasure, ...]
     unneeded: tuple[UnneededMove, ...] = ()
@@ -71,7 +71,7 @@ def measure_level(
     *,
     shown: str | None = None,
 ) -> KindMeasure:
-    """Compare an answer with a solution on one level.
+    """Compare an answer with a solution on one level of the objective.
 
     ``chosen`` contains the values in the optimum of all levels. ``shown`` is the name of the
     measure, by default that of the level.
@@ -85,7 +85,7 @@ def measure_level(
 def unneeded_moves(
     group: Group, answer: Assignment, solution: Solution
 ) -> tuple[UnneededMove, ...]:
-    """Return the moves of an answer that a solution with fewer moves does not make."""
+    """Return the moves in an answer that a solution with fewer moves does not make."""
     optimum, levels = solution.assignment, requested_levels(group, "movement")
     if optimum is None or value_of(group, answer, levels[0]) <= solution.movement.value:
         return ()
@@ -105,9 +105,9 @@ def unneeded_moves(
 def compare_balance(
     group: Group, answer: Assignment, solution: Solution, chosen: Mapping[str, int]
 ) -> tuple[list[KindMeasure], tuple[UnneededMove, ...]]:
-    """Compare loads and moves of an answer with the optimum. Also return the unneeded moves.
+    """Compare the loads and moves of an answer with the optimum.
 
-    The fewest moves belong to the minimum imbalance, so they are unknown for another imbalance.
+    Also return the unneeded moves. The fewest moves are known only at the minimum imbalance.
     """
     loads = measure_level(group, answer, solution, "sum_of_squares", chosen)
     moves = measure_level(group, answer, solution, "movement", chosen)
@@ -124,7 +124,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CurrentState:
-    """Current assignment in a document, in the form of an assignor's answer."""
+    """Current assignment in a document, in the format of an assignor's answer."""
 
     document: KindDocument
     answer: Answer
@@ -135,7 +135,7 @@ Places = Mapping[str, Sequence[tuple[str, int]]]
 
 
 def tasks_of(own: Any) -> list[tuple[str, int]]:
-    """Return the active tasks or partitions in the entry of a place in an answer."""
+    """Return the active tasks or partitions of one member, process or worker."""
     tasks = own if isinstance(own, list) else own.get("tasks", own.get("active", ()))
     if isinstance(tasks, Mapping):
         return [(name, number) for name, numbers in tasks.items() for number in numbers]
@@ -151,7 +151,7 @@ _CAUSES = json.loads(files(__package__).joinpath("causes.json").read_text(encodi
 
 @dataclass(frozen=True, slots=True)
 class KindCause:
-    """Cause of an imbalance, of missing tasks or of idle places, and its remedy.
+    """Cause of a problem, such as imbalance or missing tasks, and its remedy.
 
     ``is_assumed``: the sentence depends on data that the source may not show.
     """
@@ -163,7 +163,7 @@ class KindCause:
 
     @classmethod
     def of(cls, kind: str, **values: object) -> "KindCause":
-        """Create a cause from ``causes.json``, and fill ``values`` into its sentence."""
+        """Create a cause from ``causes.json``, with ``values`` in its sentence."""
         fields = _CAUSES[kind]
         return cls(kind, **{**fields, "text": fields["text"].format(**values)})
 
@@ -174,7 +174,7 @@ KindOutcome = tuple[KindDocument, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class KindAction:
-    """Action of an operator, with one simulated result per sample.
+    """Action of an operator, and the simulated results of the action.
 
     The samples differ in the random ids of workers. Without ``outcomes``, no task moves.
     """
@@ -186,7 +186,7 @@ class KindAction:
 
 @dataclass(frozen=True, slots=True)
 class KindEvidence:
-    """Data of the tests of causes: the current state, and the measures above their minimum.
+    """Data from which the causes of problems in the current state are found.
 
     ``sizes`` has the number of tasks per connector or subtopology. With ``is_improvable``, an
     action improves the state in the simulation.
@@ -205,12 +205,12 @@ class KindEvidence:
         return [task for task in each if task not in placed]
 
     def loads(self) -> str:
-        """Format the lowest and the highest number of tasks per place."""
+        """Format the minimum and maximum number of tasks, such as ``2 to 5``."""
         loads = [len(own) for own in self.places.values()]
         return f"{min(loads)} to {max(loads)}"
 
     def most_uneven(self) -> str:
-        """Describe the connector or subtopology with the most uneven tasks."""
+        """Describe the connector or subtopology whose tasks are distributed least evenly."""
         texts: dict[int, str] = {}
         for name in self.sizes:
             own = {place: [t for t, _ in tasks].count(name) for place, tasks in self.places.items()}
@@ -221,13 +221,13 @@ class KindEvidence:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Format up to three names, and the number of further names."""
+    """Format up to three names and the number of remaining names."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 @dataclass(frozen=True, slots=True)
 class StableRun:
-    """Run of an assignor until its answer is stable. ``compare`` compares it with the optimum.
+    """Result of running an assignor until its answer is stable.
 
     ``measures`` are those of the rebalances, without a minimum. Without a stable answer, ``detail``
     is the reason.
@@ -257,7 +257,7 @@ class ForecastRequest:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Forecast as JSON, and one sentence with its recommendation or its differences."""
+    """Forecast as JSON, and a sentence that summarises it."""
 
     record: Record
     sentence: str
@@ -267,7 +267,7 @@ ForecastFunction = Callable[[KindDocument, ForecastRequest], Forecast]
 
 
 def render_sentence(kind: Kind, **values: object) -> str:
-    """Render the sentence of a forecast with the kind's macro in forecast_sentences.j2."""
+    """Render the summary sentence of a forecast from ``forecast_sentences.j2``."""
     # Spark workers import this module without Jinja.
     from kassay.experiments.plotting.page_templates import environment  # noqa: PLC0415
 
@@ -277,14 +277,14 @@ def render_sentence(kind: Kind, **values: object) -> str:
 
 
 def integer_setting(key: str, text: str, *, minimum: int = 0) -> int:
-    """Parse a setting of --set as an integer, or raise UsageError."""
+    """Parse an integer value of --set, or raise UsageError."""
     if not text.isdecimal() or int(text) < minimum:
         raise UsageError(f"--set: {key} must be an integer of at least {minimum}, got {text!r}")
     return int(text)
 
 
 def ending_without_answer(result: DocumentRunResult) -> tuple[Ending, str]:
-    """Return the ending of a run that has no valid answer, and its reason."""
+    """Return the ending of a run without a valid answer, and its reason."""
     if result.livelock is not None:
         return Ending.NONTERMINATING, result.livelock
     if result.answer is not None:
@@ -294,7 +294,7 @@ def ending_without_answer(result: DocumentRunResult) -> tuple[Ending, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupKind:
-    """A kind of groups: its names, and the functions for its documents.
+    """Kind of groups, such as Connect clusters, with the functions that process them.
 
     Keys of a document are ``places``, with the members, processes or workers, and ``topics``, with
     the topics, subtopologies or connectors. The rows of ``event_rows`` have: setting, event,

@@ -1,4 +1,4 @@
-"""Registry of the kinds of groups, and comparisons of their assignors with the optimum."""
+"""Register the kinds of groups, and compare their assignors with the optimum."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -43,7 +43,7 @@ def compare_assignor(
 
 
 def run_until_stable(document: KindDocument, assignor: str) -> group_kind.StableRun:
-    """Run an assignor until its answer is stable, to compare the last stable state."""
+    """Run an assignor on a document until its answer is stable."""
     kind = KINDS[document.kind]
     if kind.run_until_stable is not None:
         return kind.run_until_stable(document, assignor)

@@ -1,4 +1,4 @@
-"""Compare share groups, in which several members can have one partition, with the optimum.
+"""Compare assignments of share groups with the optimum.
 
 A share group is a group with several members per partition.
 """
@@ -24,7 +24,7 @@ _BALANCE_LEVELS = ("sum_of_squares", "movement")
 def compare_share_group(
     document: KindDocument, answer: Mapping[str, Any], limits: SearchLimits
 ) -> list[group_kind.KindComparison]:
-    """Compare slots with the minimum, and loads and moves with the optimum for these slots."""
+    """Compare the answer of an assignor for a share group with the optimum."""
     assigned = Assignment({m: [(t, n) for t, n in pairs] for m, pairs in answer["members"].items()})
     free = share_group(document, None)
     invalid = tuple(violations(free, assigned))
@@ -51,7 +51,7 @@ def compare_share_group(
 
 
 def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | None) -> Group:
-    """Convert a share group to a group in which each partition has ``copies`` items.
+    """Convert a document of a share group to a group that the solver accepts.
 
     By default, each assignable partition has at least one member, and the others have none.
     """

@@ -1,4 +1,4 @@
-"""Compare answers for Streams groups and Kafka Streams applications with the optimum.
+"""Compare assignments of Streams groups and Kafka Streams applications with the optimum.
 
 A task is a partition, and its subtopology a topic. A thread is a member, and its process a host.
 The threads of a process hold the tasks with caught-up state in the process.
@@ -37,7 +37,7 @@ _COPIES = ("active", "standby", "warmup")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process with its threads and its tasks before a rebalance.
+    """Process of a Streams application, with its threads and previous tasks.
 
     ``active`` has previous active tasks, ``copies`` previous active, standby and warm-up tasks with
     state, ``reported`` tasks with an offset or a lag of a local directory, and ``state`` tasks with
@@ -55,7 +55,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A Streams application before a rebalance.
+    """Streams application before a rebalance: subtopologies and processes.
 
     ``owned`` has the previous active tasks per thread; empty if only those of processes are known.
     """
@@ -67,15 +67,15 @@ class Application:
 
     @property
     def stateful(self) -> tuple[Topic, ...]:
-        """Return the stateful subtopologies."""
+        """Return the subtopologies with state."""
         return tuple(topic for topic in self.topics if topic.is_stateful)
 
     def standbys(self, topic: Topic) -> int:
-        """Return the number of standbys of a task: at most one per other process."""
+        """Return the number of standbys per task, at most one per other process."""
         return min(topic.standbys, len(self.processes) - 1)
 
     def thread_group(self, *, with_tags: bool = True) -> Group:
-        """Return the optimisation group of the threads for active tasks."""
+        """Return the threads as a group that the solver accepts."""
         return self._group(
             self.topics,
             [
@@ -99,7 +99,7 @@ class Application:
         like: Assignment | None = None,
         speeds: Mapping[str, int] | None = None,
     ) -> Group:
-        """Return the optimisation group of processes or threads for the tasks of some topics.
+        """Return processes or threads as a group that the solver accepts.
 
         Each place has at most as many tasks as in the assignment ``like``.
         """
@@ -132,7 +132,7 @@ class StreamsAnswer:
     standby: Assignment
 
     def copies(self, topics: Sequence[Topic]) -> Assignment:
-        """Return the active and standby tasks per process, for some subtopologies."""
+        """Return the active and standby tasks of some subtopologies, per process."""
         names = {topic.name for topic in topics}
         return Assignment(
             {
@@ -143,7 +143,7 @@ class StreamsAnswer:
 
 
 def read_application(document: KindDocument) -> Application:
-    """Convert a checked document of a Streams group or of a Kafka Streams application.
+    """Convert a valid document of a Streams group or application to an `Application`.
 
     A process of a group has the state of its previous tasks and of its local directories.
     """
@@ -193,8 +193,7 @@ def read_application(document: KindDocument) -> Application:
 def read_answer(application: Application, answer: Mapping[str, Any]) -> StreamsAnswer:
     """Convert the answer of an assignor to tasks per thread and per process.
 
-    The tasks of a process that are not assigned to threads are dealt to them, stateful tasks
-    first: no other distribution is more even.
+    Tasks that a process has without a thread are distributed evenly to its threads.
     """
     names = {topic.name for topic in application.stateful}
     active: dict[str, list[Task]] = {}
@@ -220,14 +219,13 @@ def _task(text: str) -> Task:
 
 
 def _stateful(names: Collection[str], tasks: Iterable[Task]) -> tuple[Task, ...]:
-    """Return the distinct tasks of the given subtopologies."""
     return tuple(dict.fromkeys(task for task in tasks if task.topic in names))
 
 
 def _tasks(members: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[Task]:
-    """Yield the tasks that members or processes list under the given keys.
+    """Yield the tasks under some keys of members or processes.
 
-    They are names, or tables from subtopologies to partition numbers.
+    A value is a list of task names, or a table of partition numbers by subtopology.
     """
     for member in members:
         for key in keys:
@@ -254,7 +252,7 @@ _ACTIVE_LEVELS = 3
 def compare_streams(
     document: KindDocument, answer: Mapping[str, Any], limits: SearchLimits
 ) -> list[KindComparison]:
-    """Compare an answer for a Streams group or a Kafka Streams application with the optimum."""
+    """Compare an answer for a Streams group or application with the optimum."""
     application = read_application(document)
     found = read_answer(application, answer)
     invalid = tuple(_violations(application, found))
@@ -282,7 +280,7 @@ def compare_streams(
 
 
 def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str]:
-    """Describe each task that is not active exactly once, and each standby on a wrong process."""
+    """Describe tasks that are not active exactly once, and misplaced standby tasks."""
     yield from violations(application.thread_group(), answer.threads)
     names = {topic.name for topic in application.stateful}
     for process, standbys in answer.standby.items():
@@ -295,7 +293,7 @@ def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str
 
 
 def _spreads(application: Application, threads: Assignment) -> Iterator[KindMeasure]:
-    """Yield the spreads of the threads' loads, which Kafka measures.
+    """Yield the spread of the number of tasks per thread, and its minimum.
 
     All threads can run all tasks, so the minimum is 0 if the number of tasks is a multiple of the
     number of threads, else 1.
@@ -318,7 +316,7 @@ def _spreads(application: Application, threads: Assignment) -> Iterator[KindMeas
 def _moves(
     application: Application, answer: StreamsAnswer, limits: SearchLimits
 ) -> tuple[list[KindMeasure], tuple[UnneededMove, ...]]:
-    """Compare the moves of active tasks with the optimum, and find unneeded moves of state.
+    """Compare the moves of active tasks with the optimum.
 
     The minimum belongs to the numbers of tasks per process, or per thread, of the answer.
     """
@@ -342,7 +340,7 @@ def _moves(
 def _standbys(
     application: Application, answer: StreamsAnswer, chosen: Mapping[str, int]
 ) -> Iterator[KindMeasure]:
-    """Yield the measures of standbys. The minimum keeps the active tasks of the answer.
+    """Yield the measures of standby tasks, and their minimum for the same active tasks.
 
     The minimum is unknown if a task has another number of standbys than configured, or if the tags
     permit too many choices of standbys.
@@ -421,7 +419,7 @@ def _copies(
 
 
 def caught_up_processes(document: KindDocument) -> dict[str, list[str]]:
-    """Return, per stateful task of a Streams application, the processes with caught-up state.
+    """Return the processes that have caught-up state, by stateful task.
 
     A process has it if the task is active there, or if its lag is acceptable.
     """
@@ -445,7 +443,7 @@ def setting(document: KindDocument, key: str) -> int:
 
 
 def stateful_tasks(content: Any) -> Iterator[tuple[str, int]]:
-    """Yield the id of each stateful task, and its end offset or 0."""
+    """Yield the id and the end offset of each stateful task. Without data, the offset is 0."""
     for name, fields in content["subtopologies"].items():
         if fields["stateful"]:
             ends = fields.get("end_offsets", [0] * fields["partitions"])

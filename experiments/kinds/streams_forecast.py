@@ -30,7 +30,7 @@ Assign = Callable[[KindDocument], Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsEvent:
-    """Cost of an event of a Streams application until the assignment is stable."""
+    """Cost of one event of a Streams application, until its assignment is stable."""
 
     ending: run_assignor.Ending
     rebalances: int  # with the first one, without the one that hands over a task
@@ -42,18 +42,18 @@ class StreamsEvent:
 
 
 def join_process(document: KindDocument, id: str, *, threads: int) -> KindDocument:
-    """Add a process without state. ``id`` is a UUID."""
+    """Add a process without state to a document. ``id`` is a UUID."""
     processes = [*document.content["processes"], {"id": id, "threads": threads}]
     return replace(document, content={**document.content, "processes": processes})
 
 
 def leave_process(document: KindDocument, id: str) -> KindDocument:
-    """Remove a process and its state. Raise InputError for an unknown process."""
+    """Remove a process and its state from a document."""
     return _replace_process(document, id)
 
 
 def restart_process(document: KindDocument, id: str) -> KindDocument:
-    """Restart a process that keeps its id and its state, within the session timeout.
+    """Restart a process in a document. The process keeps its id and its state.
 
     Its stateful active tasks become local state without a lag. Its standby tasks keep their lag.
     """
@@ -72,12 +72,12 @@ def restart_process(document: KindDocument, id: str) -> KindDocument:
 
 
 def _replace_process(document: KindDocument, id: str, *new: Mapping[str, Any]) -> KindDocument:
-    """Replace or remove a process. Raise InputError if it is not in the document."""
+    """Replace or remove a process, or raise InputError if the document lacks it."""
     content = document.content
     ids = [one["id"] for one in content["processes"]]
     if id not in ids:
         known = ", ".join(ids) or "none"
-        raise InputError(f"process {id} is not in the document; its processes: {known}")
+        raise InputError(f"the document has no process {id}; choose from {known}")
     at = ids.index(id)
     processes = [*content["processes"][:at], *new, *content["processes"][at + 1 :]]
     return replace(document, content={**content, "processes": processes})
@@ -86,12 +86,11 @@ def _replace_process(document: KindDocument, id: str, *new: Mapping[str, Any]) -
 def run_application_until_stable(
     document: KindDocument, assignor: str | Assign, *, warmup_ms: int | None = None
 ) -> StreamsEvent:
-    """Run an assignor and its probing rebalances, until it requests no follow-up rebalance.
+    """Run an assignor until it requests no further rebalance.
 
-    The assignor is ``streams-high-availability`` or ``kafka-streams[@VERSION]:ASSIGNOR``, or a
-    function that returns the answer for a document. A process restores the state of an assigned
-    task in ``warmup_ms``, by default until the next rebalance; the lag does not change before
-    that. It loses the state of a task that it is not assigned.
+    ``assignor`` is a name, or a function that returns the answer for a document. A process
+    restores the state of an assigned task in ``warmup_ms``, by default until the next rebalance.
+    It loses the state of a task that it is not assigned.
     """
     application = _Application(document, warmup_ms)
     now, rounds, restored = 0, 0, 0
@@ -135,7 +134,7 @@ def run_application_until_stable(
 
 
 class _Application:
-    """Simulated Streams application: tasks per process, and the state that is being restored."""
+    """Simulated Streams application, with its tasks and the state that it restores."""
 
     def __init__(self, document: KindDocument, warmup_ms: int | None) -> None:
         self.interval_ms = setting(document, "probing_rebalance_interval_ms")
@@ -147,12 +146,11 @@ class _Application:
         }
 
     def document(self) -> KindDocument:
-        """Return the current simulated state as a document."""
         processes = [dict(process) for process in self._processes.values()]
         return replace(self._document, content={**self._document.content, "processes": processes})
 
     def apply(self, answer: Mapping[str, Any], now: int) -> int:
-        """Apply an answer: start and stop tasks. Return the number of copies to restore."""
+        """Start and stop tasks as an answer demands. Return the number of tasks to restore."""
         present = self.document()
         ends, holders = dict(stateful_tasks(present.content)), caught_up_processes(present)
         pending: dict[tuple[str, str], int] = {}
@@ -168,7 +166,7 @@ class _Application:
         return started
 
     def finish_restoring(self, now: int | None) -> None:
-        """Finish copies that are restored at the time ``now``, or all copies if it is None."""
+        """End the restoration of tasks that have restored their state at the time ``now``."""
         for (id, task), since in list(self.restores.items()):
             if now is None or self._warmup_ms is None or now - since >= self._warmup_ms:
                 process = self._processes[id]
@@ -182,10 +180,10 @@ class _Application:
 def compare_stable_application(
     document: KindDocument, event: StreamsEvent, limits: SearchLimits
 ) -> group_kind.KindComparison:
-    """Compare the stable assignment after the probing rebalances of an event with the optimum.
+    """Compare the stable assignment after an event with the optimum.
 
-    A task that moves needs a warm-up, and each warm-up lasts until the next probing rebalance. So
-    the minimum time follows from the fewest state moves and the maximum number of warm-ups.
+    The minimum time follows from the fewest state moves and the maximum number of warm-ups,
+    because each warm-up of a moved task lasts until the next probing rebalance.
     """
     compared, moves = _compare_event(document, event, limits)
     interval = setting(event.application, "probing_rebalance_interval_ms")
@@ -200,7 +198,7 @@ def compare_stable_application(
 def _compare_event(
     document: KindDocument, event: StreamsEvent, limits: SearchLimits
 ) -> tuple[group_kind.KindComparison, group_kind.KindMeasure | None]:
-    """Compare the last assignment of an event with the optimum, and count its state moves."""
+    """Compare the assignment after an event with the optimum, and count its state moves."""
     processes = event.application.content["processes"]
     answer = {"processes": {one["id"]: one for one in processes}}
     [compared] = compare_streams(document, answer, limits)
@@ -234,7 +232,7 @@ RESTORE_MS = 60_000
 def forecast_application(
     document: KindDocument, request: group_kind.ForecastRequest
 ) -> group_kind.Forecast:
-    """Forecast a restart, a new process and a lost process of a document of kind streams.
+    """Forecast a restart, a new process and a lost process of a Streams application.
 
     Each setting starts from its own stable assignment. The restart and the loss are those of the
     process with the highest cost. By default, one change of each of `SETTINGS` and the assignors
@@ -248,12 +246,12 @@ def forecast_application(
     )
     if not content["processes"] or not stateful:
         raise InputError(
-            f"group {document.id!r}: the application has no process or no task with state, so a "
-            "rebalance moves no state"
+            f"group {document.id!r}: the application has no process or no task with state; "
+            "a forecast requires them"
         )
     for name in request.assignors:
         if assignor_names.kind_of_assignor(name) is not Kind.STREAMS:
-            raise UsageError(f"--assignor: {name} is no assignor of Kafka Streams")
+            raise UsageError(f"--assignor must be an assignor of Kafka Streams, got {name!r}")
     current = {name: setting(document, name) for name in SETTINGS}
     if request.changes is not None:
         changes = [*_requested_changes(request.changes)]
@@ -283,7 +281,7 @@ def forecast_application(
 def _requested_changes(
     values: Mapping[str, Sequence[str]],
 ) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Yield the assignor and the changed settings of each combination of values."""
+    """Yield an assignor and settings for each combination of requested values."""
     for combination in product(*values.values()):
         chosen = dict(zip(values, combination, strict=True))
         assignor = _assignor(chosen.pop(_CLASS, HIGH_AVAILABILITY))
@@ -295,28 +293,25 @@ def _requested_changes(
 
 
 def _assignor(name: str) -> str:
-    """Return the full name of a task assignor or of Kafka's class, or raise UsageError."""
+    """Return the complete name of a task assignor, or raise UsageError."""
     name = _CLASSES.get(name.rpartition(".")[2], name)
     if name == HIGH_AVAILABILITY:
         return name
     if not client_libraries.is_library_assignor(name):
-        raise UsageError(
-            f"--set: {_CLASS}: unknown task assignor {name!r}, expected one of "
-            f"{', '.join(_CLASSES)}"
-        )
+        raise UsageError(f"--set: {_CLASS} must be one of {', '.join(_CLASSES)}, got {name!r}")
     return str(client_libraries.parse_library_assignor(name))
 
 
 def _forecast(
     document: KindDocument, assignor: str, settings: Mapping[str, int], limits: SearchLimits
 ) -> group_kind.Record:
-    """Simulate all events with an assignor and settings, and return their costs as JSON."""
+    """Simulate all events with one assignor, and return their costs as JSON."""
     config = {**document.content.get("config", {}), **settings}
     start = run_application_until_stable(
         replace(document, content={**document.content, "config": config}), assignor
     )
     if start.ending is not run_assignor.Ending.OK:
-        raise InputError(f"group {document.id!r}: {assignor}: {start.detail}")
+        raise InputError(f"group {document.id!r}: {assignor} fails: {start.detail}")
     processes = start.application.content["processes"]
     threads = max(one["threads"] for one in processes)
     events = {
@@ -335,7 +330,7 @@ def _forecast(
 
 
 def _cost(document: KindDocument, assignor: str, limits: SearchLimits) -> group_kind.Record:
-    """Return the cost of an event until the application is stable, with the fewest moves."""
+    """Simulate an event, and return its cost and the fewest possible moves as JSON."""
     event = run_application_until_stable(document, assignor, warmup_ms=RESTORE_MS)
     _, moves = _compare_event(document, event, limits)
     return {
@@ -398,7 +393,7 @@ def _threads(document: KindDocument) -> Mapping[str, int]:
 
 
 def _warmups(document: KindDocument) -> list[str]:
-    """Return the tasks with a warm-up: in Kafka Streams, with more standbys than configured."""
+    """Return the tasks that have a warm-up."""
     content = document.content
     members, processes = content.get("members", ()), content.get("processes", ())
     tasks = [one.get("warmup", {}).items() for one in members]
@@ -442,7 +437,7 @@ def _causes(given: group_kind.KindEvidence) -> Iterator[group_kind.KindCause]:
 
 
 def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
-    """Yield restarts of processes, or the wait for probing rebalances, as simulated actions."""
+    """Yield simulated actions: restart a process, or wait for a probing rebalance."""
     content, document = given.document.content, given.document
     if document.kind is not Kind.STREAMS or content.get("assignor") not in (None, _SHORT_NAME):
         return

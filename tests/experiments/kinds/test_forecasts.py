@@ -65,13 +65,13 @@ def test_a_restart_waits_for_the_delay_and_not_for_the_worker():
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        (cluster(protocol="eager"), "'eager' has no rebalance delay"),
+        (cluster(protocol="eager"), "'eager', which has no rebalance delay"),
         (cluster(tasks=0), "the last step has no task; add a connector"),
         (cluster(workers=0), "the last step has no worker"),
         (cluster(steps=[]), "the last step has no worker"),
         (
             cluster(steps=[{"workers": names, "connectors": {"a": 1}} for names in ([], ["w"])]),
-            "the assignor fails",
+            "assignor fails",
         ),
     ],
 )
