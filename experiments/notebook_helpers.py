@@ -1,4 +1,4 @@
-"""Helpers for notebooks: load captures, and convert results to tables, graphs and figures."""
+"""Helpers for notebooks that load captures, and convert results to tables and figures."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def load_captures(
     weights: str | Mapping[str, Sequence[int]] | None = None,
     missing_lag: int | None = None,
 ) -> tuple[Group, ...]:
-    """Load all groups from a capture, a group document or a directory with captures.
+    """Load all groups from a file or from a directory with captures.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def to_frame(value: object) -> "pd.DataFrame":
     Raises
     ------
     UsageError
-        If there is no table of the value.
+        If ``value`` has another type.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def _(plan: Plan) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Wrapper of a Matplotlib figure that notebooks display."""
+    """Figure that notebooks display as SVG."""
 
     figure: "Figure"
 
@@ -180,7 +180,7 @@ class Drawing:
         save_figure(self.figure, Path(file))
 
     def _repr_svg_(self) -> str:
-        """Return the figure as SVG text, which Jupyter notebooks display."""
+        """Return the figure as SVG text for notebooks."""
         from kassay.experiments.plotting.matplotlib_figures import save_figure  # noqa: PLC0415
 
         text = StringIO()
@@ -189,7 +189,7 @@ class Drawing:
 
 
 def plot(value: Frontier | Plan | Solution | Assignment, *, title: str | None = None) -> Drawing:
-    """Draw a frontier, the frontier of a plan, or the loads of an assignment or solution.
+    """Draw a frontier, a plan, or the loads of an assignment.
 
     The loads of an assignment, or without weights, are numbers of partitions.
 

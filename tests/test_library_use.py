@@ -97,7 +97,7 @@ def test_parts_of_a_group_without_effect_give_a_warning(members, text):
         (lambda: kassay.Assignment({"a": ["t-0"]}), "(topic, partition) pairs, got 't-0'"),
         (lambda: kassay.Leave(members="c0"), "members must be a list, got the string 'c0'"),
         (lambda: kassay.Subscribe(members=["a"], topics="t"), "topics must be a list"),
-        (lambda: kassay.Crash(members=()), "members must have at least one member"),
+        (lambda: kassay.Crash(members=()), "members must have at least one name"),
         (lambda: kassay.Rebalance(at=-5), "at must be at least 0 seconds, got -5"),
         (lambda: kassay.predict(SMALL, kassay.Rebalance()), "configuration must be a"),
         (lambda: kassay.predict(SMALL, "range", ["a"]), "event such as Rebalance(), got ['a']"),

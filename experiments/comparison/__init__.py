@@ -1,1 +1,1 @@
-"""Compare assignments with the optimum: in total, per level, and with a front."""
+"""Compare assignments of assignors with the optimum."""

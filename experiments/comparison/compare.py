@@ -1,4 +1,4 @@
-"""Find the optimum of a group, and compare assignors with it and with the front."""
+"""Find the optimum of a group, and compare assignors with it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLimits(SearchLimits):
-    """Limits of each solver search. In a study, some limit the whole evaluation of a group.
+    """Limits of each solver search, and of the evaluation of a group in a study.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def solve_optimum(
     constraints: Sequence[Constraint] = (),
     limits: SearchLimits = LIMITS,
 ) -> Solution:
-    """Find the optimum: by default, minimum imbalance without tolerance, then the fewest moves.
+    """Find the assignment with minimum imbalance and, among those, the fewest moves.
 
-    Capacities of members are ignored.
+    Capacities of members are ignored, and no level has a tolerance. ``levels`` replaces both.
     """
     unlimited = without_capacities(group)
     if levels is None:
@@ -64,9 +64,9 @@ def solve_optimum(
 
 @cached
 def keep_owners(group: Group) -> Assignment:
-    """Build an assignment without moves: keep owned partitions, and place unowned partitions.
+    """Build an assignment in which each owned partition keeps its owner.
 
-    Each unowned partition goes to the least loaded member that subscribes to its topic.
+    Each other partition goes to the least loaded member that subscribes to its topic.
     """
     problem = build_problem(group)
     return problem.to_assignment(keep_owned(problem))
@@ -81,11 +81,10 @@ def fewest_moves_within(
     limits: CaseLimits = LIMITS,
     start: Assignment | None = None,
 ) -> int | None:
-    """Return the minimum number of moves to an assignment with at most the given imbalance.
+    """Return the minimum number of moves to an assignment within an imbalance limit.
 
-    The assignment also has at most the given off-rack reads; None means any number. ``optimum``
-    is the group's `solve_optimum`; ``start`` is an assignment within both limits, if one is known.
-    The result is None if a limit was reached before the proof.
+    ``off_rack_reads`` is a second limit, or None. ``optimum`` is the group's `solve_optimum`;
+    ``start`` is a known assignment within both limits. Return None without a proven minimum.
     """
     measure = metrics.Measure(optimum.imbalance.name)
     if off_rack_reads is None:
@@ -112,7 +111,7 @@ def fewest_moves_within(
 
 
 def without_capacities(group: Group) -> Group:
-    """Return a copy of a group without capacities, which Kafka's assignors ignore."""
+    """Return a copy of a group without the capacities of members."""
     if all(member.capacity is None for member in group.members):
         return group
     members = tuple(replace(member, capacity=None) for member in group.members)
@@ -120,7 +119,7 @@ def without_capacities(group: Group) -> Group:
 
 
 def without_racks(group: Group) -> Group:
-    """Return a copy of a group in which no member and no replica has a known rack."""
+    """Return a copy of a group without the racks of members and replicas."""
     topics = tuple(replace(topic, racks=None) for topic in group.topics)
     members = tuple(replace(member, rack=None) for member in group.members)
     return replace(group, topics=topics, members=members)
@@ -134,7 +133,7 @@ def front_distance(
     limits: SearchLimits,
     min_moves: int = 0,
 ) -> FrontDistance:
-    """Minimise each of three criteria. The others are at most those of the assignment.
+    """Measure how far an assignment is from the front, in each of three criteria.
 
     Parameters
     ----------
@@ -156,7 +155,7 @@ def front_distance(
     )
 
     def minimise(*levels: objective.Level, value: int, bound: int) -> ComparedValue:
-        """Minimise the last level within the limits of the others, unless ``value`` is minimum."""
+        """Minimise the last level, with the other levels as limits."""
         if value <= bound:
             return ComparedValue.with_optimum(value, value)
         solution = solve(unlimited, levels=levels, initial_assignment=assignment, limits=limits)
@@ -189,7 +188,7 @@ def compare(
     limits: SearchLimits | float = LIMITS,
     needs_proof: bool = True,
 ) -> Comparison:
-    """Compare an assignor with the optimum on one group.
+    """Compare an assignor with the optimum of one group.
 
     Capacities of members are ignored, because Kafka's assignors do not know them.
 
@@ -235,7 +234,7 @@ def compare(
 
 
 def _result_of(function: AssignorFunction, group: Group) -> StableResult:
-    """Run a function as an assignor. Exceptions and invalid results become endings."""
+    """Run a function as an assignor. A failure becomes a result."""
     try:
         assignment = Assignment(function(group))
         ending, detail = Ending.OK, next(violations(group, assignment), None)
@@ -249,7 +248,7 @@ def _result_of(function: AssignorFunction, group: Group) -> StableResult:
 
 @dataclass(slots=True)
 class Comparer:
-    """Comparer of several results with the optimum of a group. Equal results share searches.
+    """Compare several results of assignors for one group with the optimum.
 
     Parameters
     ----------
@@ -318,7 +317,7 @@ class Comparer:
         return self.optimum.imbalance.gap == 0 and self.optimum.movement.gap == 0
 
     def _proven_optima(self) -> Mapping[metrics.Measure, int]:
-        """Return the proven minima by imbalance measure, without measures that lack a proof."""
+        """Return the proven minimum of each imbalance measure that has one."""
         if self.optimum.assignment is None or self.optimum.imbalance.gap != 0:
             return {}
         values = metrics.measures(self.group, self.optimum.assignment)
@@ -329,7 +328,7 @@ class Comparer:
         return metrics.measures(group, assignment)[self._measure]
 
     def _fewest_moves(self, imbalance: int, off_rack_reads: int | None = None) -> int | None:
-        """Return `fewest_moves_within` both limits, or None if the optimum is not proven."""
+        """Return the fewest moves within both limits, or None if the optimum is not proven."""
         key = (imbalance, off_rack_reads)
         if key not in self._moves and (self._is_proven or not self.needs_proof):
             self._moves[key] = fewest_moves_within(
@@ -338,7 +337,7 @@ class Comparer:
         return self._moves.get(key)
 
     def _fewest_moves_of(self, assignment: Assignment, front: FrontDistance | None) -> int | None:
-        """Return the fewest moves within a result's imbalance and off-rack reads, or None."""
+        """Return the fewest moves with at most the imbalance and off-rack reads of a result."""
         imbalance = self._imbalance(self.group, assignment)
         fewest = self._fewest_moves(imbalance)
         # A limit on off-rack reads changes nothing if the result itself has the fewest moves.
@@ -350,7 +349,7 @@ class Comparer:
         return self._fewest_moves(imbalance, metrics.off_rack(self.group, assignment))
 
     def _front(self, assignor: str, assignment: Assignment) -> FrontDistance:
-        """Return the distance of a result to the front, and the moves without racks."""
+        """Measure how far the assignment of a result is from the front."""
         group = self.group
         imbalance, moves = self._imbalance(group, assignment), movement(group, assignment)
         key = (imbalance, metrics.off_rack(group, assignment), moves)
@@ -382,7 +381,7 @@ def compare_levels(
     constraints: Sequence[Constraint] = (),
     result: StableResult | None = None,
 ) -> Comparison:
-    """Compare an assignor with the optimum of given levels and constraints, per level.
+    """Compare an assignor with the optimum, level by level of the objective.
 
     ``optimum`` is the `solve_optimum` of the same levels and constraints; ``result`` the assignor's
     `run_until_stable`, if it is known.
@@ -408,7 +407,7 @@ def compare_levels(
 
 
 def comparison_without_values(group: Group, assignor: str, result: StableResult) -> Comparison:
-    """Create a comparison that has only the ending of a result, and no values."""
+    """Create a comparison with the ending of a result, but without values."""
     return Comparison(
         case=group.id or "",
         assignor=shown_name(assignor),
@@ -431,9 +430,9 @@ def compare_assignors(
     *,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, object]:
-    """Compare assignors with the optimum of a group, and return the results as JSON.
+    """Compare several assignors with the optimum of a group, and return JSON.
 
-    If the limits stop the search, the further assignors have no result.
+    If the limits stop the search, the other assignors have no result.
     """
     budget = SearchBudget.start(limits)
     results: dict[str, StableResult] = {}
@@ -475,9 +474,9 @@ def compare_assignors(
 
 
 def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
-    """Return whether a result may have the minimum makespan.
+    """Return whether one of the results may have the minimum makespan.
 
-    It does not if a greedy assignment has a lower makespan.
+    No result has it if a greedy assignment has a lower makespan.
     """
     problem = build_problem(without_capacities(group))
     placement = longest_processing_time(problem)
@@ -489,7 +488,7 @@ def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
 
 
 def compared(name: str, value: ComparedValue, group: Group) -> dict[str, object]:
-    """Convert a value of a level to JSON, in the unit of the loads of the group."""
+    """Convert a value and its optimum to JSON, in the unit of the group's loads."""
     numbers = {"value": value.value, "optimum": value.optimum, "gap": value.gap}
     return {
         key: None if number is None else metrics.shown(name, number, group)
@@ -498,7 +497,7 @@ def compared(name: str, value: ComparedValue, group: Group) -> dict[str, object]
 
 
 def _entry(comparison: Comparison, group: Group) -> dict[str, object]:
-    """Convert a comparison to JSON, with one object per measure and no null values."""
+    """Convert a comparison to JSON, without missing values."""
     names = ("assignor", "ending", "detail", "rounds", "measure", "proven")
     results = ("least_imbalance", "movement_within", "unnecessary_moves")
     entry = {name: getattr(comparison, name) for name in (*names, *results)}

@@ -1,4 +1,4 @@
-"""Compare results of client libraries, and of their releases, on the same groups."""
+"""Compare the assignments of client libraries and of their releases."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from kassay.reference.model.load_metrics import leximax, load_vector
 
 
 class Agreement(StrEnum):
-    """Kind of agreement between the results of two assignors on a group.
+    """Agreement between the results of two assignors, such as ``identical``.
 
     Only assignors with equal results in each run can be ``identical``. ``same loads`` means that
     the sorted loads of the members are equal in all runs.
@@ -40,7 +40,7 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAgreement:
-    """Comparison of an assignor on one group with a reference assignor and the optimum.
+    """Comparison of an assignor with a reference assignor and the optimum, on one group.
 
     The values of several runs are the worst ones. None means that the optimum is not proven, or
     that a run has no valid assignment.
@@ -55,7 +55,7 @@ class GroupAgreement:
 
     @property
     def kinds(self) -> list[str]:
-        """Return the agreement and the shortcomings: the keys of `AgreementCounts.smallest`."""
+        """Return the agreement and the shortcomings that the comparison found."""
         kinds = [str(self.agreement)]
         kinds += ["imbalance"] if self.least_imbalance is False else []
         return kinds + (["unnecessary moves"] if self.unnecessary_moves else [])
@@ -68,7 +68,7 @@ def compare_with_reference(
     repetitions: int | None = None,
     limits: CaseLimits = LIMITS,
 ) -> Iterator[GroupAgreement]:
-    """Compare each assignor with its port (see `reference_of`) on one group.
+    """Compare assignors of libraries with their ports on one group.
 
     The port runs once, and each assignor runs once or, if its results vary, five times, or the
     number ``repetitions``. If ``limits`` stop the search, the other assignors do not run.
@@ -93,7 +93,7 @@ def compare_with_reference(
 
 
 def reference_of(assignor: str) -> str:
-    """Return the port with the same name as an assignor, or else range."""
+    """Return the port with the same name as an assignor, or ``range`` if none exists."""
     name = split_alias(assignor)[1].rpartition(":")[2]
     return name if name in ASSIGNORS else "range"
 
@@ -101,7 +101,7 @@ def reference_of(assignor: str) -> str:
 def agreement_of(
     group: Group, result: StableResult, other: StableResult, *, is_repeatable: bool = True
 ) -> Agreement:
-    """Return the kind of agreement between two results on the same group."""
+    """Determine how far two results for the same group agree."""
     match result.ending:
         case Ending.INVALID:
             return Agreement.INVALID
@@ -119,12 +119,12 @@ def agreement_of(
 
 
 def sorted_loads(group: Group, assignment: Assignment) -> tuple[int, ...]:
-    """Return the loads of the members, the highest load first."""
+    """Return the loads of the members in descending order."""
     return tuple(leximax(load_vector(group, assignment)))
 
 
 def _sets(assignment: Assignment) -> Mapping[str, frozenset[tuple[str, int]]]:
-    """Map each member with partitions to the set of its partitions."""
+    """Convert partition lists to sets, without members that have no partition."""
     return {
         member: frozenset((topic, number) for topic, number in partitions)
         for member, partitions in assignment.items()
@@ -135,7 +135,7 @@ def _sets(assignment: Assignment) -> Mapping[str, frozenset[tuple[str, int]]]:
 def _group_agreement(
     group: Group, runs: list[StableResult], kinds: list[Agreement], comparisons: list[Comparison]
 ) -> GroupAgreement:
-    """Summarise the runs of an assignor on a group, with their comparisons with the optimum."""
+    """Summarise several runs of an assignor on one group."""
     imbalance = [one.least_imbalance for one in comparisons]
     moves = [one.unnecessary_moves for one in comparisons]
     assigned = [run.assignment for run in runs if run.assignment is not None]
@@ -151,7 +151,7 @@ def _group_agreement(
 
 @dataclass(slots=True)
 class AgreementCounts:
-    """Number of groups per kind of agreement of one assignor, with the smallest groups.
+    """Number of groups by kind of agreement, for one assignor.
 
     ``varying_assignments`` and ``varying_loads`` count the groups on which the results of several
     runs differ.
@@ -167,7 +167,7 @@ class AgreementCounts:
     varying_loads: int = 0
 
     def add(self, one: GroupAgreement) -> None:
-        """Count the result on one group."""
+        """Add the comparison on one group to the counts."""
         owned = bool(ownership(one.group).owned_count)
         self.agreements[one.agreement] += 1
         self.with_owners += owned
@@ -184,7 +184,7 @@ class AgreementCounts:
 def add_agreements(
     counts: Mapping[str, AgreementCounts], groups: Iterable[Group], *, limits: CaseLimits = LIMITS
 ) -> None:
-    """Add the results of the assignors on many groups to their counts.
+    """Compare assignors on many groups, and add the results to their counts.
 
     If ``limits`` stop the search, the current group is not counted.
     """
@@ -203,7 +203,7 @@ def _size(group: Group) -> tuple[int, int, int]:
 def run_releases(
     group: Group, library: Library, assignor: str, versions: Iterable[str], *, seconds: float
 ) -> Iterator[dict[str, object]]:
-    """Run an assignor of several releases of a library on a group, the oldest release first.
+    """Run an assignor of several library releases on one group, the oldest release first.
 
     Yield a JSON record per release. It has the result of the first run, the agreement with the
     previous release and, if both differ, the known upstream changes between them.
@@ -234,7 +234,7 @@ def run_releases(
 def _change(
     group: Group, results: Sequence[StableResult], previous: Sequence[StableResult]
 ) -> Agreement:
-    """Compare the runs of a release with the runs of the previous release."""
+    """Determine how far the runs of two releases agree."""
     is_varying = len(results) > 1
     if is_varying and not _outcomes(group, results).isdisjoint(_outcomes(group, previous)):
         return Agreement.IDENTICAL
@@ -245,7 +245,7 @@ def _change(
 
 
 def _outcomes(group: Group, results: Sequence[StableResult]) -> frozenset[tuple[int, ...] | Ending]:
-    """Return the sorted loads per run, or the ending of a run without an assignment."""
+    """Return the sorted loads of each run, or the ending if the run failed."""
     return frozenset(
         run.ending if run.assignment is None else sorted_loads(group, run.assignment)
         for run in results

@@ -1,4 +1,4 @@
-"""Results of comparisons with the optimum: values, distances to the front, table rows."""
+"""Results of comparisons between assignments and the optimum."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from kassay.reference.model.load_metrics import MEASURES, Measure
 
 @dataclass(frozen=True, slots=True)
 class ComparedValue:
-    """Value of an assignment, and the best value that it is compared with.
+    """Value of an assignment on one measure, with the best known value and a bound.
 
     Parameters
     ----------
@@ -26,24 +26,24 @@ class ComparedValue:
 
     @classmethod
     def with_optimum(cls, value: int | None, optimum: int | None) -> "ComparedValue":
-        """Compare a value with a proven optimum. Each of them is None if it is unknown."""
+        """Create a value with a proven optimum. None means an unknown number."""
         return cls(value, optimum, optimum)
 
     @property
     def optimum(self) -> int | None:
-        """Return the best value, or None if it is not proven."""
+        """Return the best known value if it is proven optimal, or None."""
         return self.best if self.best == self.bound else None
 
     @property
     def gap(self) -> int | None:
-        """Return the heuristic gap: value minus optimum, or None if either is unknown."""
+        """Return the value minus the optimum, or None if one of them is unknown."""
         if self.value is None or self.optimum is None:
             return None
         return self.value - self.optimum
 
     @property
     def is_improvable(self) -> bool:
-        """Return whether a better value is known."""
+        """Return whether a better value than the value of the assignment is known."""
         return self.value is not None and self.best is not None and self.best < self.value
 
 
@@ -55,7 +55,7 @@ class FrontDistance:
     """Distance of an assignment to the front of imbalance, off-rack reads and moves.
 
     An assignment is on the front if no assignment is better in one criterion and at least as good
-    in both others. Off-rack reads are partitions without a replica in the rack of their member.
+    in both others.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class FrontDistance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Comparison of an assignor's result on one group with the optimum.
+    """Comparison of an assignor's result with the optimum, on one group.
 
     Parameters
     ----------
@@ -151,32 +151,32 @@ class Comparison:
 
     @property
     def imbalance_gap(self) -> int | None:
-        """Return the imbalance in terms of ``measure`` minus the minimum, or None if unknown."""
+        """Return the imbalance minus the minimum imbalance, or None if it is unknown."""
         return None if self.measure is None else self.imbalance[self.measure].gap
 
     @property
     def least_imbalance(self) -> bool | None:
-        """Return whether the assignor reaches the minimum imbalance, or None if unknown."""
+        """Return whether the result has minimum imbalance, or None if it is unknown."""
         return None if self.imbalance_gap is None else self.imbalance_gap == 0
 
     @property
     def movement_gap(self) -> int | None:
-        """Return the assignor's number of moves minus the optimum's number of moves.
+        """Return the moves minus the moves of the optimum.
 
-        Return None if the assignor misses the minimum imbalance.
+        Return None if the result does not have minimum imbalance.
         """
         return self.movement.gap if self.least_imbalance else None
 
     @property
     def unnecessary_moves(self) -> int | None:
-        """Return the moves minus ``movement_within``: the fewest with equal or lower imbalance.
+        """Return the number of unnecessary moves, or None if it is unknown.
 
-        Return None if either is unknown.
+        These moves are not necessary for the imbalance and off-rack reads of the result.
         """
         return ComparedValue.with_optimum(self.movement.value, self.movement_within).gap
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of all imbalance measures and the moves, for notebooks."""
+        """Return the comparison as an HTML table for notebooks."""
         caption = f"{self.assignor} on {self.case or 'the group'}: {self._ending}"
         values = self.levels or self.imbalance
         rows = [(name, it.value, it.optimum, it.gap) for name, it in values.items()]
@@ -201,7 +201,7 @@ COMPARISON_COLUMNS: Mapping[str, type] = {
 
 
 def comparison_columns(comparison: Comparison) -> dict[str, Any]:
-    """Return the row of a comparison in the table ``comparisons``."""
+    """Convert a comparison to a row of the table ``comparisons``."""
     columns = {name: getattr(comparison, name, None) for name in COMPARISON_COLUMNS}
     for measure in MEASURES:
         values = comparison.imbalance.get(measure, UNKNOWN)
@@ -223,7 +223,7 @@ FRONT_COLUMNS: Mapping[str, type] = {
 
 
 def front_columns(assignor: str, front: FrontDistance) -> dict[str, object]:
-    """Return the row of a distance in the table ``front_distances``."""
+    """Convert a distance to a row of the table ``front_distances``."""
     columns: dict[str, object] = {"assignor": assignor, "on_front": front.is_on_front}
     for name in _CRITERIA:
         found: ComparedValue = getattr(front, name)

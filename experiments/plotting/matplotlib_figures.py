@@ -1,4 +1,4 @@
-"""Draw figures with Matplotlib, as files and as SVG elements of report pages."""
+"""Draw figures with Matplotlib, for files and HTML pages."""
 
 import html
 import io
@@ -30,7 +30,7 @@ _MOVE_TICKS = tuple(digit * 10**power for power in range(7) for digit in (1, 2, 
 
 
 def save_figure(figure: Figure, file: Path | io.StringIO) -> None:
-    """Save a figure as SVG or PNG, depending on the file suffix, or as SVG to a buffer.
+    """Save a figure as SVG or PNG. The suffix of the file selects the format.
 
     Figures are saved without date and random ids. Equal figures give equal files.
     """
@@ -47,7 +47,7 @@ def save_figure(figure: Figure, file: Path | io.StringIO) -> None:
 
 
 def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = None) -> Figure:
-    """Draw the frontier (imbalance by number of moves) as a Matplotlib figure."""
+    """Draw the minimum imbalance by number of moves as a Matplotlib figure."""
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     moves = [x for x, _ in curve.points]
@@ -86,7 +86,7 @@ def frontier_figure(curve: FrontierCurve, *, measure: str, title: str | None = N
 
 
 def frontier_svg(curve: FrontierCurve, *, measure: str) -> str:
-    """Draw a frontier with at least one point as the SVG element of a page."""
+    """Draw the minimum imbalance by number of moves as an SVG element."""
     name = measure.replace("_", " ")
     (first, start), (last, end) = curve.points[0], curve.points[-1]
     label = f"{name} from {start:,} at {first:,} moves to {end:,} at {last:,} moves"
@@ -100,7 +100,7 @@ _STYLE = Path(__file__).with_name("page.mplstyle")
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """Figure of an HTML page, with a caption and the data as CSV.
+    """Figure of an HTML page, with a caption and its data as CSV.
 
     ``name`` is the name of the CSV file without the suffix. ``draw`` returns the SVG element.
     """
@@ -113,12 +113,12 @@ class Plot:
 
     @cached_property
     def svg(self) -> str:
-        """Return the SVG element, which is drawn on first use."""
+        """Return the SVG element of the figure, and draw it on first use."""
         return self.draw()
 
 
 def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -> str:
-    """Draw proportions as dots with confidence intervals, one row per assignor.
+    """Draw shares with confidence intervals, one row per assignor.
 
     The columns of the table are ``assignor``, ``subscriptions``, and the fractions ``share``,
     ``low`` and ``high``, from 0 to 1. Proportions without interval have None.
@@ -145,7 +145,7 @@ def dot_plot(table: "pd.DataFrame", colours: Mapping[str, str], *, label: str) -
 
 
 def svg_of(figure: Figure, label: str) -> str:
-    """Convert a Matplotlib figure to an SVG element with the font and width of its page."""
+    """Convert a Matplotlib figure to an SVG element that uses the page's font."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()

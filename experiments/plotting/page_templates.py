@@ -1,4 +1,4 @@
-"""Jinja environment for all HTML and Markdown pages, with shared styles and filters."""
+"""Create the Jinja environment of all HTML and Markdown pages."""
 
 import base64
 import re
@@ -26,7 +26,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
-    """Return a Jinja environment with the shared templates and the templates in ``folders``.
+    """Create a Jinja environment with shared templates and those in ``folders``.
 
     It keeps its compiled templates: their compilation takes longer than most pages.
     """
@@ -58,14 +58,14 @@ def environment(*folders: Path, autoescape: bool) -> jinja2.Environment:
 
 
 def _themed(text: str) -> str:
-    """Replace colours by CSS variables, which have other values on dark pages."""
+    """Replace colours by CSS variables, so that dark pages can change them."""
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, f"var(--{variable})")
     return text
 
 
 def _word_columns(rows: Sequence[Sequence[object]]) -> set[int]:
-    """Return the columns that contain words and no numbers. Pages align them at the left."""
+    """Return the columns with words instead of numbers, which are left-aligned."""
     cells = [(column, str(cell)) for row in rows for column, cell in enumerate(row)]
     numbers = {column for column, text in cells if _NUMERIC.match(text)}
     return {column for column, text in cells if text[:1].isalnum()} - numbers
@@ -79,7 +79,7 @@ def _csv_link(csv: str, name: str) -> Markup:
 
 
 def text_width(text: str) -> int:
-    """Return an upper limit of the width of a text in a drawing, in pixels at 14 px per em."""
+    """Estimate the maximum width of a text in a drawing, in pixels."""
     return sum(
         18 if east_asian_width(c) in "WF" else 14 if c in "MWmw@%…" else 11 if c.isupper() else 8
         for c in text
@@ -88,7 +88,7 @@ def text_width(text: str) -> int:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Escape the characters that have a meaning in Markdown and HTML."""
+    r"""Escape the characters with a meaning in Markdown or HTML."""
     return _MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
 
 

@@ -1,4 +1,4 @@
-"""Draw assignments with their moves as SVG, and collect the data of frontier figures."""
+"""Draw assignments and their moves as SVG, and collect frontier data for figures."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _NAME_LENGTHS = ((30, 6), (25, 5), (21, 4))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentPanel:
-    """Panel of a page that shows one assignment: title, loads and moves, and SVG drawing."""
+    """Drawing of one assignment on a page, with a title, loads and moves."""
 
     title: str
     facts: str
@@ -40,7 +40,7 @@ class _Cell(NamedTuple):
 
 
 class _Move(NamedTuple):
-    """Arrow between the rows of two members, with the number of moved partitions."""
+    """Arrow that shows moves between two members, with the number of partitions."""
 
     giver: int
     taker: int
@@ -50,7 +50,7 @@ class _Move(NamedTuple):
 def assignment_panels(
     group: Group, assignments: Mapping[str, Assignment | None], *, name: str
 ) -> tuple[AssignmentPanel, ...]:
-    """Draw assignments of a group on one scale, in panels with the given titles.
+    """Draw several assignments of a group on the same scale.
 
     ``name`` is the name of the group in the labels of the drawings.
     """
@@ -75,7 +75,7 @@ def draw_assignment(
     longest_bar: int = 0,
     names: Mapping[str, str] | None = None,
 ) -> str:
-    """Draw an assignment as SVG with one bar per member, and arrows for moves.
+    """Draw an assignment as SVG, with one bar per member and arrows for moves.
 
     ``longest_bar`` is the largest number of cells in all drawings with this scale. ``names`` maps
     the id of each member to the name to show, in the order to show. The page's style sheet sets the
@@ -144,7 +144,7 @@ def _moves(
 
 
 def _lanes(moves: list[_Move]) -> list[int]:
-    """Choose a lane for each arrow so that arrows in the same lane do not overlap."""
+    """Choose a column for each arrow so that arrows in one column do not overlap."""
     occupied: list[list[tuple[int, int]]] = []
     lanes = []
     for move in moves:
@@ -159,7 +159,7 @@ def _lanes(moves: list[_Move]) -> list[int]:
 
 
 def _label(name: str) -> str:
-    """Shorten a long name in its middle, because the ends of member names often differ."""
+    """Shorten a long name in its middle. Names of members often differ at their ends."""
     half = _MAX_LABEL // 2
     return name if len(name) <= _MAX_LABEL else f"{name[: half - 1]}…{name[-half:]}"
 
@@ -170,7 +170,7 @@ Point = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierCurve:
-    """Data of a frontier drawing: pairs of moves and imbalance, with lower bounds.
+    """Points of a frontier for drawings, with lower bounds.
 
     ``prefixes`` are the pairs after each move of a list of moves.
     """
@@ -190,5 +190,5 @@ class FrontierCurve:
 
     @property
     def unproven(self) -> list[Point]:
-        """Return the lower bounds of the points that are not proven optimal."""
+        """Return the lower bounds at the points that are not proven optimal."""
         return [bound for bound in self.bounds if bound not in set(self.points)]

@@ -1,1 +1,1 @@
-"""Predict the effect of events on a group, as distributions over simulated samples."""
+"""Predict the cost of events in a group by simulation."""

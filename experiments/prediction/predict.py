@@ -1,4 +1,4 @@
-"""Predict rebalances and loads of a group at events, as distributions over samples."""
+"""Predict the cost of events in a group, as distributions over simulated samples."""
 
 import random
 from collections import Counter
@@ -27,7 +27,7 @@ _WORK = 650_000
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Mean over the samples, and 5th and 95th percentile: up to 20 samples, minimum and maximum."""
+    """Mean, 5th percentile and 95th percentile of the values of all samples."""
 
     mean: float
     low: float
@@ -36,55 +36,55 @@ class Distribution:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Distribution":
-        """Compute the distribution of values, one value per sample."""
+        """Compute the distribution of values. There is one value per sample."""
         # Limits are values of samples: a count has no limit such as 2.9.
         low = np.percentile(values, _LOW, method="lower")
         high = np.percentile(values, _HIGH, method="higher")
         return cls(float(np.mean(values)), float(low), float(high), tuple(values))
 
     def samples_above(self, other: "Distribution", *, factor: float = 1.0) -> int:
-        """Count the samples with a value above ``factor`` times the value of ``other``.
+        """Count the samples whose value exceeds ``factor`` times the value of ``other``.
 
-        Samples with the same number have the same conditions, such as busy consumers.
+        Samples of the same index have the same conditions, such as busy consumers.
         """
         return sum(a > factor * b for a, b in zip(self.values, other.values, strict=True))
 
     def is_above(self, other: "Distribution", *, factor: float = 1.0) -> bool:
-        """Return whether three of four samples are above ``factor`` times ``other``."""
+        """Return whether at least three of four samples exceed ``factor`` times ``other``."""
         return 4 * self.samples_above(other, factor=factor) >= 3 * len(self.values)
 
     def __str__(self) -> str:
-        """Return the mean, and the interval if the samples differ."""
+        """Return the mean, and the interval if the values differ."""
         return interval_text(self.record(), " to ")
 
     def count(self, noun: str) -> str:
-        """Return the mean with a noun in singular or plural, and the interval."""
+        """Format the mean and the interval with a noun, such as ``2 (1 to 3) moves``."""
         return f"{self} {noun}{'' if str(self) == '1' else 's'}"
 
     def contains(self, value: float) -> bool:
-        """Return whether a value is inside the 90% interval."""
+        """Return whether a value is within the 90% interval."""
         return self.low <= value <= self.high
 
     def record(self) -> dict[str, float]:
-        """Return the distribution as a JSON object, rounded to a tenth."""
+        """Convert the distribution to JSON, rounded to one decimal."""
         parts = {"mean": self.mean, "low": self.low, "high": self.high}
         return {name: round(value, 1) for name, value in parts.items()}
 
 
 def plain(value: float) -> str:
-    """Format a value with at most one decimal: 2.54 as ``2.5``."""
+    """Format a value with at most one decimal, such as ``2.5``."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def interval_text(value: Mapping[str, float], to: str = "–") -> str:
-    """Format the JSON object of a distribution, with ``to`` between the interval's limits."""
+    """Format a distribution in JSON as text, such as ``2 (1–3)``."""
     mean, low, high = (plain(value[key]) for key in ("mean", "low", "high"))
     return mean if low == high else f"{mean} ({low}{to}{high})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedCost:
-    """Cost of one or more events, from the event until the group is stable again.
+    """Predicted cost of one or more events, until the group is stable again.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class PredictedCost:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], times: Sequence[float]) -> "PredictedCost":
-        """Sum the costs of all events. ``times`` has one factor per event."""
+        """Sum the costs of all events, each multiplied by its factor in ``times``."""
 
         def total(name: str) -> Distribution:
             return Distribution.of(
@@ -118,13 +118,13 @@ class PredictedCost:
         return cls(**{one.name: total(one.name) for one in fields(cls)})
 
     def record(self) -> dict[str, object]:
-        """Return the cost as a JSON object."""
+        """Convert the cost to JSON."""
         return {one.name: getattr(self, one.name).record() for one in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPrediction:
-    """Cost of one event, and the loads after it.
+    """Predicted cost of one event, and the loads after the event.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class EventPrediction:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """Prediction of events of a group. Equal seeds and sample numbers give equal results."""
+    """Prediction of the cost of events. Equal seeds give equal predictions."""
 
     id: str | None
     configuration: Configuration
@@ -170,16 +170,16 @@ class Prediction:
 
     @cached_property
     def total(self) -> PredictedCost:
-        """Return the sum of the costs of all events."""
+        """Sum the costs of all events."""
         return self.cost_of([1] * len(self.events))
 
     @cached_property
     def final(self) -> Assignment:
-        """Return the most frequent assignment after the last event (keys: `consumer_names`)."""
+        """Return the most frequent assignment after the last event."""
         return self.assignment_after(-1)
 
     def assignment_after(self, event: int) -> Assignment:
-        """Return the most frequent assignment after an event, with `consumer_names` as keys."""
+        """Return the most frequent assignment after an event, by `consumer_names`."""
         found = Counter(
             tuple((name, tuple(sorted(tps))) for name, tps in sorted(assignment.items()))
             for assignment in (one.assignments[event] for one in self.courses)
@@ -188,11 +188,11 @@ class Prediction:
 
     @cached_property
     def stopped_members(self) -> dict[str, int]:
-        """Return the reasons why simulated members stopped, with the number of samples of each."""
+        """Count the samples in which members stopped, by reason."""
         return dict(Counter(note for one in self.courses for note in set(one.notes)))
 
     def cost_of(self, times: Sequence[float]) -> PredictedCost:
-        """Return the cost if each event happens a number of times: [3] triples mean and limits."""
+        """Sum the costs of events that happen several times, ``times`` per event."""
         return PredictedCost.of(self.courses, times)
 
 
@@ -204,7 +204,7 @@ def predict(
     samples: int | None = None,
     seed: int = 0,
 ) -> Prediction:
-    """Predict rebalances and loads of a group at events, by simulated samples.
+    """Predict the cost of events in a group, and the loads after them.
 
     Samples differ in the ids of joining members, in the times of heartbeats and polls, from idle
     to busy consumers, in start-up times, and in orders that the source does not show.
@@ -243,7 +243,7 @@ def predict(
     """
     require_group(group)
     if not group.members:
-        raise InputError(f"{group.label} has no members, so no prediction is possible")
+        raise InputError(f"{group.label} has no members; predict requires at least one member")
     if not isinstance(configuration, Configuration | str | None):
         raise UsageError(f"configuration must be a Configuration or a name, got {configuration!r}")
     if not isinstance(configuration, Configuration):
@@ -270,7 +270,7 @@ def predict(
 def _samples(
     group: Group, configuration: Configuration, events: Sequence[Event], count: int, seed: int
 ) -> Iterator[Sample]:
-    """Simulate the samples. Their consumers range evenly from idle to busy."""
+    """Simulate the samples, with consumers from idle to busy."""
     order = list(range(count))
     random.Random(seed).shuffle(order)  # noqa: S311 - not for security
     for number, rank in enumerate(order):
@@ -281,7 +281,7 @@ def _samples(
 
 
 def sample_count(group: Group, configuration: Configuration, events: Sequence[Event]) -> int:
-    """Return the default number of samples: 20 for small groups, fewer for large groups."""
+    """Choose the number of samples from 20 (small groups) to 2 (large groups)."""
     members, partitions = len(group.members), group.partition_count
     rebalances = 0
     seconds = len(events) * (configuration.session_timeout + SETTLE_MS / 1000)
@@ -297,7 +297,7 @@ def sample_count(group: Group, configuration: Configuration, events: Sequence[Ev
 
 
 def partition_weights(group: Group, topic: str, number: int) -> tuple[int, ...]:
-    """Return the weight of a partition per window. New partitions have mean weights."""
+    """Return the weight of a partition per time window."""
     known = group.topic_table().get(topic)
     if known is not None and known.weights is None:
         return (1,) * group.window_count
@@ -308,7 +308,7 @@ def partition_weights(group: Group, topic: str, number: int) -> tuple[int, ...]:
 
 @cached
 def _mean_weights(group: Group) -> dict[str | None, tuple[int, ...]]:
-    """Return the mean weights per window of each topic and, for new topics (None), of the group."""
+    """Compute the mean weight per time window, by topic and (key None) of the group."""
     found, totals = dict[str | None, tuple[int, ...]](), []
     for one in group.topics:
         total = [one.total_weight] * group.window_count
@@ -321,7 +321,7 @@ def _mean_weights(group: Group) -> dict[str | None, tuple[int, ...]]:
 
 
 def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
-    """Return the load of each member: as `loads`, with weights of new partitions."""
+    """Compute the load of each member. New partitions have mean weights."""
     if all(one.weights is None for one in group.topics):
         return assignment.counts()
     factors, found = group.window_factors, {}
@@ -333,7 +333,7 @@ def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
 
 
 def _speeds(group: Group, events: Sequence[Event]) -> Callable[[str], int]:
-    """Return a function from a member to its speed. Added members have the speed of ``like``."""
+    """Return a function that maps a member to its speed."""
     names = consumer_names(group)
     known = {names[one.id]: one.speed for one in group.members}
     models = [event.like for event in events if isinstance(event, ScaleTo) and event.like]
@@ -347,7 +347,6 @@ def _event_predictions(
     speed = _speeds(group, events)
 
     def maximum(loads: Mapping[str, int]) -> float:
-        """Return the maximum load in the unit of the fastest member."""
         fastest = max(map(speed, loads), default=1)
         return max((load * fastest / speed(name) for name, load in loads.items()), default=0)
 

@@ -1,4 +1,4 @@
-"""Scenario of a prediction: configuration of the members and of the broker, and events."""
+"""Describe the configuration and the events that a prediction simulates."""
 
 import re
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)(\.\d+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Delays in milliseconds as pairs: of idle consumers, and of busy consumers.
+    """Delays of idle and of busy consumers, as pairs of milliseconds.
 
-    Each sample has delays between both. The defaults enclose idle and saturated machines.
+    Each sample has delays between those of a pair. The defaults fit idle to saturated machines.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Configuration of all members of a group, and of its broker. Times are in seconds.
+    """Configuration of the members of a group and of its broker. Times are in seconds.
 
     Parameters
     ----------
@@ -107,10 +107,10 @@ class Configuration:
     def of(
         cls, group: Group, assignor: str | None = None, *, option: str = "--current NAME"
     ) -> "Configuration":
-        """Return the current configuration of a group, with the assignor that its source shows.
+        """Return the current configuration of a group, as its source shows it.
 
-        ``assignor`` replaces an assignor that the source lacks. InputError without both: ``option``
-        is the option to give.
+        ``assignor`` is used if the source does not show one. Raise InputError if both are missing,
+        with the text ``option``.
         """
         name = group.status.registered_assignor or assignor
         if name is None:
@@ -118,13 +118,13 @@ class Configuration:
         if name not in POLICIES and ":" not in name:
             known = ", ".join(one for one in POLICIES if one in ASSIGNORS)
             raise InputError(
-                f"{group.label}: kassay cannot simulate the assignor {name!r}, only {known}"
+                f"{group.label}: kassay cannot simulate the assignor {name!r}; choose from {known}"
             )
         return cls(assignor=name)
 
     @property
     def policy(self) -> Policy:
-        """Return the assignor and its rebalance protocol."""
+        """Return the assignor and its rebalance protocol as a policy of simulations."""
         return policy_named(self.assignor)
 
     @property
@@ -139,13 +139,13 @@ class Configuration:
 
     @property
     def batching_ms(self) -> int:
-        """Return the minimum time in ms between two assignments of the broker, 0 before 4.3."""
+        """Return the minimum time in ms between two assignments by the broker."""
         major, minor = self.broker.split(".")[:2]
         is_batching = (int(major), int(minor)) >= _BATCHING_SINCE
         return round(1000 * self.assignment_interval) if is_batching else 0
 
     def steps_to(self, target: str) -> "list[Configuration]":
-        """Return the configuration after each rolling restart that changes to an assignor."""
+        """Return the configuration after each rolling restart to another assignor."""
         own = None if self.assignor == target else self.assignor
         return [
             replace(self, assignor=names[0], listed=names)
@@ -154,7 +154,7 @@ class Configuration:
 
 
 def rolling_restarts(own: str | None, target: str) -> tuple[tuple[str, ...], ...]:
-    """Return, per rolling restart of a change, the assignors that all members list after it.
+    """Return the assignors that members list after each rolling restart.
 
     A change of the protocol takes one restart. An eager assignor takes one restart that puts it
     before the own assignor. A cooperative assignor takes a second restart, because members that
@@ -192,7 +192,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event of a group.
+    """Base class of all events that a prediction simulates.
 
     ``at`` is its time in seconds from the start of the prediction, at least 0. By default, it
     begins when the group has settled after the event before it. ``members`` of most events are
@@ -209,15 +209,15 @@ class Event:
             if isinstance(value, str):
                 raise UsageError(f"{name} must be a list, got the string {value!r}")
         if isinstance(self, _MembersEvent) and not self.members:
-            raise UsageError("members must have at least one member")
+            raise UsageError("members must have at least one name, got an empty list")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingRestart(Event):
-    """Restart of all members, ``at_once`` at a time; ``to`` changes their configuration.
+    """Event that restarts all members, ``at_once`` members at a time.
 
-    ``downtime`` is the time without a process in seconds, ``pause`` the time from the start of
-    some members to the stop of the next ones. See `Event` for ``at``.
+    ``to`` changes their configuration. ``downtime`` is the time in seconds without a process,
+    ``pause`` the time in seconds from the start of some members to the stop of the next ones.
     """
 
     to: Configuration | None = None
@@ -235,10 +235,10 @@ class RollingRestart(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleTo(Event):
-    """Change of the number of members.
+    """Event that changes the number of members.
 
     Added members continue the ordinals of the names, and subscribe to all consumed topics, or to
-    those of the member ``like``. The members with the highest ordinals leave first. See `Event`.
+    those of the member ``like``. The members with the highest ordinals leave first.
     """
 
     members: int
@@ -250,7 +250,7 @@ class ScaleTo(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MembersEvent(Event):
-    """Base class of events that happen to several members at the same time."""
+    """Base class of events that affect several members at the same time."""
 
     members: tuple[str, ...]
 
@@ -260,7 +260,7 @@ class _MembersEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(_MembersEvent):
-    """Restart of some members, ``downtime`` seconds without a process. See `Event`."""
+    """Event that restarts some members and takes ``downtime`` seconds."""
 
     downtime: float = 10.0
 
@@ -271,33 +271,33 @@ class Restart(_MembersEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance(Event):
-    """Rebalance that the leader of a classic group requests (``enforceRebalance``). See `Event`."""
+    """Event in which the leader of a classic group calls ``enforceRebalance``."""
 
     def __str__(self) -> str:
         return "rebalance"
 
 
 class Leave(_MembersEvent):
-    """Members leave the group in order and do not restart. See `Event`."""
+    """Event in which members leave the group in order and do not restart."""
 
     __slots__ = ()
 
 
 class Crash(_MembersEvent):
-    """Processes end without leaving the group. See `Event`."""
+    """Event in which processes of members end without leaving the group."""
 
     __slots__ = ()
 
 
 class Return(_MembersEvent):
-    """Members that left or crashed start again. See `Event`."""
+    """Event in which members that left or crashed start again."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPartitions(Event):
-    """Increase of the partition count of a topic to ``partitions``. See `Event`."""
+    """Event that increases the partition count of a topic to ``partitions``."""
 
     topic: str
     partitions: int
@@ -308,7 +308,7 @@ class NewPartitions(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic(Event):
-    """New topic. The given members, by default all, also subscribe to it. See `Event`."""
+    """Event that creates a topic, to which ``members`` or all members subscribe."""
 
     topic: str
     partitions: int
@@ -320,7 +320,7 @@ class NewTopic(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribe(_MembersEvent):
-    """Change of the subscription of some members at the same time to ``topics``. See `Event`."""
+    """Event that changes the subscription of some members to ``topics``."""
 
     topics: tuple[str, ...]
 
@@ -330,7 +330,7 @@ class Subscribe(_MembersEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scripted(Event):
-    """Events of a simulation script that happen at the same time."""
+    """Event that consists of events in a simulation script."""
 
     events: Sequence[ScriptEvent]
     text: str

@@ -1,4 +1,4 @@
-"""Simulate the events of a group once: build a script, and run it."""
+"""Convert the events of a prediction to a simulation script, and run it."""
 
 import base64
 import random
@@ -33,7 +33,7 @@ _LIBRDKAFKA, _AIOKAFKA = "librdkafka", "aiokafka"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Result of one simulation: cost and assignment per event, and notes on stopped members.
+    """Result of one simulation, with cost and assignment per event.
 
     ``rebalances`` has the group at each run of an assignor.
     """
@@ -45,7 +45,7 @@ class Sample:
 
 
 def consumer_names(group: Group) -> dict[str, str]:
-    """Return the names that the members have as simulated consumers, by member id.
+    """Return the names of members in simulations, by member id.
 
     It is the instance id, the client id if no other member has it, or the member id.
     """
@@ -57,7 +57,7 @@ def consumer_names(group: Group) -> dict[str, str]:
 
 
 def planned_members(group: Group) -> tuple[list[MemberPlan], simulations.InitialGroup]:
-    """Convert the members of a group to members of a script, and to an initial group."""
+    """Convert the members of a group to simulated members and their owned partitions."""
     names, owned = consumer_names(group), current_partitions(group)
     plans = [
         MemberPlan(
@@ -79,7 +79,7 @@ def planned_members(group: Group) -> tuple[list[MemberPlan], simulations.Initial
 
 
 class Course:
-    """Events of a group as a simulation script, which `run` simulates once."""
+    """Simulation script of the events of a group."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class Course:
         )
 
     def _new_id(self, name: str, is_classic: bool) -> str:
-        """Create a member id: client id and UUID for classic members, else a UUID in base64."""
+        """Create a member id in the format of Kafka's clients."""
         while True:
             uuid = UUID(int=self.draw_of_ids.getrandbits(128), version=4)
             if is_classic:
@@ -187,7 +187,7 @@ class Course:
                 return text
 
     def _add(self, event: scenario.Event, at: int) -> int:
-        """Add an event to the script. Return the time at which the group is stable again."""
+        """Add an event to the script. Return the time in ms when the group is stable again."""
         match event:
             case scenario.RollingRestart():
                 at = self._rolling_restart(event, at)
@@ -225,7 +225,7 @@ class Course:
             case scenario.Subscribe():
                 self._subscribe(self._members(event.members), event.topics, at)
             case _:
-                raise UsageError(f"unknown event {type(event).__name__}")
+                raise UsageError(f"unknown event {type(event).__name__}; use a subclass of Event")
         return at + self.settle
 
     def _end(self, names: Sequence[str], action: Action, at: int) -> None:
@@ -237,12 +237,10 @@ class Course:
         for name in names:
             if name not in self.plans:
                 known = ", ".join(list(self.plans)[:10])
-                raise InputError(
-                    f"{self.group.label} has no member {name!r}; its first members: {known}"
-                )
+                raise InputError(f"{self.group.label} has no member {name!r}; choose from {known}")
             if absent == (name in self.present):
-                state = "is in the group already" if absent else "has left the group"
-                raise InputError(f"{self.group.label}: member {name!r} {state}")
+                state = "is already in the group" if absent else "has left the group before"
+                raise InputError(f"{self.group.label}: member {name!r} {state}; remove the event")
         return names
 
     def _restart(self, name: str, at: int, downtime: int) -> None:
@@ -274,13 +272,13 @@ class Course:
         return at
 
     def _jitter(self) -> int:
-        """Draw a random time below the longest heartbeat interval, in milliseconds."""
+        """Draw a random time in ms, less than the longest heartbeat interval."""
         configuration = self.configuration
         longest = max(configuration.heartbeat_interval, configuration.consumer_heartbeat_interval)
         return self.draw.randrange(round(1000 * longest))
 
     def _ordered(self, order: scenario.Order) -> list[str]:
-        """Return the members of the group in the order in which they restart."""
+        """Return the members of the group in the order of their restarts."""
         names = list(self.present)
         sorted_names = by_ordinal(names)
         if sorted_names is None and len(set(self.client_ids.values())) == len(names):
@@ -318,7 +316,7 @@ class Course:
         return replace(self.configuration, assignor=plan.assignors[0], listed=plan.assignors)
 
     def _leaving(self, names: Sequence[str], count: int) -> Sequence[str]:
-        """Return the members that leave: those with the highest ordinals, or random members."""
+        """Choose the members that leave: the highest ordinals, or random members."""
         if count <= 0:
             return ()
         sorted_names = by_ordinal(names)
@@ -329,11 +327,11 @@ class Course:
     def _grow(self, topic: str, partitions: int, at: int) -> None:
         known = self.known_topics.get(topic)
         if known is None:
-            raise InputError(f"{self.group.label} has no topic {topic!r}")
+            raise InputError(f"{self.group.label} has no topic {topic!r}; correct the event")
         if partitions < known:
             raise InputError(
-                f"topic {topic!r} has {count_of(known, 'partition')}; Kafka cannot reduce them to "
-                f"{partitions}"
+                f"topic {topic!r} must have at least its {count_of(known, 'partition')}, "
+                f"got {partitions}"
             )
         self.known_topics[topic] = partitions
         self.script_events.append(
@@ -342,7 +340,9 @@ class Course:
 
     def _new_topic(self, event: scenario.NewTopic, at: int) -> None:
         if event.topic in self.known_topics:
-            raise InputError(f"{self.group.label} already has the topic {event.topic!r}")
+            raise InputError(
+                f"{self.group.label} already has the topic {event.topic!r}; use another name"
+            )
         self.known_topics[event.topic] = event.partitions
         self.topics += (TopicPlan(name=event.topic, partitions=event.partitions),)
         for name in self._members(event.members) or list(self.present):
@@ -351,7 +351,7 @@ class Course:
     def _subscribe(self, names: Sequence[str], topics: Sequence[str], at: int) -> None:
         for topic in topics:
             if topic not in self.known_topics:
-                raise InputError(f"{self.group.label} has no topic {topic!r}")
+                raise InputError(f"{self.group.label} has no topic {topic!r}; correct the event")
         for name in names:
             self.plans[name] = replace(self.plans[name], topics=tuple(topics))
             self.script_events.append(
@@ -359,7 +359,7 @@ class Course:
             )
 
     def _scripted(self, event: scenario.Scripted, at: int) -> int:
-        """Add the events of a script. Return the time at which the group is stable again."""
+        """Add scripted events. Return the time in ms when the group is stable again."""
         last = at
         for topic in event.topics:
             if topic.name not in self.known_topics:
@@ -381,7 +381,7 @@ class Course:
         return last + self.settle
 
     def run(self, busy: float) -> Sample:
-        """Run the simulation with consumers from idle (``busy`` 0) to busy (``busy`` 1)."""
+        """Run the simulation. Consumers are idle if ``busy`` is 0, and busy if it is 1."""
         simulation = self._simulation(busy)
         simulation.clock.run(self.starts[0] - 1)
         costs, assignments = [], []

@@ -71,7 +71,7 @@ def test_tasks_of_a_process_that_left_are_no_moves():
     event = run_application_until_stable(leave_process(before, C), PORT)
     assert (event.state_moves, event.rebalances) == (1, 2)
     assert active(event.application) == {A: ["0_0", "0_2"], B: ["0_1", "0_3"]}
-    with pytest.raises(InputError, match="the document has no process .*; choose from"):
+    with pytest.raises(InputError, match="the document has no process "):
         leave_process(event.application, C)
 
 
