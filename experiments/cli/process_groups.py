@@ -244,7 +244,6 @@ def parsed_groups(
 
 
 def _print_notes(imported: import_captures.ImportedGroup, group: Group, *, all_notes: bool) -> None:
-    """Print the notes about an imported group on standard error."""
     if imported.option_notes:
         print_note(f"{group.label}: {'; '.join(imported.option_notes)}")
     if imported.is_document and group.status.is_rebalancing:
@@ -354,10 +353,7 @@ def consumer_groups(
 
 
 def _documents_of_other_kinds(entries: Sequence[ParsedGroup]) -> list[ParsedDocument]:
-    """Return documents of share groups, Streams or Connect; empty for consumer groups.
-
-    The first valid document decides.
-    """
+    """Return the documents, or an empty list if the first valid one is a consumer group."""
     valid = (one for _, one in entries if isinstance(one, Group | OtherKindError))
     if not isinstance(next(valid, None), OtherKindError):
         return []
@@ -441,7 +437,6 @@ def _process_readings(process: Callable[[Group], GroupResult], group: Group) -> 
 
 
 def _without_time(value: object) -> object:
-    """Remove the running times, with the key ``seconds``, from a JSON value."""
     match value:
         case Mapping():
             return {key: _without_time(one) for key, one in value.items() if key != "seconds"}

@@ -67,10 +67,7 @@ def _answer_rows(record: Record) -> Iterator[Sequence[object]]:
 def compared_documents(
     names: Sequence[str], limits: SearchLimits, *, has_levels: bool = False
 ) -> OtherKinds:
-    """Define how ``kassay compare`` processes documents: compare assignors.
-
-    ``has_levels`` is true if options select levels or constraints.
-    """
+    """Define how ``kassay compare`` processes documents: compare assignors."""
     layout = TableLayout(
         first=("assignor", "step", "measure"),
         numbers=("value", "minimum", "optimum"),

@@ -474,10 +474,7 @@ def compare_assignors(
 
 
 def _may_be_optimal(group: Group, results: Iterable[StableResult]) -> bool:
-    """Return whether one of the results may have the minimum makespan.
-
-    No result has it if a greedy assignment has a lower makespan.
-    """
+    """Return whether a result has at most the makespan of a greedy assignment."""
     problem = build_problem(without_capacities(group))
     placement = longest_processing_time(problem)
     greedy = metrics.measures(group, problem.to_assignment(placement))[metrics.Measure.MAKESPAN]

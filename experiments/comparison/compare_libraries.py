@@ -124,7 +124,6 @@ def sorted_loads(group: Group, assignment: Assignment) -> tuple[int, ...]:
 
 
 def _sets(assignment: Assignment) -> Mapping[str, frozenset[tuple[str, int]]]:
-    """Convert partition lists to sets, without members that have no partition."""
     return {
         member: frozenset((topic, number) for topic, number in partitions)
         for member, partitions in assignment.items()

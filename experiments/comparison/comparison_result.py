@@ -161,18 +161,12 @@ class Comparison:
 
     @property
     def movement_gap(self) -> int | None:
-        """Return the moves minus the moves of the optimum.
-
-        Return None if the result does not have minimum imbalance.
-        """
+        """Return the moves minus the moves of the optimum, or None above minimum imbalance."""
         return self.movement.gap if self.least_imbalance else None
 
     @property
     def unnecessary_moves(self) -> int | None:
-        """Return the number of unnecessary moves, or None if it is unknown.
-
-        These moves are not necessary for the imbalance and off-rack reads of the result.
-        """
+        """Return the number of unnecessary moves, or None if it is unknown."""
         return ComparedValue.with_optimum(self.movement.value, self.movement_within).gap
 
     def _repr_html_(self) -> str:

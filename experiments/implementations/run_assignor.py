@@ -345,10 +345,7 @@ def _shared_text(group: Group) -> str:
 
 
 def _parse_response(line: str) -> AssignorResult:
-    """Parse the response line of an assignor process.
-
-    The line has an assignment, or the record of `kassay assign`. Errors become failed results.
-    """
+    """Parse a response line: an assignment, or the record of an assignor's failure."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

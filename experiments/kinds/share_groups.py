@@ -1,7 +1,4 @@
-"""Compare assignments of share groups with the optimum.
-
-A share group is a group with several members per partition.
-"""
+"""Compare assignments of share groups, in which members share partitions."""
 
 from collections import Counter
 from collections.abc import Mapping

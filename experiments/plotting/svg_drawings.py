@@ -50,10 +50,7 @@ class _Move(NamedTuple):
 def assignment_panels(
     group: Group, assignments: Mapping[str, Assignment | None], *, name: str
 ) -> tuple[AssignmentPanel, ...]:
-    """Draw several assignments of a group on the same scale.
-
-    ``name`` is the name of the group in the labels of the drawings.
-    """
+    """Draw several assignments of a group on the same scale."""
     drawn = {title: given for title, given in assignments.items() if given is not None}
     longest = max((load for given in drawn.values() for load in given.counts().values()), default=0)
     return tuple(

@@ -272,7 +272,6 @@ class Course:
         return at
 
     def _jitter(self) -> int:
-        """Draw a random time in ms, less than the longest heartbeat interval."""
         configuration = self.configuration
         longest = max(configuration.heartbeat_interval, configuration.consumer_heartbeat_interval)
         return self.draw.randrange(round(1000 * longest))

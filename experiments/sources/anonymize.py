@@ -1,4 +1,4 @@
-"""Anonymize groups: replace names, such as those of topics, by numbered names."""
+"""Anonymize groups: replace the names of topics, members and hosts by numbered names."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ topic ids changes.
 
 
 def anonymize(groups: Sequence[Group]) -> tuple[list[Group], NewNames]:
-    """Replace all names in groups by numbered names, and remove topic ids and units.
+    """Replace all names in groups by numbered names such as ``topic-1``.
 
     Numbers (partitions, weights, generations, capacities) stay.
     """
@@ -51,7 +51,7 @@ def _numbered(kind: str, names: Iterable[str]) -> dict[str, str]:
 
 
 def rename_group(group: Group, rename: _Rename) -> Group:
-    """Replace all names in a group, and remove topic ids, units and most notes."""
+    """Replace all names in a group, and remove topic ids and units."""
     return replace(
         group,
         id=_optional(rename, "group", group.id),

@@ -1,7 +1,4 @@
-"""Build groups from captures, and add notes about data that the captures do not show.
-
-Subscriptions are those that the source shows, those that a file states, or assumed.
-"""
+"""Build groups from captures, and note which data the captures do not show."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,7 +46,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Options of an import. Most of them set data that a source does not contain."""
+    """Options of an import, mostly for data that the source does not contain."""
 
     assumed_subscriptions: AssumedSubscriptions | None = None  # else the assigned topics
     # By group id, then by member id, client id or group.instance.id.
@@ -72,24 +69,24 @@ class ImportOptions:
 
     @property
     def weight_source(self) -> WeightSource | None:
-        """Return the source of the partition weights, or None for equal weights."""
+        """Return the source of the partition weights, or None if all weights are equal."""
         is_file = self.weight_table is not None or self.weight_windows is not None
         return WeightSource.FILE if is_file else self.weights
 
     @property
     def windows(self) -> Windows:
-        """Return the windows of the weights."""
+        """Return the time windows of the partition weights."""
         recorded = self.weight_windows
         return Windows(names=recorded.names, seconds=recorded.seconds) if recorded else NO_WINDOWS
 
     def weight_notes(self, counts: Counts) -> Iterable[str]:
-        """Return notes on recorded weights. ``counts`` has the partition count of each topic."""
+        """Return notes on weights from recorded traffic. ``counts`` are partition counts."""
         return () if self.weight_windows is None else self.weight_windows.notes(counts)
 
 
 _SHOWN_PARTITIONS = 5
 _NOTABLE_LAG = 1_000
-"""Least lag of a group, in messages, whose concentration on few members is noted."""
+"""Minimum lag of a group, in messages, for a note that few members have most of the lag."""
 _NOTES = {
     AssumedSubscriptions.EQUAL: "all topics are assumed for every member",
     AssumedSubscriptions.ASSIGNED: "the assigned topics are assumed",
@@ -98,10 +95,9 @@ _NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """Subscriptions by member id, and the ids of members with assumed subscriptions.
+    """Subscriptions by member id, and the members with assumed subscriptions.
 
-    A subscription is not assumed if it follows from the assignment: if the member has partitions
-    of every topic of the group.
+    A subscription is known if the member has partitions of every topic of the group.
     """
 
     topics: Mapping[str, tuple[str, ...]]
@@ -111,10 +107,7 @@ class Subscriptions:
 def member_subscriptions(
     observed: ObservedGroup, options: ImportOptions, notes: list[str]
 ) -> Subscriptions:
-    """Return the subscriptions of the members of a captured group.
-
-    A file of the options precedes the source, and the source precedes an assumption.
-    """
+    """Return subscriptions from --subscriptions, from the source or from an assumption."""
     members = list(observed.members.values())
     given = (options.subscriptions or {}).get(observed.id)
     if given is not None:
@@ -145,10 +138,9 @@ def member_subscriptions(
 
 
 def with_subscriptions(group: Group, options: ImportOptions) -> Group:
-    """Apply --subscriptions to a group document.
+    """Apply the option --subscriptions to a group from a group document.
 
-    An assumption replaces only subscriptions that the document states as assumed. A note names
-    what the option changes, or that it changes nothing.
+    An assumption replaces only assumed subscriptions. A note states the effect of the option.
     """
     given = (options.subscriptions or {}).get(group.id or "")
     if given is not None:
@@ -210,8 +202,8 @@ def _given_subscription(member: ObservedMember, given: MemberTopics) -> tuple[st
     if foreign:
         topic, number = foreign[0]
         raise InputError(
-            f"member {member.id!r} has {topic}-{number}, but the subscription "
-            f"given for it is {list(topics)}; correct the file of --subscriptions"
+            f"member {member.id!r} has {topic}-{number}, but its subscription in the file is "
+            f"{list(topics)}; correct the file of --subscriptions"
         )
     return topics
 
@@ -219,7 +211,8 @@ def _given_subscription(member: ObservedMember, given: MemberTopics) -> tuple[st
 def _given_topics(names: tuple[str | None, ...], given: MemberTopics) -> tuple[str, ...]:
     topics = next((given[name] for name in names if name is not None and name in given), None)
     if topics is None:
-        raise InputError(f"the file of --subscriptions has no entry for member {names[0]!r}")
+        text = f"the file of --subscriptions has no entry for member {names[0]!r}; add one"
+        raise InputError(text)
     return topics
 
 
@@ -230,7 +223,7 @@ MAX_ASSUMED_PARTITIONS = 1_000_000
 
 
 def build_group(observed: ObservedGroup, options: ImportOptions) -> Group:
-    """Build a consumer group from its merged captures. Raise InputError if data is missing."""
+    """Build a consumer group from captures, or raise InputError if data is missing."""
     try:
         return with_hosts_and_speeds(_group(observed, options), options)
     except InputError as error:
@@ -345,7 +338,7 @@ def _check_topics_known(member: ObservedMember) -> None:
 
 
 def format_unnamed(numbers: Iterable[Iterable[int]] | None) -> str:
-    """Format partition numbers per unnamed topic as Kafka's tool does: ``(0,1), (4,5)``."""
+    """Format partition numbers without topic names, such as ``(0,1), (4,5)``."""
     return ", ".join(f"({','.join(map(str, each))})" for each in numbers or ())
 
 
@@ -381,7 +374,7 @@ def _state_notes(observed: ObservedGroup) -> Iterator[str]:
 
 
 def _gaps_note(observed: ObservedGroup) -> Iterator[str]:
-    """Yield notes on partitions that no capture shows, with lower numbers than shown ones."""
+    """Yield a note on partitions that are missing between the partitions in the captures."""
     highest: dict[str, int] = {}
     for topic, number in observed.partitions:
         highest[topic] = max(number, highest.get(topic, 0))
@@ -419,7 +412,8 @@ def _partition_counts(
         where = f"{topic}-{count - 1}"
         if topic not in known and count > MAX_ASSUMED_PARTITIONS:
             raise InputError(
-                f"{where}: partition numbers from {MAX_ASSUMED_PARTITIONS} on require --metadata"
+                f"{where}: a partition number of at least {MAX_ASSUMED_PARTITIONS} "
+                "requires --metadata"
             )
         if count > known.get(topic, count):
             raise InputError(
@@ -430,7 +424,7 @@ def _partition_counts(
 
 
 def with_hosts_and_speeds(group: Group, options: ImportOptions) -> Group:
-    """Set the host and the speed of each member if --hosts and --speeds are given."""
+    """Set the host and the speed of each member from --hosts and --speeds."""
     rule, speeds = options.hosts, options.speeds
     members = group.members
     if rule is not None:
@@ -441,7 +435,7 @@ def with_hosts_and_speeds(group: Group, options: ImportOptions) -> Group:
 
 
 def entry_of_member(table: Mapping[str, _Value], member: Member, source: str) -> _Value:
-    """Find a member in a table by id, instance id, client id or host, or raise InputError."""
+    """Return the entry of a member in a table, by id, instance id, client id or host."""
     client = member.client
     for name in (member.id, member.instance_id, client.id, client.host):
         if name is not None and name in table:
@@ -456,7 +450,7 @@ def entry_of_member(table: Mapping[str, _Value], member: Member, source: str) ->
 def topic_weights(
     observed: ObservedGroup, topic: str, count: int, options: ImportOptions, notes: list[str]
 ) -> tuple[int, ...] | None:
-    """Return the weights of a topic's partitions, or None for equal weights."""
+    """Return the weights of a topic's partitions, or None if all weights are equal."""
     match options.weight_source:
         case None:
             return None
@@ -469,7 +463,7 @@ def topic_weights(
 
 
 def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[WeightSource, ...]:
-    """Return the sources of weights for which the captures of a group have data."""
+    """Return the kinds of weights for which the captures contain data."""
     sizes = options.content.sizes
     shown = {
         WeightSource.LAG: bool(observed.lag),
@@ -480,7 +474,7 @@ def available_weights(observed: ObservedGroup, options: ImportOptions) -> tuple[
 
 
 def with_weights(group: Group, options: ImportOptions) -> Group:
-    """Set the weights of a group document. Raise InputError for lag or rate as weights."""
+    """Set the weights of a group from a group document."""
     source = options.weight_source
     if source in (WeightSource.LAG, WeightSource.RATE):
         raise InputError(
@@ -499,7 +493,7 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
 def weighted_group(
     group: Group, weights: Mapping[str, tuple[int, ...] | None], source: WeightSource | None = None
 ) -> Group:
-    """Return a copy of a group with the given weights; None removes those of a topic."""
+    """Return a copy of a group with other weights. None means equal weights of a topic."""
     topics = tuple(replace(topic, **_weight_fields(weights[topic.name])) for topic in group.topics)
     members = tuple(
         replace(member, capacity=None) if isinstance(member.capacity, tuple) else member
@@ -516,7 +510,7 @@ def weighted_group(
 
 
 def _weight_fields(weights: Sequence[Any] | None) -> dict[str, Any]:
-    """Return weights as a field of a topic: ``weights``, or ``profiles`` with windows."""
+    """Return the fields of a topic that contain its weights."""
     has_windows = weights is not None and any(isinstance(row, tuple) for row in weights)
     name, other = ("profiles", "weights") if has_windows else ("weights", "profiles")
     return {name: weights, other: None}
@@ -532,7 +526,8 @@ def _given_weights(options: ImportOptions, topic: str, count: int) -> tuple[int,
     rows: Sequence[Any] = table[topic] if recorded is None else recorded.rows(topic, count)
     if len(rows) != count:
         raise InputError(
-            f"weights: topic {topic!r} has {count} partitions, but {len(rows)} weights"
+            f"weights: topic {topic!r} has {count} partitions, but {len(rows)} weights; "
+            "give one weight per partition"
         )
     return tuple(rows)
 
@@ -548,7 +543,7 @@ def _from_sizes(sizes: Mapping[PartitionKey, int], topic: str, count: int) -> tu
 
 
 def _lag_on_few_members(observed: ObservedGroup) -> Iterator[str]:
-    """Yield a note if a third of the members own the partitions with 90% of the lag."""
+    """Yield a note if a third of the members have at least 90% of the lag."""
     lag = Counter[str | None]()
     for partition, messages in observed.lag.items():
         lag[observed.partitions.get(partition)] += max(messages, 0)

@@ -1,4 +1,4 @@
-"""Data in documents and texts of tools: table rows, partition counts and sizes."""
+"""Store the table rows, partition counts and sizes in the output of tools."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,7 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
-    """Table rows, partition counts and sizes that one document of a tool contains.
-
-    Partition counts are by topic.
-    """
+    """Table rows, partition counts and sizes that one document contains."""
 
     offsets: Sequence[OffsetRow] = ()
     members: Sequence[MemberRow] = ()
@@ -33,7 +30,7 @@ class DocumentRows:
     cluster: str | None = None
 
     def tables(self) -> list[ParsedTable]:
-        """Return the rows as tables, like those that ``kafka-consumer-groups.sh`` prints."""
+        """Convert the rows to tables like those of ``kafka-consumer-groups.sh``."""
         owners = ("CONSUMER-ID",) if self.shows_owners else ()
         columns = ("TOPIC", "PARTITION", "LAG", *owners)
         tables = (
@@ -52,7 +49,7 @@ NO_ROWS = DocumentRows()
 
 
 def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
-    """Set a topic's partition count. Raise InputError if another count is known."""
+    """Set the partition count of a topic. Raise InputError if another count is set."""
     if counts.setdefault(topic, count) != count:
         raise InputError(
             f"{where}: topic {topic!r} has {count} partitions here, "
@@ -61,7 +58,7 @@ def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
 
 
 def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
-    """Join the two rows in which metrics show the state and the member count of a group."""
+    """Join two rows on one group, of which one has the state and one the member count."""
     joined: dict[object, StateRow] = {}
     for row in rows:
         known = joined.get(row.group)
@@ -75,7 +72,7 @@ def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
 
 
 def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
-    """Merge the data of parts of a file. Raise InputError if partition counts differ."""
+    """Merge the data in several parts of a file. Raise InputError for two partition counts."""
     counts: dict[str, int] = {}
     minimum: dict[str, int] = {}
     sizes: dict[tuple[str, int], int] = {}
@@ -101,7 +98,7 @@ _CONTINUES = FORMS["key of a page"]
 
 
 def require_last_page(table: Mapping[str, object], where: str) -> None:
-    """Raise InputError if a JSON object is not the last page of a list."""
+    """Raise InputError if a JSON object is not the last page of a paged list."""
     metadata = table.get("metadata")
     objects = (table, *([metadata] if isinstance(metadata, Mapping) else []))
     for name, value in (item for one in objects for item in one.items()):
@@ -115,10 +112,9 @@ def require_last_page(table: Mapping[str, object], where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JsonFields:
-    """Typed access to the fields of a JSON object.
+    """Access the fields of a JSON object, and check their types.
 
-    A missing value, or one of another type, is an InputError that states its position. The optional
-    values are None if they are missing or null.
+    A missing value, or a value of another type, raises InputError with its position.
     """
 
     table: Mapping[str, object]
@@ -161,7 +157,7 @@ class JsonFields:
         return files.as_optional_integer(self.table.get(key), f"{self.where}.{key}")
 
     def count(self, key: str) -> int:
-        """Return the number at a key. Raise InputError unless it is from 0 to 2^31 - 1."""
+        """Return the integer at a key. Raise InputError unless it is from 0 to 2^31 - 1."""
         value = self.integer(key)
         if not 0 <= value < _MAX_COUNT:
             raise InputError(
@@ -178,11 +174,10 @@ class JsonFields:
 
 @dataclass(frozen=True, slots=True)
 class FoundText:
-    """Lines that a rule has read: their number, and their contents or their error.
+    """Result of a rule: the lines that it has read, and their content or error.
 
-    ``value`` is a JSON value of no known tool. ``is_weak`` is set for a name and a number, and
-    ``is_noise`` for lines that are not used.
-    ``group`` is the group of tables below the lines.
+    ``value`` is a JSON value of an unknown tool. ``is_weak`` means that the lines can also be the
+    end of a row. ``group`` is the group of tables below the lines.
     """
 
     rule: str

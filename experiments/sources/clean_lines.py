@@ -1,8 +1,7 @@
-"""Remove text that terminals, containers and messages add to lines of a capture.
+"""Remove text that terminals, containers and mail programs add to captured lines.
 
-Removed are colours, quotes as in ``> ``, and a prefix that lines share, such as the name of a
-container, a time stamp or the number of the line. Lines without data are known noise, or sentences
-of the author.
+It removes colours, quotes as in ``> ``, and a prefix that lines share, such as the name of a
+container, a time stamp or a line number. Lines without data are known noise or sentences.
 """
 
 import html
@@ -47,7 +46,7 @@ _SUFFIXES = [form for name, form in FORMS.items() if name.startswith("end: ")]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Line of a text without colours and prefixes, with its number in the original text."""
+    """Line of a capture without colours and prefixes, with its original line number."""
 
     number: int
     text: str
@@ -57,11 +56,10 @@ class Line:
 def clean_lines(
     text: str, is_start: Callable[[str], bool], is_header: Callable[[str], bool]
 ) -> list[Line]:
-    r"""Return the lines of a text without colours and prefixes.
+    r"""Return the lines of a text without colours and without shared prefixes.
 
-    A known form is a prefix if a header or another start of data (``is_start``) follows it in any
-    line. An unknown text in front of a header is a prefix if the next line repeats it, with any
-    numbers. Lines without the prefix do not change.
+    A text is a prefix if a header or another start of data (``is_start``) follows it, and if it is
+    known or the next line repeats it, with any numbers. Other lines do not change.
     """
     if _HTML.search(text):
         text = html.unescape(_HTML.sub("", text))
@@ -90,7 +88,7 @@ def clean_lines(
 
 
 def _gaps(numbers: Mapping[int, int]) -> set[int]:
-    """Return the lines at which the printed line numbers have a gap."""
+    """Return the lines before which the printed line numbers have a gap."""
     steps = {at: (numbers[at] - numbers[before], at - before) for before, at in pairwise(numbers)}
     is_counted = sum(0 < step <= distance for step, distance in steps.values()) * 2 >= len(steps)
     return {at for at, (step, distance) in steps.items() if is_counted and step > distance}
@@ -99,7 +97,7 @@ def _gaps(numbers: Mapping[int, int]) -> set[int]:
 def _shared_suffix(
     contents: Sequence[str], is_start: Callable[[str], bool]
 ) -> re.Pattern[str] | None:
-    """Return the pattern of a suffix that nearly all lines have, or None."""
+    """Return the pattern of a suffix that at least 80% of the lines have, or None."""
     filled = [one for one in contents if one.strip()]
     for form in _SUFFIXES:
         found = [match["text"] for one in filled if (match := form.fullmatch(one))]
@@ -111,7 +109,7 @@ def _shared_suffix(
 def _wrapper(
     contents: Sequence[str], rules: Sequence[Callable[[str], bool]]
 ) -> re.Pattern[str] | None:
-    """Return a pattern of wrapped lines that contain a start of data, or None."""
+    """Return the pattern of a known text around lines with data, or None."""
     # The quotes of lines in a JSON object belong to the object, those of a text to the text.
     is_json = any(_JSON_TEXT.match(one) for one in contents) or _has_json("\n".join(contents))
     return next(
@@ -130,7 +128,6 @@ def _wrapper(
 
 
 def _has_json(text: str) -> bool:
-    """Return whether a text contains a JSON value on several lines."""
     for match in islice(_JSON_ON_LINES.finditer(text), _MAX_STARTS):
         with suppress(ValueError, RecursionError):
             json.JSONDecoder().raw_decode(text, match.start())
@@ -141,10 +138,7 @@ def _has_json(text: str) -> bool:
 def _shared_prefix(
     contents: Sequence[str], is_start: Callable[[str], bool], is_header: Callable[[str], bool]
 ) -> re.Pattern[str] | None:
-    """Return the pattern of a prefix that a header and the line below it share, or None.
-
-    Without a header, nearly all lines below must have the prefix.
-    """
+    """Return the pattern of a prefix that several lines have, or None."""
     filled = [one for one in contents if one.strip()]
     for number, (content, below) in enumerate(pairwise(filled), start=1):
         starts = (match.start() for match in _HEADER_START.finditer(content))
@@ -192,17 +186,16 @@ _TABLE_WORDS = frozenset({"none", "unknown", "range", "roundrobin", "sticky", "u
 
 
 def noise_rule(text: str) -> str | None:
-    """Return the name of the rule by which a line is noise, or None."""
+    """Return the name of the rule that ignores a line as noise, or None."""
     content = text.strip()
     return next((rule for rule, form in _NOISE_FORMS if form.fullmatch(content)), None)
 
 
 def is_prose(text: str, names: frozenset[str], *, is_below: bool = False) -> bool:
-    """Return whether a line is a sentence of a person, not a damaged row, message or value.
+    """Return whether a line is a sentence that a person wrote, not a damaged row.
 
-    A sentence has at least three words in lower case, or three words and nothing that looks like a
-    cell, such as a number, a host, an id or a gap. Names of the input do not count. Below a table,
-    three words without a sign can be the start of a row.
+    A sentence has at least three words in lower case, or three words and no text that looks like a
+    cell. ``names`` of the input do not count as words.
     """
     text = _TIME.sub("", text)
     start = text.strip()

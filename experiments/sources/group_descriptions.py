@@ -1,7 +1,7 @@
-"""Read the texts and JSON descriptions of groups and topics that tools and clients write.
+"""Read descriptions of groups and topics, as text or JSON from many tools.
 
-Each reader of texts gets the lines of a capture and a position, and returns what stands there, or
-None. The texts are those of rpk, kaf, kafkactl, kcat and Java programs.
+A reader gets the lines of a capture and a position, and returns the description there, or None.
+The texts are those of rpk, kaf, kafkactl, kcat and Java programs.
 
 JSON is read by the names of its keys. It comes from rpk, Confluent CLI, kafbat and kafka-ui, AKHQ,
 Redpanda Console, kafkactl and kcl, and the dumps of ``describe`` calls of confluent-kafka,
@@ -38,7 +38,7 @@ _PLAIN = re.compile(r"\S+(?<!\.\.\.)")
 
 
 def read_rpk_summary(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read the summary above the table of ``rpk group describe``. Return None for other lines."""
+    """Read the summary above the table of ``rpk group describe``, or return None."""
     found: dict[str, str] = {}
     for line in lines[at:]:
         match = _SUMMARY.fullmatch(line.text.strip())
@@ -68,7 +68,7 @@ def _described(
     count: int = 1,
     is_entered: bool = False,
 ) -> FoundText:
-    """Read the group that keys and values of a text describe, or return their error.
+    """Convert the keys and values of a description to rows, or return their error.
 
     With ``is_entered``, tables below the lines are about the group.
     """
@@ -90,7 +90,7 @@ _BLOCK = re.compile(r"(\S+):")
 def read_kaf(  # noqa: C901, PLR0912 - one branch per kind of line
     lines: Sequence[Line], at: int, name: str
 ) -> FoundText | None:
-    """Read ``kaf group describe``, which shows no member ids. Return None for other lines."""
+    """Read the output of ``kaf group describe``, or return None for other lines."""
     if not lines[at].text.lstrip().startswith("Group ID:"):
         return None
     values: dict[str, str] = {}
@@ -149,7 +149,7 @@ _MEMBER = FORMS["member of the AdminClient"]
 
 
 def read_admin_client(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read a line with groups as Java prints them: ``(groupId=orders, ...``. Else return None."""
+    """Read groups that a Java program prints, such as ``(groupId=orders, ...``, or return None."""
     line = lines[at]
     if "groupId=" not in line.text or "isSimpleConsumerGroup=" not in line.text:
         return None
@@ -181,7 +181,7 @@ _NULL = (None, "null", "Optional.empty")
 
 
 def read_yaml(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read ``kafkactl describe consumer-group -o yaml``. Return None for other lines."""
+    """Read the output of ``kafkactl describe consumer-group -o yaml``, or return None."""
     start = re.fullmatch(r"(\s*)[Gg]roup:\s*", lines[at].text)
     if start is None:
         return None
@@ -214,7 +214,7 @@ _KCAT_OTHER = FORMS["other line of kcat -L"]
 
 
 def read_kcat(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read a topic or a line of noise in the output of ``kcat -L``. Return None for other lines."""
+    """Read a topic or another line in the output of ``kcat -L``, or return None."""
     text = lines[at].text.strip()
     match = _KCAT_TOPIC.fullmatch(text)
     if match is None:
@@ -245,7 +245,7 @@ _PATH = re.compile(r"\.\d+(\.|$)|\[\d+\]")
 
 
 class _Node:
-    """JSON object with access by key. `_NAMES` has the names of each key in the tools."""
+    """JSON object with access by key, for all spellings of the key in the tools."""
 
     def __init__(self, table: Mapping[str, Any], where: str) -> None:
         self.where = where
@@ -261,7 +261,7 @@ class _Node:
         return all(any(name in self.table for name in _NAMES[key]) for key in keys)
 
     def get(self, key: str, kind: type | tuple[type, ...] = object) -> Any:
-        """Return the first unused value of a type under the names of a key, or None."""
+        """Return the first unused value of a key with a given type, or None."""
         for name in _NAMES[key]:
             value = self.table.get(name)
             if value is not None and isinstance(value, kind) and name not in self.used:
@@ -292,7 +292,7 @@ class _Node:
             yield _Node(value, where)
 
     def check(self) -> None:
-        """Raise InputError if the tool reports an error, or if a list or object is unknown."""
+        """Raise InputError if the object has an error, or an unknown list or object."""
         error = self.get("error")
         if error not in (None, 0, "", "none", "null"):
             raise InputError(f"{self.where}: the tool reports error {format_value(error)}")
@@ -318,7 +318,7 @@ def _normal(key: str) -> str:
 
 
 def is_group_json(value: object) -> bool:
-    """Return whether a JSON value describes groups or their members, states or lags."""
+    """Return whether a JSON value describes groups, members, states or lags."""
     if isinstance(value, list):
         return bool(value) and all(map(is_group_json, value))
     if not isinstance(value, Mapping) or not value or _FOREIGN & value.keys():
@@ -341,7 +341,7 @@ def _describes_group(node: _Node) -> bool:
 
 
 def read_group_json(value: object, where: str, *, line: int) -> list[DocumentRows]:
-    """Read a JSON value that describes groups. Raise InputError for other values in it."""
+    """Read a JSON value that describes groups. Raise InputError for unknown parts."""
     if isinstance(value, list):
         return [
             one
@@ -365,7 +365,7 @@ def read_group_json(value: object, where: str, *, line: int) -> list[DocumentRow
 
 
 def _group(node: _Node, line: int) -> DocumentRows:
-    """Return the rows of an object that describes a group, a member or a partition."""
+    """Convert an object about a group, a member or a partition to rows."""
     inner = node.get("group", Mapping)
     if inner is not None:  # {"Group": {"Name": "orders", "ProtocolType": "consumer"}}
         inside = _Node(inner, f"{node.where}: group")
@@ -376,7 +376,7 @@ def _group(node: _Node, line: int) -> DocumentRows:
         group, kind = node.text("group") or node.table.get("id"), node.text("type")
     group = as_text(group, f"{node.where}: id of the group")
     if kind not in (None, "consumer"):
-        raise InputError(f"{node.where}: group {group!r} has type {kind!r}, not consumer")
+        raise InputError(f"{node.where}: group {group!r} must have type consumer, got {kind!r}")
     cluster = node.text("cluster")
     if node.has("topic", "partition"):
         offset = _offset(node, group, None, line)
@@ -398,7 +398,7 @@ def _group(node: _Node, line: int) -> DocumentRows:
     )
     names = [name for name in _NAMES["members"] if name in node.table]
     if any(node.table[name] is None for name in names) and state.state not in ("Empty", "Dead"):
-        raise InputError(f"{node.where}: the members of group {group!r} are null")
+        raise InputError(f"{node.where}: group {group!r} must have a list of members, got null")
     node.check()
     by_client = [
         table_rows.OffsetRow(line, group, topic, number, owner=f"{one.client_id}_{one.host or ''}")
@@ -410,7 +410,7 @@ def _group(node: _Node, line: int) -> DocumentRows:
     unknown = {row.topic for row in by_client} - {row.topic for row in offsets}
     if offsets and unknown:
         name = min(map(str, unknown))
-        raise InputError(f"{node.where}: topic {name!r} of a member is not in the list of topics")
+        raise InputError(f"{node.where}: a member has topic {name!r}, which the list lacks; add it")
     if by_client:  # without member ids, and therefore without a count of them
         state = table_rows.StateRow(line, group, state.state, strategy=state.strategy)
     shows = bool(by_client) or any(row.consumer_id or row.host for row in offsets)
@@ -424,7 +424,7 @@ def _group(node: _Node, line: int) -> DocumentRows:
 
 
 def _topics(node: _Node) -> Iterator[_Node]:
-    """Yield the objects in lists of partitions or topics. Skip lists of names."""
+    """Yield the objects in the lists of topics or partitions. Skip lists of names."""
     for name in _NAMES["rows"]:
         values = node.table.get(name)
         if isinstance(values, list) and name not in node.used:
@@ -440,7 +440,7 @@ def _topics(node: _Node) -> Iterator[_Node]:
 def _offsets(
     node: _Node, group: str, line: int, topic: str | None = None
 ) -> Iterator[table_rows.OffsetRow]:
-    """Yield a row for a partition, or one row per partition of a topic."""
+    """Yield one row per partition of an object about a partition or a topic."""
     lists = [value for name, value in node.table.items() if name in _NAMES["rows"]]
     if node.has("partition") or all(isinstance(one, int | str) for one in lists):
         yield _offset(node, group, topic, line)
@@ -455,7 +455,8 @@ def _offset(node: _Node, group: str, topic: str | None, line: int) -> table_rows
     number = node.number("partition")
     name = node.text("topic") or topic
     if number is None or number < 0 or name is None:
-        raise InputError(f"{node.where}: a partition must have a topic and a number from 0")
+        text = "a partition must have a topic and a number of at least 0"
+        raise InputError(f"{node.where}: {text}, got {name!r} and {number!r}")
     consumer, client, host = node.text("consumer"), node.text("client"), node.text("host")
     node.get("instance")
     if consumer is None and (client or host):
@@ -507,7 +508,7 @@ def _subscription(value: object, where: str) -> tuple[str, ...] | None:
 
 
 def _assignment(value: object, where: str) -> table_rows.Assignment:
-    """Convert an assignment in any supported JSON form to partition numbers by topic."""
+    """Convert an assignment in JSON to partition numbers by topic."""
     found: dict[str, list[int]] = {}
     for topic, number in _pairs(_decoded(value, message_decoder.ASSIGNMENT, where), where):
         found.setdefault(topic, []).append(number)
@@ -561,21 +562,21 @@ _LISTS = ("assignedpartitions", "topicpartitions", "assignment", "partitions", "
 
 
 def _decoded(value: Any, schema: message_decoder.Schema, where: str) -> Any:
-    """Decode a message in a Buffer of Node.js. Return other values unchanged."""
+    """Decode a message in a Node.js Buffer. Return other values unchanged."""
     if not isinstance(value, Mapping) or value.get("type") != "Buffer":
         return value
     try:
         data = bytes(value.get("data") or ())
         fields = message_decoder.decode_message(schema, data) if data else {}
     except (ValueError, TypeError, message_decoder.CorruptRecordError) as error:
-        raise InputError(f"{where}: {error}") from None
+        raise InputError(f"{where}: the Buffer is not a valid message: {error}") from None
     if schema is message_decoder.SUBSCRIPTION:
         return fields
     return [[one["topic"], list(one["partitions"])] for one in fields.get("assigned", ())]
 
 
 def _state(text: str | None) -> str:
-    """Convert a state such as PREPARING_REBALANCE or State.STABLE to the form of Kafka's tools."""
+    """Convert a state such as PREPARING_REBALANCE to the spelling of Kafka's tools."""
     if text is None:
         return "-"
     word = text.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Import groups from captures and group documents in files or standard input.
+"""Import groups from captures and group documents.
 
 Group documents are yielded while they are read. Captures of one path are parsed, joined per group
 and built. Options add subscriptions, hosts, speeds and weights from files, names or patterns.
@@ -61,7 +61,7 @@ _NO_TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class ImportedGroup:
-    """Result of importing one group: the group, an error, or why it is skipped."""
+    """Result of the import of one group: the group, an error, or a reason to skip it."""
 
     id: str | None
     group: Group | None = None
@@ -75,14 +75,14 @@ class ImportedGroup:
 
     @classmethod
     def of_document(cls, id: str | None, document: KindDocument | InputError) -> "ImportedGroup":
-        """Return the result for a document of another kind than consumer groups, or its error."""
+        """Create the result for a document of share groups, Streams or Connect."""
         if isinstance(document, InputError):
             return cls(id, error=str(document))
         return cls(id, error=str(OtherKindError(document)), document=document)
 
 
 class EmptyGroups(StrEnum):
-    """Treatment of captured groups without members."""
+    """Treatment of groups without members: keep, skip or reject."""
 
     KEEP = "keep"
     SKIP = "skip"
@@ -98,13 +98,12 @@ def import_groups(
     empty: EmptyGroups = EmptyGroups.KEEP,
     is_joined: bool = False,
 ) -> Iterator[ImportedGroup]:
-    """Read captures and group documents, and yield a result per group.
+    """Read captures and group documents, and yield one result per group.
 
-    Captures in a directory and its subdirectories are from one moment and are merged per
-    group; they come sorted by id. The path ``-`` is standard input. ``group`` is the id for
-    tables that name no group; the default is the name of the file without its suffix,
-    or of the directory. ``empty`` does not apply to group documents. With ``is_joined``,
-    captures of several files are merged like those of a directory.
+    Captures in a directory and its subdirectories are from one moment and are merged per group.
+    The path ``-`` is standard input. ``group`` is the id for tables without group id; the default
+    is the name of the file or directory. ``empty`` does not apply to group documents. With
+    ``is_joined``, captures of several files are merged like those of a directory.
     """
     group = group or options.name
     if options.measures_speeds:
@@ -128,7 +127,7 @@ def import_groups(
 
 
 def _texts_or_error(path: Path, *, stdin: TextIO | None, group: str | None) -> Iterator[SourceText]:
-    """Yield the texts of a file, or one with the error, so that reading continues."""
+    """Yield the texts of a file, or a text with the error if the file is unreadable."""
     try:
         yield from source_texts(path, stdin=stdin, group=group)
     except InputError as error:
@@ -142,7 +141,7 @@ def _import_texts(
     is_named: bool,
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
-    """Yield the groups of each group document at once, then the groups of all captures."""
+    """Import group documents immediately, and captures after the last text."""
     captures: list[Capture] = []
     unreadable: list[Path] = []
     documents: dict[str | None, str] = {}  # last file of each id
@@ -177,7 +176,7 @@ def _groups_of_captures(
     *,
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
-    """Yield the consumer groups of captures, then the groups of other kinds."""
+    """Yield the consumer groups of captures, then groups of other kinds."""
     snapshot = contents.options.snapshot
     groups = merge_captures(captures, unreadable_files=unreadable, snapshot=snapshot)
     if not (groups or unreadable or documents):
@@ -190,7 +189,7 @@ def _groups_of_captures(
 
 
 def _of_named_group(captures: list[Capture]) -> list[Capture]:
-    """Set the group of captures that name none, if the others name only one group."""
+    """Set the group of captures without group names, if other captures name one group."""
     named = set[str]().union(*(one.named_groups for one in captures))
     if len(named) != 1:
         return captures
@@ -223,7 +222,7 @@ def _read(text: SourceText, contents: "_Contents", *, is_named: bool) -> Capture
 
 
 def _unrelated(capture: Capture, text: SourceText) -> str | None:
-    """Return why a file of a directory is not used, or None if it is a capture."""
+    """Return the reason why a file in a directory is not used, or None."""
     account = capture.read.account
     is_unused = text.may_be_unrelated and not account.is_used
     if capture.read.is_foreign or (account.problems and is_unused):
@@ -232,7 +231,7 @@ def _unrelated(capture: Capture, text: SourceText) -> str | None:
 
 
 def _without_groups(captures: Sequence[Capture], contents: "_Contents") -> Iterator[ImportedGroup]:
-    """Yield an error if the captures have only partition counts or sizes, but no group."""
+    """Yield an error if the captures contain no group."""
     has_kinds = any(
         one.read.kinds or one.read.kind_tables or one.read.connectors for one in captures
     )
@@ -245,7 +244,7 @@ def _without_groups(captures: Sequence[Capture], contents: "_Contents") -> Itera
 
 
 def _unattributed(capture: Capture) -> Iterator[ImportedGroup]:
-    """Yield the first problem of a capture if the capture shows no group."""
+    """Yield the first problem of a capture that contains no group."""
     account = capture.read.account
     if not account.is_used and all(one.message == UNKNOWN_LINE for one in account.problems):
         line = account.problems[0].line if account.problems else 1
@@ -286,7 +285,7 @@ def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGr
 
 
 def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
-    """Yield one Connect cluster from all captures of single connectors, or an error."""
+    """Yield a Connect cluster that is built from the statuses of single connectors."""
     found: dict[str, object] = {}
     for capture in captures:
         for status in capture.read.connectors:
@@ -303,24 +302,20 @@ def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
 
 
 class _Contents:
-    """Partition counts, sizes and topic ids of captures, by cluster."""
+    """Partition counts, sizes and topic ids in captures, by cluster."""
 
     def __init__(self, options: group_builder.ImportOptions) -> None:
         self.options = options
         self.found: dict[str | None, DocumentRows] = {None: options.content}
 
     def add(self, capture: Capture) -> None:
-        """Add the contents of a capture.
-
-        Raise InputError if captures, or a capture and the options, have different counts.
-        """
         for content in capture.read.contents:
             counts = replace(content, offsets=(), members=(), states=())
             parts = (self._of(content.cluster), counts)
             self.found[content.cluster] = merge_rows(parts, capture.name)
 
     def of(self, cluster: str | None) -> group_builder.ImportOptions:
-        """Return the options with the contents of a cluster. None means the only cluster."""
+        """Return import options with the data of a cluster. None means the only cluster."""
         clusters = [one for one in self.found if one is not None]
         if cluster is None and len(clusters) == 1:
             cluster = clusters[0]
@@ -332,7 +327,7 @@ class _Contents:
 
 
 def load_metadata(path: Path | None) -> DocumentRows:
-    """Read the file of --metadata: partition counts. Raise InputError without counts."""
+    """Read partition counts from the file of --metadata, or raise InputError."""
     if path is None:
         return NO_ROWS
     read = read_capture(read_text(path), name=str(path))
@@ -340,14 +335,15 @@ def load_metadata(path: Path | None) -> DocumentRows:
         raise read.account.error(read.account.problems[0])
     content = merge_rows(read.contents, str(path))
     if not (content.partition_counts or content.minimum_counts):
-        raise InputError(f"{path}: --metadata: the file contains no partition counts of topics")
+        text = "the file contains no partition counts of topics; give the output of kcat -L -J"
+        raise InputError(f"{path}: --metadata: {text}")
     return content
 
 
 def imported_group(
     name: str, build: Callable[[], Group], *, is_empty: bool, empty: EmptyGroups
 ) -> ImportedGroup:
-    """Build a group and return its result; an empty group may be skipped (see `EmptyGroups`)."""
+    """Build a group and return its result, or a reason to skip an empty group."""
     if is_empty and empty is not EmptyGroups.KEEP:
         return ImportedGroup(name, skipped="the group has no active members")
     try:
@@ -357,7 +353,7 @@ def imported_group(
 
 
 def join_imported(groups: Iterable[ImportedGroup]) -> Iterator[ImportedGroup]:
-    """Join all imported groups to one group. Yield errors and skipped groups unchanged."""
+    """Join all imported groups to one group."""
     found = []
     is_document = True
     for imported in groups:
@@ -393,7 +389,7 @@ def _read_documents(
 
 
 def _without_kinds(text: SourceText, others: list[ImportedGroup]) -> Iterator[str]:
-    """Yield the lines of consumer groups, and append those of other kinds to ``others``."""
+    """Yield the lines of consumer groups, and append other groups to ``others``."""
     for line in text.documents or ():
         found = read_kind_documents([line], name=text.name, kind=None) if '"kind"' in line else ()
         read = [one for one in found if isinstance(one[1], KindDocument)]
@@ -402,7 +398,7 @@ def _without_kinds(text: SourceText, others: list[ImportedGroup]) -> Iterator[st
 
 
 def _with_options(group: Group, options: group_builder.ImportOptions) -> Group:
-    """Apply the options for subscriptions, hosts, speeds and weights to a group document."""
+    """Apply import options to a group from a group document."""
     try:
         if options.subscriptions is not None or options.assumed_subscriptions is not None:
             group = group_builder.with_subscriptions(group, options)
@@ -420,7 +416,7 @@ def _with_options(group: Group, options: group_builder.ImportOptions) -> Group:
 def _import_group(
     observed: ObservedGroup, contents: _Contents, *, document: str | None, empty: EmptyGroups
 ) -> ImportedGroup:
-    """Build a group from captures. Return an error if ``document`` also has the group."""
+    """Build a group from captures, or return an error if a document also contains it."""
     if document is not None:
         return ImportedGroup(
             observed.id,
@@ -452,10 +448,9 @@ def _import_group(
 def with_named_data(
     options: group_builder.ImportOptions, *, subscriptions: Path | str | None, weights: str | None
 ) -> group_builder.ImportOptions:
-    """Return a copy of the options with the values of --subscriptions and of named --weights.
+    """Return options with the values of --subscriptions and --weights.
 
-    The weights ``none`` remove the weights of documents, and None keeps them. Raise InputError for
-    weights that are not in `WEIGHT_NAMES`.
+    The weights ``none`` remove the weights of documents, and None keeps them.
     """
     if subscriptions in list(AssumedSubscriptions):
         options = replace(options, assumed_subscriptions=AssumedSubscriptions(str(subscriptions)))
@@ -469,7 +464,7 @@ def with_named_data(
 
 
 def load_subscriptions(path: Path) -> dict[str, group_builder.MemberTopics]:
-    """Read a JSON file with the subscriptions of members, by group.
+    """Read subscriptions from a JSON file, by group and member.
 
     The form is ``{"group": {"member, client or instance id": ["topic", ...]}}``.
     """
@@ -483,10 +478,7 @@ def load_subscriptions(path: Path) -> dict[str, group_builder.MemberTopics]:
 
 
 def parse_hosts(text: str) -> group_builder.HostRule:
-    """Convert a value of --hosts to a rule: ``client-id``, a pattern or a file name.
-
-    The rule returns the host of a member, and raises InputError for a member without host.
-    """
+    """Convert a value of --hosts to a function that returns the host of a member."""
     if text == CLIENT_ID:
         return _host_of_client_id
     if "(" not in text:
@@ -499,13 +491,13 @@ def parse_hosts(text: str) -> group_builder.HostRule:
         raise InputError(f"hosts: {text!r} is not a regular expression: {error}") from None
     if pattern.groups != 1:
         raise InputError(
-            f"hosts: the pattern {text!r} must have one part in parentheses, got {pattern.groups}"
+            f"hosts: the pattern {text!r} must have one group in parentheses, got {pattern.groups}"
         )
     return lambda member: _matched_host(pattern, member)
 
 
 def load_speeds(path: Path) -> dict[str, int]:
-    """Read a JSON file of speeds: ``{"member, client id or host": 1.5}``, or raise InputError."""
+    """Read the speeds of members from a JSON file, or raise InputError."""
     rates = {}
     for name, rate in read_json_object(path).items():
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1e18:
@@ -517,7 +509,7 @@ def load_speeds(path: Path) -> dict[str, int]:
 
 
 def integer_speeds(rates: Mapping[str, Fraction]) -> dict[str, int]:
-    """Return rates if all are valid speeds; else convert them to per cent of the fastest."""
+    """Convert speeds to integers: per cent of the fastest, unless all are integers."""
     if all(rate.denominator == 1 and 1 <= rate <= MAX_SPEED for rate in rates.values()):
         return {name: int(rate) for name, rate in rates.items()}
     fastest = max(rates.values())
@@ -525,7 +517,7 @@ def integer_speeds(rates: Mapping[str, Fraction]) -> dict[str, int]:
 
 
 def measured_speeds(group: Group, consumed: Mapping[tuple[str, int], int]) -> dict[str, int]:
-    """Compute speeds by member id from the messages consumed per partition in a sample.
+    """Compute the speeds of members from the messages that they consumed in a sample.
 
     Members without partitions get the mean rate. Raise InputError if no member consumed messages.
     """

@@ -1,4 +1,4 @@
-"""Read texts that describe share groups, Streams groups and Connect clusters.
+"""Read captures of share groups, Streams groups and Connect clusters.
 
 ``kafka-share-groups.sh`` and ``kafka-streams-groups.sh`` of Kafka 4.1 to 4.3 print tables of
 members with ``--describe --members``, with and without ``--verbose``.
@@ -32,7 +32,7 @@ _SHARED_CELL = re.compile(r"\S+:\d+(,\d+)*(;\S+:\d+(,\d+)*)*")
 
 @dataclass(frozen=True, slots=True)
 class ToolMemberRow:
-    """Row of a members table of share groups or Streams groups."""
+    """Row of the members table of a share group or Streams group."""
 
     group: str
     member: str
@@ -41,14 +41,14 @@ class ToolMemberRow:
 
 
 def is_share_cell(text: str) -> bool:
-    """Return whether a cell has an assignment in the form of kafka-share-groups.sh."""
+    """Return whether a cell has an assignment as kafka-share-groups.sh prints it."""
     return bool(_SHARED_CELL.fullmatch(text))
 
 
 def kind_member_rows(
     tables: Iterable[ParsedTable], *, name: str
 ) -> Iterator[tuple[str, ToolMemberRow | InputError]]:
-    """Yield pairs of a group and a row of a members table, or the row's error."""
+    """Yield the group id with each row of the members tables, or with the row's error."""
     for table, row in ((one, row) for one in tables for row in one.rows):
         if isinstance(row, OtherRow):
             cells = dict(zip(table.columns, row.cells, strict=True))
@@ -77,7 +77,7 @@ def _row(cells: dict[str, str], name: str, number: int) -> ToolMemberRow:
 
 
 def read_tasks(text: str) -> Tasks | None:
-    """Parse tasks such as ``ACTIVE: 0:[0,2]; 1:[0];``. Return None for other forms."""
+    """Parse tasks such as ``ACTIVE: 0:[0,2]; 1:[0];``, or return None."""
     found: Tasks = {"active": {}, "standby": {}, "warmup": {}}
     if " ".join(match[0].strip() for match in _SECTION.finditer(text)) != " ".join(text.split()):
         return None
@@ -108,10 +108,7 @@ ROLES = ("active", "standby", "warmup")
 def document_of_rows(
     group: str, rows: Sequence[ToolMemberRow], options: ImportOptions
 ) -> KindDocument:
-    """Build the document of a group from the rows of its members table.
-
-    A share group gets the partition counts and subscriptions of the options, if there are any.
-    """
+    """Convert the members table of a share group or Streams group to a document."""
     if rows[0].process is None:
         return _share_group_of_rows(group, rows, options)
     if most_copies(row.assigned["active"] for row in rows) > 1:
@@ -182,12 +179,12 @@ def most_copies(lists: Iterable[Mapping[str, Sequence[int]]]) -> int:
 
 
 def standby_note(copies: int) -> str:
-    """Return the note about the assumed number of standby tasks."""
+    """Return a note on the assumed number of standby tasks."""
     return f"{ASSUMED}num.standby.replicas is {copies}, the most standby tasks of a task"
 
 
 def checked_document(content: Mapping[str, Any]) -> KindDocument:
-    """Check JSON by the rules of its kind, and return it as a document."""
+    """Check the content of a document, and create the document."""
     return parse_kind_document(content, kind=None, where=f"group {content['id']!r}")
 
 
@@ -201,7 +198,7 @@ _NOTES = [
 
 
 def is_connect_status(value: object) -> bool:
-    """Return whether a JSON value is an answer of ``/connectors?expand=status``."""
+    """Return whether a JSON value is a response to ``/connectors?expand=status``."""
     return (
         isinstance(value, Mapping)
         and bool(value)
@@ -213,14 +210,14 @@ def is_connect_status(value: object) -> bool:
 
 
 def is_connector_status(value: object) -> bool:
-    """Return whether a JSON value is an answer of ``/connectors/NAME/status``."""
+    """Return whether a JSON value is a response to ``/connectors/NAME/status``."""
     return isinstance(value, Mapping) and value.keys() >= {"name", "connector", "tasks"}
 
 
 def connect_result(
     value: object, *, where: str, id: str | None
 ) -> tuple[str | None, KindDocument | InputError]:
-    """Convert an answer about connectors. Return the id with the document or its error."""
+    """Convert a response about connectors to an id with a document or an error."""
     try:
         return id, connect_document(value, where=where, id=id)
     except InputError as error:
@@ -228,7 +225,7 @@ def connect_result(
 
 
 def connect_document(value: object, *, where: str, id: str | None) -> KindDocument:
-    """Convert an answer of ``/connectors?expand=status`` to a document of kind connect.
+    """Convert a response to ``/connectors?expand=status`` to a Connect document.
 
     The document has one step with the connectors and tasks that each worker runs. ``where`` is
     the name of the answer in errors.
@@ -259,7 +256,7 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
                 notes.append(f"connector {name} has {len(numbers)} tasks, and tasks.max is {most}")
         _add(running, status.inner("connector"), "connectors", name)
     if not running:
-        raise InputError(f"{where}: the answer shows no worker with a connector or a task")
+        raise InputError(f"{where}: no worker runs a connector or a task; start a connector")
     if failed:
         notes.append(f"tasks that have failed still count for their worker: {', '.join(failed)}")
     workers = sorted(running)
@@ -281,17 +278,16 @@ def connect_document(value: object, *, where: str, id: str | None) -> KindDocume
 
 
 def _tasks_max(entry: object) -> int | None:
-    """Return ``tasks.max`` of a connector, or None if the answer does not show it."""
     config: Any = entry.get("info", {}).get("config", {}) if isinstance(entry, dict) else {}
     most = str(config.get("tasks.max")) if isinstance(config, Mapping) else ""
     return int(most) if most.isdecimal() else None
 
 
 def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDocument:
-    """Read a running Connect cluster through ``url``, the REST interface of one worker.
+    """Read a running Connect cluster from the REST interface of one worker.
 
-    The request does not change the cluster. ``timeout`` is in seconds. Raise RunError without an
-    answer, or if it is an error. Raise InputError for a URL without HTTP, or another answer.
+    ``timeout`` is in seconds. Raise RunError without a valid response, and InputError for a URL
+    without HTTP or for a response of another server.
     """
     host = url.partition("://")[2].partition("/")[0]
     if not url.lower().startswith(("http://", "https://")) or not host:
@@ -303,10 +299,11 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDoc
         with urllib.request.urlopen(address, timeout=timeout) as answer:  # noqa: S310 - checked above
             text = answer.read().decode()
     except urllib.error.HTTPError as error:
-        raise RunError(f"{address} answers HTTP {error.code} {error.reason}; check it") from None
+        text = f"{address} answers HTTP {error.code} {error.reason}; correct --connect-url"
+        raise RunError(text) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
-        raise RunError(f"{address}: no answer: {reason}") from None
+        raise RunError(f"{address} does not answer; check the worker: {reason}") from None
     value = parse_json(text, where=address)
     if value != {} and not is_connect_status(value):
         raise InputError(
@@ -317,7 +314,7 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDoc
 
 
 def _add(running: dict[str, dict[str, list[str]]], entry: JsonFields, key: str, name: str) -> None:
-    """Add a connector or a task to its worker if it runs."""
+    """Add a connector or task to its worker, unless it is stopped."""
     if entry.text("state") in _STOPPED:
         return
     lists = running.setdefault(entry.text("worker_id"), {"connectors": [], "tasks": []})

@@ -1,7 +1,4 @@
-"""Account of an input: for each line, the rule that uses it, or its problem.
-
-A line is used by a table or another rule, is known noise, or is an error. No line is only skipped.
-"""
+"""Record which rule reads each line of a file, or which problem the line has."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +16,7 @@ UNKNOWN_LINE = "the line is neither a row of a table nor a known message"
 
 @dataclass(frozen=True, slots=True)
 class LineUse:
-    """Use of one line: the name of the rule that reads it, or that ignores it as noise."""
+    """Rule that reads a line, or that ignores the line as noise."""
 
     line: int
     rule: str
@@ -28,7 +25,7 @@ class LineUse:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Problem of a line that a rule reads, or of ``count`` lines that no rule reads.
+    """Problem of one line that a rule reads, or of ``count`` lines that no rule reads.
 
     ``group`` is the affected group, None for all groups. ``is_foreign`` means a complete value or
     record of another kassay command, or of a tool that kassay does not know.
@@ -44,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Account of the lines of one file, in their order."""
+    """Use or problem of each line of one file."""
 
     name: str
     uses: Sequence[LineUse]
@@ -56,17 +53,17 @@ class Account:
         return any(not use.is_noise for use in self.uses)
 
     def __str__(self) -> str:
-        """Return one line of text per sequence of lines with the same rule."""
+        """Format the account, with one output line per range of lines with the same rule."""
         return "\n".join(self._runs())
 
     def error(self, problem: Problem) -> InputError:
-        """Convert a problem to an InputError with file, line and text."""
+        """Convert a problem to an InputError with the file name, line number and text."""
         if problem.message.startswith(f"{self.name}:"):
             return InputError(problem.message)
         return error_at(self.name, problem.line, problem.message, problem.text)
 
     def lines(self) -> Iterator[int]:
-        """Yield the line numbers of all uses and problems. A number can occur twice."""
+        """Yield the line number of each use and problem. A number can occur twice."""
         yield from (use.line for use in self.uses)
         for problem in self.problems:
             yield from range(problem.line, problem.line + problem.count)
@@ -90,8 +87,8 @@ class Account:
 class ReadCapture:
     """Content of a capture, and the account of its lines.
 
-    ``contents`` are those of documents and metrics, one per cluster. ``kinds`` are documents of
-    groups that are no consumer groups, and ``kind_rows`` the cells of their tables.
+    ``contents`` are the data of documents and metrics, one object per cluster. ``kinds`` and
+    ``kind_tables`` are documents and tables of groups that are not consumer groups.
     """
 
     tables: Sequence[ParsedTable]

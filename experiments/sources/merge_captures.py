@@ -1,4 +1,4 @@
-"""Merge all captures of a group, and check that the captures do not contradict each other."""
+"""Merge the captures of each group, and find contradictions between them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _RETRY = "the captures are from different moments, take them again"
 
 @dataclass(slots=True)
 class ObservedMember:
-    """A member as captures or a cluster show it. None means that a value is not shown."""
+    """Member as captures or a cluster show it. None means that a value is unknown."""
 
     id: str
     client_id: str | None = None
@@ -55,14 +55,14 @@ class ObservedMember:
     is_classic: bool = False  # uses the classic protocol in a group of the consumer protocol
 
     def owned_in_order(self) -> list[PartitionKey]:
-        """Return the owned partitions in the coordinator's order if known, otherwise sorted."""
+        """Return the owned partitions in the coordinator's order, or sorted if it is unknown."""
         first = [partition for partition in self.ordered if partition in self.owned]
         return first + sorted(self.owned.difference(first))
 
 
 @dataclass(slots=True)
 class ObservedGroup:
-    """A group as captures show it. None means that no capture shows a value."""
+    """Group as captures show it. None means that a value is unknown."""
 
     id: str
     members: dict[str, ObservedMember] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class ObservedGroup:
 
 
 class Snapshot(StrEnum):
-    """Snapshot to use if a file shows a group at several moments."""
+    """Choice of a snapshot if a file shows a group at several times."""
 
     FIRST = "first"
     LAST = "last"
@@ -125,10 +125,9 @@ class Snapshot(StrEnum):
 
 @dataclass(frozen=True)
 class Capture:
-    """Parsed capture with its file name, and a group id for tables that name no group.
+    """Parsed capture with its file name and a default group id.
 
-    ``group_source`` describes the id in a note, for example as the name of the file. None for an id
-    that an option gives.
+    ``group_source`` describes the default id in a note, for example as the name of the file.
     """
 
     name: str
@@ -138,31 +137,31 @@ class Capture:
 
     @property
     def groups(self) -> frozenset[str]:
-        """Return the ids of the groups in the tables and notices of the capture."""
+        """Return the ids of the groups in the tables and messages of the capture."""
         named = {self.group_of(row, table) for row, table in self.rows()}
         named |= {notice.group or self.group for notice in self.read.notices}
         return frozenset(name for name in named if name is not None)
 
     def rows(self) -> Iterator[tuple[DescribedRow, table_rows.ParsedTable]]:
-        """Yield each row about a group, with its table."""
+        """Yield each row about a group, with the table of the row."""
         for table in self.read.tables:
             for row in table.rows:
                 if isinstance(row, DescribedRow):
                     yield row, table
 
     def group_of(self, row: DescribedRow, table: table_rows.ParsedTable) -> str | None:
-        """Return the group that the row, its table, a message above or the file names, or None."""
+        """Return the group id of a row, from the row, the table or the file name."""
         return row.group or table.group or self.only_group or self.group
 
     @property
     def named_groups(self) -> set[str]:
-        """Return the groups that rows or tables of the capture name."""
+        """Return the group ids that rows or tables of the capture contain."""
         every = (row.group or table.group for row, table in self.rows())
         return {name for name in every if name is not None}
 
     @cached_property
     def only_group(self) -> str | None:
-        """Return the only group in the columns for groups, or None if there are several."""
+        """Return the group id if all rows name the same group, else None."""
         named = {row.group for row, _ in self.rows()} - {None}
         return next(iter(named)) if len(named) == 1 else None
 
@@ -173,11 +172,10 @@ def merge_captures(
     unreadable_files: Iterable[Path] = (),
     snapshot: Snapshot | None = None,
 ) -> dict[str, ObservedGroup]:
-    """Merge captures into one `ObservedGroup` per group id.
+    """Merge captures to one `ObservedGroup` per group id.
 
-    A contradiction between two captures is stored as the error of their group. Groups with
-    captures in the directory of an unreadable file list that file. If the captures are of several
-    clusters, ids are ``CLUSTER/GROUP``.
+    A contradiction is stored as the error of its group. Groups list the unreadable files in the
+    directories of their captures. With captures of several clusters, ids are ``CLUSTER/GROUP``.
     """
     groups: dict[str, ObservedGroup] = {}
     ordered = [_one_snapshot(capture, snapshot, groups) for capture in captures]
@@ -254,7 +252,7 @@ def _check_consistent(group: ObservedGroup, *, is_ambiguous: bool) -> None:
 
 
 def _odd_id(ids: Mapping[str, object]) -> str | None:
-    """Return an id without a random part if other ids have one, else None."""
+    """Return an id without a random part if other ids have a random part, else None."""
     odd = [id for id in ids if not table_rows.UNIQUE_ID.fullmatch(id)]
     return min(odd) if 0 < len(odd) < len(ids) else None
 
@@ -264,7 +262,7 @@ def _damaged(name: str, other: str) -> str:
 
 
 def _cut_id(ids: Iterable[str]) -> tuple[str, str] | None:
-    """Return an id that is a cut or misread copy of another id, with that id, or None."""
+    """Return a truncated or misread id with the id that it resembles, or None."""
     ordered = sorted(ids)
     spelled: dict[str, str] = {}
     for id in ordered:
@@ -281,10 +279,7 @@ def _cut_id(ids: Iterable[str]) -> tuple[str, str] | None:
 def _one_snapshot(
     capture: Capture, snapshot: Snapshot | None, groups: dict[str, ObservedGroup]
 ) -> Capture:
-    """Return a capture that has only one snapshot per group.
-
-    Several snapshots are an error of their group, unless an option chooses one.
-    """
+    """Keep one snapshot per group in a capture, or set the error of the group."""
     tables: dict[tuple[str | None, str | None, TableKind], list[table_rows.ParsedTable]] = {}
     kept: list[table_rows.ParsedTable] = []
     for table in capture.read.tables:
@@ -324,7 +319,7 @@ def _one_snapshot(
 
 
 def _snapshots(tables: Sequence[table_rows.ParsedTable]) -> list[list[table_rows.ParsedTable]]:
-    """Split the tables of one kind and group where a new snapshot of the group starts."""
+    """Split the tables of a group into one list per snapshot."""
     snapshots: list[list[table_rows.ParsedTable]] = []
     for table in (each for one in tables for each in _without_repetitions(one)):
         current = snapshots[-1] if snapshots else []
@@ -345,7 +340,7 @@ def _snapshots(tables: Sequence[table_rows.ParsedTable]) -> list[list[table_rows
 
 
 def _without_repetitions(table: table_rows.ParsedTable) -> Iterator[table_rows.ParsedTable]:
-    """Split a table so that no part has two contradicting rows of one partition or member."""
+    """Split a table between two contradicting rows of one partition or member."""
     rows: dict[object, table_rows.TableRow] = {}
     for row in table.rows:
         if _key(row) in rows and not _agree(rows[_key(row)], row):
@@ -365,7 +360,7 @@ def _key(row: table_rows.TableRow) -> object:
 
 
 def _agree(left: table_rows.TableRow, right: table_rows.TableRow) -> bool:
-    """Return whether two rows agree in each field. A missing value agrees with any value."""
+    """Return whether two rows have no contradicting values. None fits any value."""
     if type(left) is not type(right):
         return False
     pairs = (
@@ -514,7 +509,8 @@ def _add_notice(
 ) -> None:
     name = notice.group or capture.group
     if name is None:
-        raise error_at(capture.name, notice.line, "the notice names no group", notice.text)
+        message = "the message contains no group id; give --name GROUP"
+        raise error_at(capture.name, notice.line, message, notice.text)
     group = groups.setdefault(name, ObservedGroup(name))
     group.notices.add(notice.kind)
     if notice.kind == "error":

@@ -1,4 +1,4 @@
-"""Tables of a capture while it is read, and checks that their rows are complete and agree."""
+"""Store tables while a capture is read, and find damaged rows."""
 
 import re
 from collections import Counter
@@ -42,7 +42,7 @@ class OpenTable:
     has_aligned: bool = False  # a row whose second cell stands below its name
 
     def split(self, text: str) -> table_rows.Cells | None:
-        """Split a line into cells. Return None if the line is no row of this table."""
+        """Split a line into cells, or return None if it is no row of this table."""
         if _MARK.match(text) or not re.search(r"\w", text):
             return None
         if self.header.kind is TableKind.OTHER_OFFSETS:
@@ -63,7 +63,7 @@ class OpenTable:
         return cells
 
     def add(self, cells: table_rows.Cells, line: int, text: str = "") -> None:
-        """Add a row. ``text`` is its line if the terminal has not wrapped the row."""
+        """Add a row. ``text`` is empty if the terminal has wrapped the row."""
         self.rows.append(table_rows.build_row(self.header.kind, cells, line=line))
         self.cells.append(cells)
         if text and self.header.gap > 1:
@@ -77,12 +77,12 @@ class OpenTable:
 
     @property
     def rule(self) -> str:
-        """Return the name of the table in the account of the capture."""
+        """Return the name of the table in the account of lines."""
         return f"{self.header.kind} table"
 
 
 def names_group(table: OpenTable) -> bool:
-    """Return whether a table has a column for groups."""
+    """Return whether a table has a column for the group id."""
     return table.header.names[0] in ("GROUP", "Group") or "GROUP" in table.header.names
 
 
@@ -96,7 +96,7 @@ def has_blank(cells: table_rows.Cells) -> bool:
 
 
 def parsed_table(table: OpenTable) -> table_rows.ParsedTable:
-    """Convert to a table with typed rows. Members tables of share groups get their own kind.
+    """Convert a table of text cells to a table of typed rows.
 
     Old releases of ``kafka-consumer-groups.sh`` print the columns of share groups, with assignments
     such as ``orders(0,1)`` instead of ``orders:0,1``.
@@ -128,7 +128,7 @@ def parsed_table(table: OpenTable) -> table_rows.ParsedTable:
 
 
 def _owned(cells: table_rows.Cells, line: int) -> Iterator[table_rows.OffsetRow]:
-    """Yield one row per partition in a row of kafkactl, which shows no member ids."""
+    """Yield one row per partition for a row that kafkactl prints."""
     host, client = cells["CLIENT_HOST"], cells["CLIENT_ID"]
     for number in cells["ASSIGNED_PARTITIONS"].split(","):
         owner = f"{client}_{host}"
@@ -138,7 +138,7 @@ def _owned(cells: table_rows.Cells, line: int) -> Iterator[table_rows.OffsetRow]
 
 
 def contradictions(tables: Sequence[OpenTable]) -> Iterator[Problem]:
-    """Yield a problem per row that contradicts another row, which indicates damage."""
+    """Yield a problem for each row that contradicts another row."""
     names = {cells[table.header.names[0]] for table in tables for cells in table.cells}
     plain = Counter(name.lstrip(_SIGNS) for name in names)  # such as -orders and +orders
     names |= {name for name, number in plain.items() if number > 1}
@@ -164,7 +164,7 @@ def contradictions(tables: Sequence[OpenTable]) -> Iterator[Problem]:
 
 
 def _other_starts(table: OpenTable, names: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem per row that lacks its start, or has a sign in front of a known name."""
+    """Yield a problem for each row whose first name may be damaged."""
     group = None if names_group(table) else table.group
     for row, cells in zip(table.rows, table.cells, strict=True):
         name = cells[table.header.names[0]]
@@ -183,7 +183,7 @@ def _other_starts(table: OpenTable, names: Collection[str]) -> Iterator[Problem]
 def rows_after_damage(
     problems: Sequence[Problem], tables: Sequence[OpenTable]
 ) -> Iterator[Problem]:
-    """Yield a problem per row that can be the rest of a damaged row above it."""
+    """Yield a problem for each row that may belong to a damaged row above it."""
     damaged = {
         one.line + one.count + gap: one
         for one in problems
@@ -202,7 +202,7 @@ def rows_after_damage(
 
 
 def headers_without_rows(tables: Sequence[OpenTable]) -> Iterator[Problem]:
-    """Yield a problem per header if the text has only headers and no rows."""
+    """Yield a problem for each header if no table has a row."""
     kinds = (TableKind.OFFSETS, TableKind.MEMBERS, TableKind.STATE)
     for table in tables if not any(table.rows for table in tables) else ():
         if table.header.kind in kinds:
@@ -211,7 +211,7 @@ def headers_without_rows(tables: Sequence[OpenTable]) -> Iterator[Problem]:
 
 
 def consumers_of_two_groups(tables: Sequence[OpenTable]) -> Iterator[Problem]:
-    """Yield a problem per row with a member id that another group has too."""
+    """Yield a problem for each row with a member id that occurs in two groups."""
     groups: dict[str, str | None] = {}
     for table in tables:
         for row in table.rows:
@@ -251,7 +251,7 @@ def _other_consumer(
 
 
 def wrong_lags(tables: Sequence[OpenTable]) -> Iterator[tuple[Problem, bool]]:
-    """Yield a problem per lag that contradicts its offsets, and whether both offsets are shown."""
+    """Yield a problem for each lag that does not match its offsets."""
     for table in tables:
         if not _OFFSET_NAMES.issubset(table.header.names):
             continue
@@ -267,7 +267,7 @@ def wrong_lags(tables: Sequence[OpenTable]) -> Iterator[tuple[Problem, bool]]:
 
 
 def _wrong_lag(row: table_rows.OffsetRow) -> str | None:
-    """Return why a lag contradicts the offsets in its row, or None if it agrees."""
+    """Return why the lag of a row does not match its offsets, or None if it does."""
     title = f"{row.topic}-{row.partition}"
     if row.current is None or row.end is None:
         message = f"{title} has lag {row.lag}, but one of its offsets is missing"
@@ -280,7 +280,7 @@ def _wrong_lag(row: table_rows.OffsetRow) -> str | None:
 
 
 def cut_row(lines: Sequence[Line], tables: Sequence[OpenTable], table: OpenTable) -> Problem | None:
-    """Return a problem if the last line can be a cut row or header of ``table``, else None."""
+    """Return a problem if the last line of a text may be truncated, else None."""
     line = lines[-1]
     if not line.text.strip():
         return _start_of_row(lines, table)
@@ -293,7 +293,7 @@ def cut_row(lines: Sequence[Line], tables: Sequence[OpenTable], table: OpenTable
 
 
 def _is_complete(text: str, table: OpenTable, others: Iterable[table_rows.TableRow]) -> bool:
-    """Return whether the last row is complete without doubt."""
+    """Return whether the last row of a text is certainly complete."""
     if table.header.is_csv:
         return False
     column, cells = table.header.names[-1], table.split(text) or {}
@@ -315,7 +315,7 @@ def _is_complete(text: str, table: OpenTable, others: Iterable[table_rows.TableR
 
 
 def _start_of_row(lines: Sequence[Line], table: OpenTable) -> Problem | None:
-    """Return a problem if blanks in the last line can be the start of a row, else None."""
+    """Return a problem if the last line has only the blanks of a row start, else None."""
     start = lines[-1].text
     last = table.rows[-1].line if table.rows else table.header.line
     filled = (one.text for one in lines if one.text.strip())

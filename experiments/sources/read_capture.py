@@ -1,8 +1,8 @@
-"""Read a capture: each line of a text is used by a rule, is known noise, or is an error.
+"""Read a capture line by line. Each line has a rule that uses it, or is an error.
 
-A text may contain outputs of several tools, messages and prompts in any order. The rules are tried
-for each line in the order of `_RULES`; a line that no rule takes waits until the whole text is
-read, because it can be a part of a row that a terminal wrapped, or a row without its header.
+A text may contain outputs of several tools, messages and prompts in any order. The first rule of
+`_RULES` that fits uses a line. Other lines wait until the whole text is read, because they can be
+parts of a row that a terminal wrapped, or rows without header.
 """
 
 import html
@@ -81,7 +81,7 @@ _MAX_BROKEN = 200
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Line that no rule has used, with the table and the group above it."""
+    """Line that no rule has used, with the table and the group id above it."""
 
     line: Line
     table: OpenTable | None
@@ -89,7 +89,7 @@ class _Waiting:
 
 
 class _Reader:
-    """Reader of one text. Each rule returns the number of lines that it uses, or 0."""
+    """Reader of one text. Each rule returns the number of lines that it uses."""
 
     def __init__(self, text: str, name: str, group: str | None) -> None:
         self.name = name
@@ -117,7 +117,7 @@ class _Reader:
         self.group: str | None = None  # named by the last notice or command
 
     def read(self) -> ReadCapture:
-        """Apply the rules to all lines, check the tables, and return the content."""
+        """Apply the rules to all lines, check the tables and return the content."""
         at = 0
         while at < len(self.lines):
             used = next((used for rule in _RULES if (used := rule(self, at))), 0)
@@ -174,7 +174,7 @@ class _Reader:
         return replace(own, **joined)
 
     def use(self, at: int, rule: str, count: int = 1, *, is_noise: bool = False) -> int:
-        """Record that a rule uses lines, or ignores them as noise. Return their number."""
+        """Record that a rule uses or ignores lines. Return the number of lines."""
         for line in self.lines[at : at + count]:
             self.uses.append(LineUse(line.number, rule, is_noise))
             if not is_noise and (found := _UNREADABLE.search(line.text)):
@@ -183,12 +183,12 @@ class _Reader:
         return count
 
     def note(self, line: int, group: str | None, text: str) -> None:
-        """Add a note about a line, unless the group has the same note."""
+        """Add a note about a line, unless the group already has the note."""
         if all(known != group or not note.endswith(text) for known, note in self.notes):
             self.notes.append((group, f"{self.name}:{line}: {text}"))
 
     def refuse(self, at: int, message: str, count: int = 1, *, is_foreign: bool = False) -> int:
-        """Record lines as an error. Return their number."""
+        """Record lines as an error. Return the number of lines."""
         line = self.lines[at]
         text = "" if message.startswith(self.name) else line.text
         self.problems.append(
@@ -197,7 +197,7 @@ class _Reader:
         return count
 
     def notice(self, at: int) -> int:
-        """Use a message of Kafka's tool about a group, on one or two lines."""
+        """Use a message of Kafka's tool about a group."""
         first = self.lines[at].text.strip()
         is_error = first.startswith("Error: ") and not _OTHER_GROUP.match(first)
         if "onsumer group" not in first and not is_error:
@@ -216,13 +216,13 @@ class _Reader:
         return self.use(at, f"notice: {kind}", count)
 
     def record(self, at: int) -> int:
-        """Refuse a record of ``__consumer_offsets``, which kassay history reads."""
+        """Record a line of ``kafka-dump-log.sh`` as an error."""
         if not _RECORD.fullmatch(self.lines[at].text.strip()):
             return 0
         return self.refuse(at, _RECORD_MESSAGE, is_foreign=True)
 
     def json_value(self, at: int) -> int:
-        """Use the lines of a JSON value. Lines inside it can be a capture."""
+        """Use the lines of a JSON value."""
         lines, start = self.lines, at
         if len(self.problems) > _MAX_BROKEN:  # the time would grow with the square of the length
             lines, start = self.lines[at : at + 1], 0
@@ -235,7 +235,7 @@ class _Reader:
         return (self._text_in_json(at, found) if is_unknown else 0) or self._take(at, found)
 
     def _json_behind_text(self, at: int) -> int:
-        """Use a JSON value behind other text, such as the time of a log, in a line."""
+        """Use a JSON value that follows other text in its line, such as a time."""
         line = self.lines[at]
         start = _JSON_IN_LINE.search(line.text)
         if start is None or self._hides_row(line.text[: start.start() + 1]):
@@ -250,7 +250,7 @@ class _Reader:
         return self.json_value(at)
 
     def _text_in_json(self, at: int, found: FoundText) -> int:
-        """Use JSON values with captures as texts, such as a log with one line per value."""
+        """Use JSON values that contain captures as strings, such as a log in JSON."""
         values, count = [], 0
         value: FoundText | None = found
         while value is not None and value.value is not None:
@@ -279,7 +279,6 @@ class _Reader:
         return self.use(at, rule, count)
 
     def markup_table(self, at: int) -> int:
-        """Use a table in HTML or in wiki markup."""
         form = next((one for one in _MARKUP if one[0].match(self.lines[at].text)), None)
         if form is None:
             return 0
@@ -295,7 +294,7 @@ class _Reader:
         return self._inner([html.unescape(table)], "table in markup", at, count)
 
     def _take(self, at: int, found: FoundText) -> int:
-        """Use lines that a function has read, or refuse them if it found an error."""
+        """Use the lines that a function has read, or record its error."""
         if found.error is not None:
             is_foreign = isinstance(found.error, UnknownFormatError)
             return self.refuse(at, str(found.error), found.count, is_foreign=is_foreign)
@@ -310,7 +309,6 @@ class _Reader:
         return self.use(at, found.rule, found.count, is_noise=found.is_noise)
 
     def header(self, at: int) -> int:
-        """Use the header of a table, also if a terminal has wrapped it."""
         texts = [line.text for line in self.lines[at : at + table_headers.MAX_PARTS]]
         header = table_headers.read_header(texts, line=self.lines[at].number)
         if header is None:
@@ -326,7 +324,7 @@ class _Reader:
         return self.use(at, f"header of {self.current.rule}", header.parts)
 
     def group_text(self, at: int) -> int:
-        """Use the lines of a group or a topic that one of the `READERS` recognises."""
+        """Use the lines of a description that one of the `READERS` recognises."""
         for read in READERS:
             found = read(self.lines, at, self.name)
             if found is not None:
@@ -336,7 +334,6 @@ class _Reader:
         return 0
 
     def row(self, at: int) -> int:
-        """Use a row of the current table."""
         if self.current is None or not self.lines[at].text.strip():
             return 0
         cells = self.current.split(self.lines[at].text)
@@ -346,7 +343,7 @@ class _Reader:
         return self.use(at, self.current.rule)
 
     def tool_line(self, at: int) -> int:
-        """Use a line of another tool about a topic or a metric."""
+        """Use a line that another tool prints about a topic or metric."""
         found = read_tool_line(self.lines[at], name=self.name)
         if found is None:
             return 0
@@ -358,7 +355,7 @@ class _Reader:
         return self._take(at, found)
 
     def noise(self, at: int) -> int:
-        """Account for a line of noise. Commands and prompts also update the reader's state."""
+        """Ignore a line of noise, and read the group id from a command or prompt."""
         text = self.lines[at].text
         rule = noise_rule(text)
         if rule is None and _TOOL.search(text) and _GROUP_OPTION.search(text):
@@ -380,13 +377,13 @@ class _Reader:
         return self.use(at, rule, is_noise=True)
 
     def _enter(self, group: str | None) -> None:
-        """Set the group of the following tables that do not name their group."""
+        """Set the group id for the following tables without a group id."""
         if group != self.group and self.current is not None and not names_group(self.current):
             self.current = None
         self.group = group
 
     def _kind_documents(self, value: object, at: int) -> bool:
-        """Add the documents of other kinds in a JSON value. Return whether any was added."""
+        """Add documents of share groups, Streams or Connect. Return whether there are any."""
         while isinstance(value, list | dict):
             if isinstance(value, dict) and self._kind_document(value, at):
                 return True
@@ -398,7 +395,7 @@ class _Reader:
         return False
 
     def _kind_document(self, value: Mapping[str, object], at: int) -> bool:
-        """Add a JSON document if its kind is not a consumer group. Return whether it was added."""
+        """Add a document of a share group, Streams or Connect. Return whether it is one."""
         if is_connect_status(value):
             self.kinds.append(connect_result(value, where=self.name, id=self.default_group))
             return True
@@ -412,7 +409,7 @@ class _Reader:
         return True
 
     def _hides_row(self, text: str) -> bool:
-        """Return whether a line has a row, a metric or JSON behind other text."""
+        """Return whether a line contains a row, a metric or JSON after other text."""
         if hides_json(text):
             return True
         starts = [match.start() for match in re.finditer(r"(?<=\s)\S|(?<=[*~_#>])\w", text)]
@@ -424,7 +421,7 @@ class _Reader:
         )
 
     def _read_waiting(self) -> None:
-        """Read each line that no rule has used, as a wrapped row, as prose or as an error."""
+        """Read the lines that no rule has used, as wrapped rows, sentences or errors."""
         names = self._names()
         data = {use.line for use in self.uses if not use.is_noise or use.rule == "table rule"}
         for run in _runs(self.waiting):
@@ -444,13 +441,12 @@ class _Reader:
                 at += count or self._refuse_row(run[at])
 
     def _is_prose(self, waiting: _Waiting, names: frozenset[str]) -> bool:
-        """Return whether a line is prose, and has no row behind it."""
         text = waiting.line.text
         is_sentence = is_prose(text, names, is_below=waiting.table is not None)
         return (is_sentence or self._continues_prose(waiting)) and not self._hides_row(text)
 
     def _is_apart(self, waiting: _Waiting, names: frozenset[str]) -> bool:
-        """Return whether a line is separate from all data, and contains no part of a row.
+        """Return whether a line is text that is separate from all data.
 
         It stands above all tables, or below known noise, such as a command or a message.
         """
@@ -468,7 +464,7 @@ class _Reader:
         )
 
     def _continues_prose(self, waiting: _Waiting) -> bool:
-        """Return whether a line is a title, a name in a list, or belongs to text above it."""
+        """Return whether a line is a title, a name in a list, or continues a sentence."""
         line = waiting.line
         above = next((use for use in self.uses if use.line == line.number - 1), None)
         is_prose_above = above is not None and above.rule in ("prose", "greeting", "mail or chat")
@@ -484,17 +480,16 @@ class _Reader:
         return is_title and bool(re.fullmatch(r"[A-Za-z][a-z]+( [A-Za-z]+){0,3}", line.text))
 
     def _names(self) -> frozenset[str]:
-        """Return the names of groups, topics and members in the tables."""
         rows = [row for table in self.tables for row in table.rows]
         fields = ("group", "topic", "consumer_id", "client_id", "instance_id", "owner")
         found = {getattr(row, each, None) for row in rows for each in fields}
         return frozenset(name for name in found if name)
 
     def _wrapped(self, run: Sequence[_Waiting], at: int) -> int:
-        """Join wrapped lines to a row of their table, if all valid joins give the same row.
+        """Join wrapped lines to a row. Return the number of lines that were joined.
 
-        A terminal breaks a line at its width, or at spaces that are lost. The longest row counts,
-        and ways that leave no blank inside a name are preferred.
+        A terminal breaks a line at its width, or at spaces that are lost. Return 0 if several
+        joins give different valid rows.
         """
         table = run[at].table
         if table is None or table.header.is_csv:
@@ -525,10 +520,7 @@ class _Reader:
         return 0
 
     def _end_of_row(self, run: Sequence[_Waiting]) -> int:
-        """Join the first line to the row above it, if a terminal wrapped its last cell.
-
-        Return the number of lines that are used.
-        """
+        """Join a line to the row above it. Return the number of joined lines."""
         line, table = run[0].line, run[0].table
         if table is None or table.header.is_csv:
             return 0
@@ -553,7 +545,7 @@ class _Reader:
         return 1
 
     def _width(self, table: OpenTable) -> int:
-        """Return the length of the longest line of a table, which is the terminal's width."""
+        """Return the length of the longest line of a table, to detect the terminal's width."""
         if id(table) not in self.widths:
             numbers = [table.header.line, *(row.line for row in table.rows)]
             lengths = (len(self.lines[number - 1].text.rstrip()) for number in numbers)
@@ -561,7 +553,7 @@ class _Reader:
         return self.widths[id(table)]
 
     def _without_header(self, waiting: _Waiting) -> int:
-        """Read a row without a header, if the header of only one other table fits."""
+        """Read a row without a header, if exactly one other table has a header that fits."""
         line = waiting.line
         fitting: dict[tuple[str, ...], tuple[OpenTable, Cells]] = {}
         for table in self.tables:
@@ -638,7 +630,7 @@ _DATA_TABLES = frozenset(table_headers.TableKind) - {
 
 
 def read_capture(text: str, *, name: str, group: str | None = None) -> ReadCapture:
-    r"""Read a capture. ``name`` is the name of the file in errors.
+    r"""Read the text of a capture. ``name`` is the file name in errors.
 
     ``group`` is the id of a Connect cluster, whose answers do not name it.
     """
@@ -646,14 +638,14 @@ def read_capture(text: str, *, name: str, group: str | None = None) -> ReadCaptu
 
 
 def _starts_group(text: str) -> bool:
-    """Return whether a line is a table header, or the first line of a group or topic."""
+    """Return whether a line starts a table or the description of a group or topic."""
     return text.startswith(_FIRST_WORDS) or isinstance(
         table_headers.read_header([text], line=1), table_headers.Header
     )
 
 
 def _starts_data(text: str) -> bool:
-    """Return whether a line can start data: a header, notice, topic, metric or JSON value."""
+    """Return whether a line can start data, such as a table or a JSON value."""
     content = text.strip()
     return (
         table_headers.starts_table(text)
@@ -665,7 +657,7 @@ def _starts_data(text: str) -> bool:
 
 
 def _runs(waiting: Sequence[_Waiting]) -> Iterator[list[_Waiting]]:
-    """Yield lists of consecutive lines below the same table."""
+    """Yield lists of consecutive lines that follow the same table."""
     run: list[_Waiting] = []
     for one in waiting:
         if run and (one.line.number != run[-1].line.number + 1 or one.table is not run[-1].table):

@@ -1,4 +1,4 @@
-"""Recognise the client library of a member by its client id, assignor or subscription."""
+"""Recognise the client library that a member uses."""
 
 import re
 
@@ -31,13 +31,13 @@ def recognise_library(
 
 
 def client_id_of(member_id: str) -> str | None:
-    """Return the client id at the start of a classic member id, or None without a UUID."""
+    """Return the client id at the start of a classic member id, or None."""
     found = _UUID_SUFFIX.search(member_id)
     return member_id[: found.start()] if found else None
 
 
 def library_of_subscription(fields: Fields, data: bytes) -> str | None:
-    """Recognise the client library by its encoding of a subscription. None means unknown.
+    """Recognise the client library by its encoded subscription, or return None.
 
     ``fields`` contains the decoded fields, ``data`` the encoded bytes. kafka-go ends version 1
     after the user data, librdkafka sends the empty rack, and kafka-python writes a version

@@ -1,4 +1,4 @@
-"""Parse table headers of Kafka's tools, rpk, kcl and kafkactl, and of CSV.
+"""Parse the headers of tables that Kafka's tools, other tools and CSV files have.
 
 The header defines the kind of a table. Columns, widths and separators differ between releases. In
 CSV, the columns have any order, and commas, semicolons, tabs or bars separate them.
@@ -24,7 +24,7 @@ _FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR (ID)", "Group", 
 
 
 class TableKind(StrEnum):
-    """Kind of a table in the output of tools."""
+    """Kind of a table in the output of tools, such as offsets or members."""
 
     OFFSETS = "offsets"
     MEMBERS = "members"
@@ -65,7 +65,7 @@ MAX_PARTS = 6
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Header line of a table. ``delimiter`` is empty if blanks separate the columns."""
+    """Header line of a table, with the names and the positions of the columns."""
 
     kind: TableKind
     names: tuple[str, ...]
@@ -76,19 +76,19 @@ class Header:
 
     @property
     def is_csv(self) -> bool:
-        """Return whether the table is in CSV. Tables of release 0.9 with commas are not CSV."""
+        """Return whether the table is in CSV."""
         return not self.starts
 
     @property
     def gap(self) -> int:
-        """Return the number of blanks behind the first column name, 0 without fixed widths."""
+        """Return the number of blanks after the first column name, or 0 without fixed widths."""
         if self.delimiter or len(self.starts) < _MIN_KNOWN_COLUMNS:
             return 0
         return self.starts[1] - self.starts[0] - len(self.names[0])
 
 
 def starts_table(text: str) -> bool:
-    """Return whether a line is a table header, also if it is cut or unknown."""
+    """Return whether a line is a table header, even if it is truncated or unknown."""
     return _starts_layout(text) or isinstance(_csv_header(text, line=1), Header)
 
 
@@ -101,11 +101,10 @@ def _starts_layout(text: str) -> bool:
 
 
 def read_header(texts: Sequence[str], *, line: int) -> Header | str | None:
-    """Parse a table header in the first line, or in the first lines if a terminal wrapped it.
+    """Parse a table header that spans one or more lines.
 
-    Return the problem of a header that is cut or unknown, and None for other lines. ``line`` is the
-    number of the first line. In CSV, names of columns may be in lower case and have ``_`` or a
-    blank instead of ``-``.
+    Return a message for a header that is truncated or unknown, and None for other lines. ``line``
+    is the number of the first line.
     """
     text = texts[0]
     found = _csv_header(text, line=line)
@@ -128,7 +127,7 @@ def read_header(texts: Sequence[str], *, line: int) -> Header | str | None:
 
 
 def _layout_header(text: str, *, line: int) -> Header | None:
-    """Parse a header line. Return None if no tool prints this sequence of columns."""
+    """Parse a header line without CSV, or return None for an unknown sequence of columns."""
     names = tuple(_names(text))
     layout_text = " ".join(names)
     kind = next(
@@ -147,7 +146,7 @@ def _names(text: str) -> list[str]:
 
 
 def _csv_header(text: str, *, line: int) -> Header | str | None:
-    """Parse a CSV header. Return a text for an invalid header, and None for other lines.
+    """Parse a CSV header. Return a message if it is invalid, and None for other lines.
 
     A blank after the separators indicates the output of release 0.9, which is not CSV.
     """
@@ -178,7 +177,7 @@ def _csv_header(text: str, *, line: int) -> Header | str | None:
 
 
 def csv_cells(text: str, separator: str) -> Sequence[str] | None:
-    """Split a line of CSV, or a line with bars, into cells. Return None for invalid CSV."""
+    """Split a line of CSV or a line with bars into cells. Return None for invalid CSV."""
     if separator == "|":
         inside = text.strip().removeprefix("|").removesuffix("|")
         return [cell.strip() for cell in inside.split("|")]
@@ -196,7 +195,7 @@ def _csv_column(cell: str) -> str:
 
 
 def csv_row_problem(text: str, header: Header) -> str:
-    """Return why a line is no complete row of a CSV table."""
+    """Return the reason why a line is not a complete row of a CSV table."""
     values = csv_cells(text, header.delimiter)
     if values is None:
         return "the line is not valid CSV"

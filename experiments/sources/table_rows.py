@@ -1,4 +1,4 @@
-"""Parse table rows of Kafka's tools, rpk, kcl and kafkactl, and of CSV."""
+"""Parse the rows of tables that Kafka's tools, other tools and CSV files have."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,12 +35,11 @@ _JOINED_LENGTH = 50
 
 
 def split_row(text: str, header: Header) -> Cells | None:
-    """Split a table row into cells, or return None if no split gives valid cells.
+    """Split a table row into cells, or return None if no method gives valid cells.
 
-    Rows with spaces are split by the first of these methods that gives valid cells: at the column
-    offsets of the header; at spaces, if there are as many words as columns (fixed widths
-    overflow); at spaces, with a consumer id joined to its host, or with one blank cell. The text
-    includes the spaces at its end.
+    Rows without delimiter are split by the first method that gives valid cells: at the column
+    offsets of the header; at spaces, if there are as many words as columns; at spaces, with a
+    consumer id joined to its host, or with one blank cell.
     """
     if header.delimiter == "," and not header.is_csv:
         # Groups and owners may contain commas. The split must be unambiguous.
@@ -54,7 +53,7 @@ def split_row(text: str, header: Header) -> Cells | None:
 
 
 def _by_delimiter(text: str, header: Header) -> Cells | None:
-    """Split a row at its delimiter. A blank cell becomes a dash. Return None if cells lack."""
+    """Split a row at the delimiter of its table. A blank cell becomes a dash."""
     values = list(csv_cells(text, header.delimiter) or ())
     if header.is_csv:
         if not "".join(values[len(header.names) :]).strip():
@@ -111,14 +110,14 @@ def _by_words(text: str, header: Header) -> Cells | None:
 
 
 def _words(text: str, header: Header) -> list[str]:
-    """Split a row into words. Each assignment and each coordinator is one word."""
+    """Split a row into words. An assignment or coordinator is one word."""
     if _MAY_CONTAIN_GAPS in header.names:
         text = _COORDINATOR_GAP.sub("", text)
     return [word.replace("\0", " ") for word in _ASSIGNMENT_GAP.sub("),\0", text).split()]
 
 
 def _by_words_with_blank(text: str, header: Header) -> Cells | None:
-    """Split a row with one blank cell at spaces, or return None if the split is ambiguous."""
+    """Split a row with one blank cell into words, or return None if it is ambiguous."""
     words = _words(text, header)
     if len(words) != len(header.names) - 1:
         return None
@@ -182,7 +181,7 @@ _PATTERNS = {column: re.compile(rest[0]) for column, _, _, *rest in _COLUMNS if 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """Row of the offsets table: a partition and its consumer, or a member without partitions.
+    """Row of the offsets table, for a partition or a member without partitions.
 
     Also a row of ``kafka.tools.ConsumerOffsetChecker`` (0.8 to 0.11).
     """
@@ -202,7 +201,7 @@ class OffsetRow:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """Row of the members table: a member, its partition count and, if shown, its assignment."""
+    """Row of the members table, with partition count and assignment if shown."""
 
     line: int
     group: str | None
@@ -243,7 +242,7 @@ TableRow = OffsetRow | MemberRow | StateRow | OtherRow
 
 
 def _is_valid(cells: Cells) -> bool:
-    """Return whether the cells of a table row have valid values for their columns."""
+    """Return whether each cell of a row has a valid value for its column."""
     assignments = (
         value
         for name, value in cells.items()
@@ -314,14 +313,14 @@ def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
 
 
 def _add_instance(values: dict[str, Any]) -> None:
-    """Split a host such as ``10.0.0.1 (instance=a,rack=r)``, as kcl prints it."""
+    """Split a host such as ``10.0.0.1 (instance=a,rack=r)``, which kcl prints."""
     match = re.fullmatch(r"(?P<host>.*?) \(instance=(?P<id>[^,)]+).*\)", values["host"] or "")
     if match is not None:
         values["host"], values["instance_id"] = match["host"], match["id"]
 
 
 def read_assignment(text: str) -> Assignment | None:
-    """Parse an assignment: ``t1(0,1), t2(3)``, ``t1:0,1;t2:3`` or ``-`` (empty).
+    """Parse an assignment such as ``t1(0,1), t2(3)``, ``t1:0,1;t2:3`` or ``-`` (empty).
 
     Return None if the text is not a valid assignment.
     """
@@ -385,7 +384,7 @@ FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Message of ``kafka-consumer-groups.sh``, for example that a group is rebalancing.
+    """Message of ``kafka-consumer-groups.sh``, for example on a rebalancing group.
 
     The kind is ``empty``, ``rebalancing``, ``missing`` or ``error``.
     """
@@ -398,7 +397,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ParsedTable:
-    """Table of a capture with typed rows. A notice or command above it gives ``group``."""
+    """Table of a capture with typed rows, and with its group id if it has one."""
 
     kind: TableKind
     columns: tuple[str, ...]

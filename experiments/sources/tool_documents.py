@@ -1,4 +1,4 @@
-"""Read JSON values, and lines about topics and metrics, that other tools write.
+"""Read JSON values, topics and metrics in the output of other tools.
 
 The tools are REST Proxy (API v3), Burrow, Metricbeat, the exporters kminion, kafka_exporter and
 kafka-lag-exporter, the HTTP API of Prometheus, and Kafka's tools about topics, log directories and
@@ -61,7 +61,7 @@ _MIN_SUFFIX = 8
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Sample of a metric. Its methods raise InputError if a label or the value is invalid."""
+    """Sample of a Prometheus metric, with checks of its labels and its value."""
 
     name: str  # of the file
     line: int
@@ -86,7 +86,7 @@ class _Sample:
         return int(value)
 
     def value(self) -> int | None:
-        """Parse the value, such as ``4.259513e+06``, as an integer. Return None for NaN."""
+        """Parse the value as an integer. Return None for NaN."""
         try:
             value = Decimal(self.text)
         except InvalidOperation:
@@ -100,7 +100,7 @@ class _Sample:
 
 
 def read_metric(content: str, *, name: str, line: int) -> DocumentRows | None:
-    """Read a line of a Prometheus scrape. Return None for other lines.
+    """Read a line of a Prometheus metrics page, or return None for other lines.
 
     Comments and unused metrics have no content. Raise InputError for a used metric that is cut.
     """
@@ -121,12 +121,12 @@ def read_metric(content: str, *, name: str, line: int) -> DocumentRows | None:
 
 
 def hides_metric(text: str) -> bool:
-    """Return whether a text, for example behind a comment sign, is a sample of a used metric."""
+    """Return whether a text is a sample of a metric that kassay uses."""
     return text.startswith(tuple(f"{name}{{" for name in _METRICS))
 
 
 def series_of(document: JsonFields, *types: str) -> Iterator[tuple[JsonFields, dict[str, str]]]:
-    """Yield each series with its labels from an answer of Prometheus, or raise InputError."""
+    """Yield each series of a Prometheus response with its labels."""
     if document.text("status") != "success":
         raise InputError(f"{document.where}: Prometheus reports: {document.table.get('error')!r}")
     data = document.inner("data")
@@ -138,7 +138,7 @@ def series_of(document: JsonFields, *types: str) -> Iterator[tuple[JsonFields, d
 
 
 def read_series(document: JsonFields, line: int, *, name: str) -> list[DocumentRows]:
-    """Read the newest value of each series from an answer of Prometheus's HTTP API."""
+    """Read the newest value of each series in a Prometheus response."""
     found = []
     for series, labels in series_of(document, "vector", "matrix"):
         points = [series.table["value"]] if "value" in series.table else series.table.get("values")
@@ -156,7 +156,7 @@ def read_series(document: JsonFields, line: int, *, name: str) -> list[DocumentR
 
 
 def _metric_with(labels: Mapping[str, str]) -> str | None:
-    """Return the metric of lag with these labels, or None. Sums of metrics have no name."""
+    """Return the lag metric that has these labels, or None."""
     return next(
         (
             metric
@@ -209,7 +209,7 @@ def _labels(text: str) -> dict[str, str] | None:
 
 
 def read_rest_resource(document: JsonFields, line: int) -> DocumentRows:
-    """Read a REST Proxy response with one resource or a list, or raise InputError."""
+    """Read a response of the REST Proxy with one resource or a list of resources."""
     kind, resources = document.text("kind"), [document]
     if kind in set(Kind):
         raise wrong_kind_error(kind, document.where)
@@ -250,7 +250,7 @@ _REST_KINDS = {
 
 
 def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
-    """Read Burrow's response about the lag of a consumer group.
+    """Read a response of Burrow about the lag of a consumer group.
 
     Burrow shows the owner's host and, in newer releases, its client id. It has no member ids.
     """
@@ -261,7 +261,7 @@ def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
     total = status.optional_integer("partition_count")
     if total is not None and total != len(partitions):
         raise InputError(
-            f"{status.where}.partitions: lists {len(partitions)} of {total} partitions, "
+            f"{status.where}.partitions: the list has {len(partitions)} of {total} partitions; "
             "request /lag from Burrow instead of /status"
         )
     group = status.text("group")
@@ -273,7 +273,7 @@ def read_burrow_lag(document: JsonFields, line: int) -> DocumentRows:
 
 
 def read_burrow_consumer(document: JsonFields, line: int) -> DocumentRows:
-    """Read the partitions in Burrow's response with the details of a consumer group."""
+    """Read a response of Burrow with the details of a consumer group."""
     url = document.inner("request").text("url")
     match = _CONSUMER_URL.search(url)
     if match is None:
@@ -314,13 +314,14 @@ def _burrow_row(one: JsonFields, group: str, topic: str, number: int, line: int)
 
 
 def read_metricbeat_event(document: JsonFields, line: int) -> DocumentRows:
-    """Convert a Metricbeat event, which describes one partition, to an offset row."""
+    """Convert a Metricbeat event about one partition to an offset row."""
     kafka = document.inner("kafka")
     group = kafka.inner("consumergroup")
     error = group.optional_inner("error")
     code = None if error is None else error.optional_integer("code")
     if code:
-        raise InputError(f"{group.where}.error.code: Kafka returned error code {code}")
+        text = f"Kafka returned error code {code}; remove the event"
+        raise InputError(f"{group.where}.error.code: {text}")
     client = group.optional_inner("client")
     # Release 8 has topic and partition beside the group.
     topics = kafka if "topic" in kafka.table and "topic" not in group.table else group
@@ -353,7 +354,7 @@ _BEHIND = re.compile(r"[%)'\]>;]*\s*(\([a-zA-Z][\w.$]+\)|(HTTP\S* ?)?\d{3}|</\w+
 
 
 def read_tool_line(line: Line, *, name: str) -> FoundText | None:
-    """Read a line about a topic or a metric. Return None for other lines."""
+    """Read a line about a topic or a metric, or return None for other lines."""
     content = line.text.strip()
     if match := _TOPIC_PARTITION.fullmatch(content):
         counts = {match["topic"]: int(match["number"]) + 1}
@@ -384,7 +385,7 @@ def _topic(content: str, line: Line, name: str) -> DocumentRows:
 
 
 def read_json_value(lines: Sequence[Line], at: int, *, name: str) -> FoundText | None:
-    """Read the JSON value that starts in a line. Return None if no value starts there.
+    """Read the JSON value that starts in a line, or return None.
 
     A value that is not complete ends before the next line in which a value can start.
     """
@@ -450,7 +451,7 @@ _MAX_PRINTED = 5_000
 
 
 def _values_behind(text: str, end: int) -> Iterator[str]:
-    """Yield further JSON values on the same line, such as several answers to curl."""
+    """Yield the other JSON values on the same line."""
     while end and text[end : end + 1] in ("{", "["):
         try:
             _, stop = json.JSONDecoder().raw_decode(text, end)
@@ -461,7 +462,7 @@ def _values_behind(text: str, end: int) -> Iterator[str]:
 
 
 def _incomplete(lines: Sequence[Line], at: int) -> int:
-    """Return the number of lines of an incomplete JSON value that starts in a line."""
+    """Return the number of lines of an incomplete JSON value."""
     for count, line in enumerate(lines[at + 1 :], start=1):
         if line.text.startswith(("{", "[")) or not line.text.strip():
             return count
@@ -471,7 +472,7 @@ def _incomplete(lines: Sequence[Line], at: int) -> int:
 def _read_value(
     value: object, line: int, *, name: str, is_complete: bool
 ) -> tuple[list[DocumentRows], str]:
-    """Return the data in a JSON value and its tool, or raise UnknownFormatError."""
+    """Read the data in a JSON value. Return its rows and the name of the tool."""
     where = f"{name}:{line}"
     if is_group_json(value):
         return read_group_json(value, where, line=line), "description of groups"
@@ -508,7 +509,7 @@ _KUBERNETES = ("List", "ConfigMap", "ConfigMapList")
 def _read_envelope(
     document: JsonFields, line: int, *, name: str, is_complete: bool
 ) -> tuple[list[DocumentRows], str] | None:
-    """Read the JSON values inside an object such as ``{"data": [...], "headers": {...}}``.
+    """Read JSON values inside an object such as ``{"data": [...], "headers": {...}}``.
 
     Return None if no value has a known form, or if a value of an unknown form can have data.
     """
@@ -547,7 +548,7 @@ _LOG_KEYS = frozenset({"time", "timestamp", "@timestamp", "ts", "level", "msg", 
 
 
 def hides_json(text: str) -> bool:
-    """Return whether a line has a JSON object about groups behind other text."""
+    """Return whether a line contains a JSON object about groups after other text."""
     start = text.find('{"')
     try:
         value, _ = json.JSONDecoder().raw_decode(text, start) if start > 0 else (None, 0)
@@ -557,9 +558,9 @@ def hides_json(text: str) -> bool:
 
 
 def texts_in_json(values: Sequence[object]) -> list[str]:
-    """Join the strings at equal places in JSON values, such as the messages of a log.
+    """Join the strings with the same key in several JSON values, such as log messages.
 
-    A place has no positions in lists, except in records such as [time, line].
+    List indexes are not part of the key, except in records such as [time, line].
     """
     found: dict[str, list[str]] = {}
     rest: list[tuple[Any, str, bool]] = [(one, "", len(values) > 1) for one in reversed(values)]
@@ -586,7 +587,7 @@ _NAMED_VALUES = ({"field", "value"}, {"name", "value"}, {"key", "value"})
 
 
 def _kcat_metadata(document: JsonFields, _line: int) -> DocumentRows:
-    """Read partition counts from ``kcat -L -J``. Raise InputError if numbers have gaps."""
+    """Read partition counts from the output of ``kcat -L -J``."""
     counts: Counts = {}
     for topic in document.each("topics"):
         numbers = sorted(partition.integer("partition") for partition in topic.each("partitions"))
@@ -600,7 +601,7 @@ def _kcat_metadata(document: JsonFields, _line: int) -> DocumentRows:
 
 
 def _log_dirs(document: JsonFields, _line: int) -> DocumentRows:
-    """Read the size of each partition, in bytes, from the output of ``kafka-log-dirs.sh``.
+    """Read the size of each partition in bytes from ``kafka-log-dirs.sh``.
 
     The size of a partition is the size of its largest replica, because the tool does not show
     the leader. Replicas that are being copied to another directory do not count.
@@ -622,7 +623,7 @@ def _log_dirs(document: JsonFields, _line: int) -> DocumentRows:
 
 
 def _reassignment(document: JsonFields, *, is_complete: bool) -> DocumentRows:
-    """Read partition counts from a partition list of ``kafka-reassign-partitions.sh``.
+    """Read partition counts from ``kafka-reassign-partitions.sh``.
 
     ``--generate`` lists all partitions of its topics. Other lists have only the partitions to
     move, so they give minimum counts.
@@ -660,4 +661,4 @@ _DOCUMENTS: tuple[tuple[frozenset[str], Callable[[JsonFields, int], DocumentRows
 
 
 class UnknownFormatError(InputError):
-    """Error: no supported tool writes a JSON value of this form."""
+    """Error for a JSON value that no supported tool writes."""

@@ -1,4 +1,4 @@
-"""Compute weights per window from recorded traffic.
+"""Compute the weights of partitions per time window from recorded traffic.
 
 Times are UTC and all windows have one length, so that daylight saving time does not affect them. A
 window is known if samples cover 95% of it. Other weights are assumed from known ones, never 0.
@@ -59,7 +59,7 @@ _Period = tuple[int, int, Decimal]  # begin, end, number of records
 
 
 class Cycle(StrEnum):
-    """Period after which traffic repeats."""
+    """Period after which traffic repeats: a day or a week."""
 
     DAY = "24h"
     WEEK = "168h"
@@ -72,13 +72,12 @@ class Cycle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordedWindows:
-    """Weights of partitions per window. The windows are in order of time.
+    """Weights of partitions per time window, in order of time.
 
     The first window starts at ``start``, in seconds since 1970, and each has ``seconds``; ``names``
     are their starts in UTC. ``weights`` has, by topic, one row per partition with one integer per
-    window. ``unknown`` shows which of them are assumed: the mean of the partition at the same time
-    of other days or, before its first sample, the mean of the topic in the window. ``resets`` has a
-    note by topic, and ``remarks`` are notes on all topics.
+    window. ``unknown`` marks assumed weights: the mean of the partition at the same time of other
+    days or, before its first sample, the mean of the topic. ``resets`` has a note by topic.
     """
 
     start: int
@@ -91,13 +90,14 @@ class RecordedWindows:
     unfolded: "RecordedWindows | None" = None
 
     def cycle(self, seconds: int) -> "RecordedWindows":
-        """Sum the windows at equal times of the day or week, over the newest whole cycles.
+        """Sum the windows at equal times of the day or of the week.
 
-        A sum is unknown if all its windows are. Raise InputError if less than a cycle is recorded.
+        A sum is unknown if all its weights are. Raise InputError for a recording below one cycle.
         """
         count, recorded = seconds // self.seconds, len(self.names)
         if recorded < count:
-            raise InputError(f"--cycle requires {count} windows, but only {recorded} are recorded")
+            text = f"--cycle requires {count} windows, but only {recorded} are recorded; remove it"
+            raise InputError(text)
         skipped = recorded % count
         first = skipped + ((_MONDAY % seconds - self.start) // self.seconds - skipped) % count
         start = self.start + first * self.seconds
@@ -120,13 +120,13 @@ class RecordedWindows:
         )
 
     def rows(self, topic: str, count: int) -> list[tuple[int, ...]]:
-        """Return the weights of ``count`` partitions; those without samples get the mean."""
+        """Return the weights of a topic's partitions. Missing weights are mean weights."""
         rows = [*map(tuple, self.weights[topic])]
         mean = tuple(_mean(column) or 0 for column in zip(*rows, strict=True))
         return rows + [mean] * (count - len(rows))
 
     def notes(self, counts: Mapping[str, int]) -> Iterator[str]:
-        """Yield notes on resets and assumed weights. ``counts`` has the partitions per topic."""
+        """Yield notes on counter resets and on assumed weights."""
         recorded = self.unfolded or self
         yield from (self.resets[topic] for topic in counts if topic in self.resets)
         yield from self.remarks
@@ -149,14 +149,14 @@ class RecordedWindows:
 
 
 def is_recording(path: Path) -> bool:
-    """Return whether a file of weights has recorded traffic, not a JSON table by topic."""
+    """Return whether a file contains recorded traffic instead of weights by topic."""
     with open_text(path) as stream:
         start = stream.read(500).lstrip()
     return bool(_RECORDED.match(start))
 
 
 def parse_window(text: str) -> int:
-    """Parse --window, such as ``15m``, ``1h`` or ``1d``, as seconds, or raise InputError."""
+    """Convert a value of --window such as ``15m``, ``1h`` or ``1d`` to seconds."""
     match = re.fullmatch("([1-9][0-9]{0,3})([mhd])", text)
     seconds = int(match[1]) * {"m": 60, "h": 3_600, "d": DAY}[match[2]] if match else 0
     if not seconds or DAY % seconds:
@@ -165,7 +165,7 @@ def parse_window(text: str) -> int:
 
 
 def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
-    """Read recorded traffic as weights per window of ``seconds``, which divide a day.
+    """Read recorded traffic as weights per time window of ``seconds`` seconds.
 
     Records between two samples are spread evenly over this time. Weights are rounded to integers,
     half to even. Raise InputError if the file is damaged or contradicts itself.
@@ -191,8 +191,8 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     count = windows[-1] - windows[0] + 1 if windows else 0
     if not 1 <= count <= _MAX_WINDOWS:
         raise InputError(
-            f"{path}: {count:,} windows of {seconds} s, with samples {step} s apart; change "
-            f"--window for 1 to {_MAX_WINDOWS:,} windows, or check the times"
+            f"{path}: {count:,} windows of {seconds} s, with samples {step} s apart; the limits "
+            f"are 1 and {_MAX_WINDOWS:,} windows: change --window, or check the times"
         )
     span = range(windows[0], windows[-1] + 1)
     names = tuple(_text(window * seconds, "%Y-%m-%d %H:%M") for window in span)
@@ -210,9 +210,10 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
 
 @dataclass(frozen=True, slots=True)
 class _Recording:
-    """Samples in a file. ``shift`` is -1 if their times are the ends of periods, else 0.
+    """Samples of traffic in a file.
 
-    ``sources`` are those of the last entries of the rows: clusters or, for commits, groups.
+    ``shift`` is -1 if the times are the ends of periods, else 0. The last entry of a row is the
+    cluster or, for commits, the group.
     """
 
     rows: Iterable[_Row]
@@ -255,7 +256,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
 
 
 def _commit_rows(path: Path, text: str) -> Iterable[_Row]:
-    """Return the last commit of each partition within each second."""
+    """Return the last committed offset of each partition in each second."""
     found: dict[tuple[str, str, str, int], _Row] = {}
     is_json = text.lstrip().startswith("{")
     for place, record in (_json_commits if is_json else _text_commits)(path, text):
@@ -321,7 +322,7 @@ def _offset_rows(path: Path, documents: Iterable[LocatedDocument]) -> Iterator[_
 
 
 def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, Decimal]]:
-    """Return values by partition and time. Raise InputError for contradicting samples."""
+    """Return sampled values by partition and time in seconds."""
     found: dict[PartitionKey, dict[int, Decimal]] = defaultdict(dict)
     clusters = set[str | None]()
     for place, time, topic, number, text, cluster in recording.rows:
@@ -350,7 +351,7 @@ def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, 
 
 @cache
 def _time(value: object) -> int:
-    """Parse a time in ISO 8601, or in s or ms since 1970, as seconds, or raise InputError."""
+    """Parse an ISO 8601 time or a Unix time in s or ms. Return seconds since 1970."""
     text = str(value)
     try:
         if text.replace(".", "", 1).isdecimal():
@@ -366,7 +367,7 @@ def _time(value: object) -> int:
 
 
 def _number(value: object, *, is_whole: bool = False) -> Decimal:
-    """Parse a number as Decimal, which keeps all digits, or raise InputError."""
+    """Parse a number without loss of digits, or raise InputError."""
     try:
         number = Decimal(str(value))
         if 0 <= number <= MAX_WEIGHT and not (is_whole and number % 1):
@@ -380,7 +381,7 @@ def _number(value: object, *, is_whole: bool = False) -> Decimal:
 def _growth(
     topic: str, number: int, values: Mapping[int, Decimal], resets: dict[str, str]
 ) -> Iterator[_Period]:
-    """Yield the growth of a counter between samples. Resets only add a note."""
+    """Yield the growth of a counter between samples. A reset adds a note instead."""
     for begin, end in pairwise(sorted(values)):
         if values[begin] <= values[end]:
             yield begin, end, values[end] - values[begin]
@@ -399,7 +400,7 @@ def _counter_remarks(samples: Mapping[PartitionKey, Mapping[int, Decimal]]) -> I
 
 
 def _known_weights(where: str, periods: Iterable[_Period], seconds: int) -> dict[int, int]:
-    """Return the weights of covered windows, by window number since 1970, or raise InputError."""
+    """Return the weight of each window that samples cover, by window number."""
     totals: dict[int, Decimal] = defaultdict(Decimal)
     covered = Counter[int]()
     for begin, end, amount in periods:
@@ -420,7 +421,7 @@ def _known_weights(where: str, periods: Iterable[_Period], seconds: int) -> dict
 
 
 def _filled(rows: Sequence[Sequence[int | None]], period: int) -> list[list[int]]:
-    """Replace unknown weights by means of the topic or of the partition."""
+    """Replace unknown weights by mean weights of the topic or of the partition."""
     of_topic = [_mean(column) for column in zip(*rows, strict=True)]
     mean = _mean(of_topic) or 0
     filled = []
@@ -441,7 +442,7 @@ def _mean(values: Iterable[int | None]) -> int | None:
 
 
 def append_sample(path: Path, ends: Mapping[PartitionKey, int], *, cluster: str | None) -> None:
-    """Append end offsets and the current time to a file, as a line for `read_weight_windows`."""
+    """Append the end offsets and the current time to a file of recorded traffic."""
     offsets: dict[str, list[int | None]] = defaultdict(list)
     for (topic, number), offset in sorted(ends.items()):
         offsets[topic] += [None] * (number - len(offsets[topic])) + [offset]

@@ -181,6 +181,6 @@ def test_a_broken_class_file_is_an_input_error(tmp_path):
 def test_two_assignors_with_one_shown_name_need_an_alias():
     names = ["python:/a/mine.py:assign", "python:/b/mine.py:assign"]
     assert {shown_name(name) for name in names} == {"python:mine.py:assign"}
-    with pytest.raises(InputError, match="give one of them an alias"):
+    with pytest.raises(InputError, match="give one an alias"):
         check_shown_names(names)
     check_shown_names([names[0], f"other={names[1]}"])
