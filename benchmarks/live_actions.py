@@ -25,7 +25,7 @@ from kassay.experiments.planning.plan import plan
 from kassay.experiments.prediction.predict import Distribution, predict
 from kassay.experiments.prediction.scenario import Configuration, Event
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from tests.conformance import jars

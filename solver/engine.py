@@ -35,18 +35,13 @@ from kassay.solver.greedy_placements import (
     place_within,
     within_racks,
 )
-from kassay.solver.incumbent_pool import (
-    IncumbentPool,
-    KnownLevels,
-    LexicographicResult,
-    ProvenBound,
-    Request,
-)
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.optimal_flow import flow_work, solve_flow
 from kassay.solver.problem import Problem
 from kassay.solver.search import first_placements, load_searches, movement_search, overload_searches
 from kassay.solver.search.level_flows import solve_by_arc_costs, solve_levels_by_flow
+from kassay.solver.search_interface import KnownLevels, LexicographicResult, ProvenBound, Request
 from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
 _LOADS_AFTER_MOVES_WORK = 1.0

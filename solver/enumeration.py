@@ -13,8 +13,8 @@ from kassay.reference.model.load_metrics import LoadUnits, Measure
 from kassay.solver import constraints, evaluation, objective
 from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.counting_bounds import level_bound
-from kassay.solver.incumbent_pool import LexicographicResult, claim_about
 from kassay.solver.problem import Ints, Placement, Problem, Weights, exact_column
+from kassay.solver.search_interface import LexicographicResult, claim_about
 from kassay.solver.solution import UsedMethod
 
 MAX_PLACEMENTS = 2**17

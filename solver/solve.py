@@ -12,17 +12,17 @@ from kassay.solver.certificate.certificate import Certificate, Conflict, LevelCl
 from kassay.solver.constraints import Constraint
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.engine import LevelTask, search_by_cpsat
-from kassay.solver.incumbent_pool import (
+from kassay.solver.limits import SearchBudget, SearchLimits, now
+from kassay.solver.problem import Problem, build_problem
+from kassay.solver.search.first_placements import Start
+from kassay.solver.search.movement_search import FewestMovesProofs
+from kassay.solver.search_interface import (
     LevelResult,
     LexicographicResult,
     ProvenBound,
     Request,
     claim_about,
 )
-from kassay.solver.limits import SearchBudget, SearchLimits, now
-from kassay.solver.problem import Problem, build_problem
-from kassay.solver.search.first_placements import Start
-from kassay.solver.search.movement_search import FewestMovesProofs
 from kassay.solver.solution import Method, ProgressPoint, Solution, UsedMethod, level_values
 
 

@@ -52,7 +52,7 @@ def read_cluster(
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
     """Read the named groups of a running cluster, or all groups without names."""
-    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+    from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
     from kassay.experiments.sources.live_cluster.live_groups import import_live
 
     settings, server = options.settings(), options.bootstrap_server or ""

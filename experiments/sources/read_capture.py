@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
-from kassay.experiments.sources import open_tables, table_headers
+from kassay.experiments.sources import table_checks, table_headers
 from kassay.experiments.sources.capture_contents import DocumentRows, FoundText, merge_rows
 from kassay.experiments.sources.clean_lines import FORMS, Line, clean_lines, is_prose, noise_rule
 from kassay.experiments.sources.group_descriptions import READERS
@@ -28,7 +28,6 @@ from kassay.experiments.sources.line_account import (
     Problem,
     ReadCapture,
 )
-from kassay.experiments.sources.open_tables import OpenTable, has_blank, names_group, parsed_table
 from kassay.experiments.sources.table_rows import Cells, Notice, build_row
 from kassay.experiments.sources.tool_documents import (
     METRIC,
@@ -39,6 +38,12 @@ from kassay.experiments.sources.tool_documents import (
     read_json_value,
     read_tool_line,
     texts_in_json,
+)
+from kassay.experiments.sources.unfinished_table import (
+    UnfinishedTable,
+    has_blank,
+    names_group,
+    parsed_table,
 )
 from kassay.reference.documents.kind_documents import Kind, KindDocument, kind_document_or_error
 from kassay.reference.model.errors import InputError
@@ -84,7 +89,7 @@ class _Waiting:
     """Line that no rule has used, with the table and the group id above it."""
 
     line: Line
-    table: OpenTable | None
+    table: UnfinishedTable | None
     group: str | None
 
 
@@ -98,7 +103,7 @@ class _Reader:
         self.uses: list[LineUse] = []
         message = "lines above are missing, as the numbers of the lines show"
         self.problems = [Problem(one.number, message) for one in self.lines if one.follows_gap]
-        self.tables: list[OpenTable] = []
+        self.tables: list[UnfinishedTable] = []
         self.notices: list[Notice] = []
         self.contents: dict[str | None, list[DocumentRows]] = {}
         self.kinds: list[tuple[str | None, KindDocument | InputError]] = []
@@ -113,7 +118,7 @@ class _Reader:
             one for one in prompts if any(text != one and text.startswith(one) for text in texts)
         ]
         self.lists: set[int] = set()  # lines of commands that list names, and of names
-        self.current: OpenTable | None = None
+        self.current: UnfinishedTable | None = None
         self.group: str | None = None  # named by the last notice or command
 
     def read(self) -> ReadCapture:
@@ -125,12 +130,12 @@ class _Reader:
                 self.waiting.append(_Waiting(self.lines[at], self.current, self.group))
             at += max(used, 1)
         self._read_waiting()
-        self.problems.extend(open_tables.rows_after_damage(self.problems, self.tables))
-        self.problems.extend(open_tables.contradictions(self.tables))
+        self.problems.extend(table_checks.rows_after_damage(self.problems, self.tables))
+        self.problems.extend(table_checks.contradictions(self.tables))
         if not (self.notices or self.problems):
-            self.problems.extend(open_tables.headers_without_rows(self.tables))
-        self.problems.extend(open_tables.consumers_of_two_groups(self.tables))
-        for problem, is_shown in open_tables.wrong_lags(self.tables):
+            self.problems.extend(table_checks.headers_without_rows(self.tables))
+        self.problems.extend(table_checks.consumers_of_two_groups(self.tables))
+        for problem, is_shown in table_checks.wrong_lags(self.tables):
             if is_shown:
                 note = f"{self.name}:{problem.line}: {problem.message}"
                 self.notes.append((problem.group, note))
@@ -139,7 +144,7 @@ class _Reader:
         cut = (
             None
             if self.current is None
-            else open_tables.cut_row(self.lines, self.tables, self.current)
+            else table_checks.cut_row(self.lines, self.tables, self.current)
         )
         if cut is not None:
             self.problems.append(cut)
@@ -316,7 +321,7 @@ class _Reader:
         if isinstance(header, str):
             self.current = None
             return self.refuse(at, header)
-        self.current = OpenTable(header, self.group)
+        self.current = UnfinishedTable(header, self.group)
         self.tables.append(self.current)
         if header.kind is table_headers.TableKind.OTHER_OFFSETS:
             message = "a table of offsets has no members; add the option --members"
@@ -351,7 +356,7 @@ class _Reader:
         if follows and found.is_weak:
             return 0  # rather the end of a row that a terminal wrapped
         if found.rule == METRIC and found.error is None and at == len(self.lines) - 1:
-            return self.refuse(at, open_tables.MAY_BE_CUT)
+            return self.refuse(at, table_checks.MAY_BE_CUT)
         return self._take(at, found)
 
     def noise(self, at: int) -> int:
@@ -544,7 +549,7 @@ class _Reader:
         self.uses.append(LineUse(line.number, f"{table.rule}, wrapped row"))
         return 1
 
-    def _width(self, table: OpenTable) -> int:
+    def _width(self, table: UnfinishedTable) -> int:
         """Return the length of the longest line of a table, to detect the terminal's width."""
         if id(table) not in self.widths:
             numbers = [table.header.line, *(row.line for row in table.rows)]
@@ -555,7 +560,7 @@ class _Reader:
     def _without_header(self, waiting: _Waiting) -> int:
         """Read a row without a header, if exactly one other table has a header that fits."""
         line = waiting.line
-        fitting: dict[tuple[str, ...], tuple[OpenTable, Cells]] = {}
+        fitting: dict[tuple[str, ...], tuple[UnfinishedTable, Cells]] = {}
         for table in self.tables:
             cells = None if table is waiting.table else table.split(line.text)
             if cells is not None:
@@ -577,7 +582,7 @@ class _Reader:
             None,
         )
         if found is None:
-            found = OpenTable(table.header, waiting.group)
+            found = UnfinishedTable(table.header, waiting.group)
             self.tables.append(found)
         found.add(cells, line.number)
         self.uses.append(LineUse(line.number, f"{table.rule}, row without header"))

@@ -30,7 +30,7 @@ from kassay.experiments.history.recorded_rebalances import (
     last_document,
     rebalance_rows,
 )
-from kassay.experiments.spark.jobs import map_batches, map_rows, queries_of
+from kassay.experiments.spark.job_helpers import map_batches, map_rows, queries_of
 from kassay.experiments.spark.session import PARQUET_OPTIONS, new_run, uri_of, write_manifest
 from kassay.experiments.study.schemas import COMPARISONS, schema_of
 from kassay.reference.documents.files import location, open_text, replacing_file, without_gzip

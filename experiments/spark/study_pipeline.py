@@ -27,8 +27,9 @@ from kassay.experiments.counterexamples.find_counterexample import (
     CounterexampleOptions,
     find_counterexample,
 )
-from kassay.experiments.spark import jobs, session
-from kassay.experiments.spark.jobs import CaseCounts, map_rows, with_progress
+from kassay.experiments.spark import job_helpers, progress, session
+from kassay.experiments.spark.job_helpers import map_rows
+from kassay.experiments.spark.progress import CaseCounts, with_progress
 from kassay.experiments.spark.session import PARQUET_OPTIONS
 from kassay.experiments.study import evaluate_case, schemas
 from kassay.experiments.study import schemas as table_schemas
@@ -184,7 +185,7 @@ def evaluate_cases(
     limits = replace(limits, memory=limits.memory or session.memory_per_task(spark))
     expected, total = session.code_identity(), len(cases)
 
-    def case_rows(rows: Iterator[jobs.Row]) -> Iterator[jobs.Row]:
+    def case_rows(rows: Iterator[job_helpers.Row]) -> Iterator[job_helpers.Row]:
         session.check_identity(expected)
         context = TaskContext.get()
         retry = context is not None and context.attemptNumber() > 0
@@ -208,7 +209,7 @@ def evaluate_cases(
         indexed = places.withColumn("index", case_index(F.col("id"), total))
         places = indexed.join(documents, "index", "left").select("id", "document")
         places = places.repartition(tasks, "id")
-    return jobs.map_rows(places, case_rows, table_schemas.CASES, size=_ROWS_PER_BATCH)
+    return job_helpers.map_rows(places, case_rows, table_schemas.CASES, size=_ROWS_PER_BATCH)
 
 
 def write_study(
@@ -269,7 +270,7 @@ def _run_batches(
     spark: SparkSession, write: Callable[[Batch], None], missing: Sequence[Batch], total: int
 ) -> None:
     """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time."""
-    counts = jobs.CaseCounts(total, total - sum(batch.size for batch in missing))
+    counts = progress.CaseCounts(total, total - sum(batch.size for batch in missing))
 
     def run(batch: Batch) -> None:
         counts.running += batch.size
@@ -277,9 +278,9 @@ def _run_batches(
         counts.running -= batch.size
         counts.finished += batch.size
 
-    with jobs.with_progress(spark, counts):
+    with progress.with_progress(spark, counts):
         runs = [partial(run, batch) for batch in missing]
-        jobs.run_concurrently(spark, runs, _CONCURRENT_BATCHES)
+        job_helpers.run_concurrently(spark, runs, _CONCURRENT_BATCHES)
 
 
 def study_digest(cases: Cases, settings: StudySettings = DEFAULT_SETTINGS) -> str:
@@ -290,7 +291,7 @@ def study_digest(cases: Cases, settings: StudySettings = DEFAULT_SETTINGS) -> st
 
 
 _CONCURRENT_TABLES = 2  # Spark plans and compiles a query on one core
-_QUERIES = jobs.queries_of("study_summary.sql")
+_QUERIES = job_helpers.queries_of("study_summary.sql")
 _DIGESTS = pa.schema([("family", pa.string()), ("sha256", pa.string())])
 _CONSTANTS = {
     "named": schemas.NAMED_FAMILY,
@@ -333,7 +334,7 @@ def write_summary(cases: DataFrame, uri: str, *, chosen: Sequence[str] = ()) -> 
         "events": sums(keys="event, period"),
     }
     writes = [partial(_written, frame, f"{uri}/{name}") for name, frame in frames.items()]
-    jobs.run_concurrently(cases.sparkSession, writes, _CONCURRENT_TABLES)
+    job_helpers.run_concurrently(cases.sparkSession, writes, _CONCURRENT_TABLES)
     counts = query("families", cases=cases).join(_family_digests(cases), "family")
     families = _written(counts, f"{uri}/families")
     totals = (F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in schemas.TABLES)
@@ -353,10 +354,10 @@ def _family_digests(cases: DataFrame) -> DataFrame:
     """
     family = F.col("groups.family").alias("family")
     digests = cases.select(family, _case_digest().alias("digest")).repartition("family")
-    return jobs.map_rows(digests.sortWithinPartitions("family", "digest"), _digest, _DIGESTS)
+    return job_helpers.map_rows(digests.sortWithinPartitions("family", "digest"), _digest, _DIGESTS)
 
 
-def _digest(rows: Iterator[jobs.Row]) -> Iterator[jobs.Row]:
+def _digest(rows: Iterator[job_helpers.Row]) -> Iterator[job_helpers.Row]:
     for family, own in groupby(rows, key=itemgetter("family")):
         yield {"family": family, "sha256": schemas.sha256_of_lines(row["digest"] for row in own)}
 

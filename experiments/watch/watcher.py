@@ -19,8 +19,8 @@ from kassay.experiments.planning.plan import Plan, plan
 from kassay.experiments.sources.anonymize import PUBLIC_NAMES, rename_group
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.import_captures import ImportedGroup
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live, read_lags
 from kassay.experiments.watch.event_database import DOCUMENT, POSITION, Store
 from kassay.reference.documents.json_codec import group_document, parse_group

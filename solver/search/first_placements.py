@@ -11,7 +11,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from kassay.reference.model.load_metrics import LoadUnits, Measure
-from kassay.solver import incumbent_pool
+from kassay.solver import incumbent_pool, search_interface
 from kassay.solver.certificate.certificate import Origin
 from kassay.solver.colocated_partitions import merge_colocated
 from kassay.solver.constraints import Capacity, Constraint
@@ -48,10 +48,10 @@ _WORK_PER_CHOICE = 1e-5
 class Start:
     """Placements and bounds known so far; ``solve`` solves a derived request."""
 
-    request: incumbent_pool.Request
-    solve: Callable[[incumbent_pool.Request], incumbent_pool.LexicographicResult]
-    flows: incumbent_pool.KnownLevels = field(default_factory=incumbent_pool.KnownLevels)
-    merged: incumbent_pool.KnownLevels = field(default_factory=incumbent_pool.KnownLevels)
+    request: search_interface.Request
+    solve: Callable[[search_interface.Request], search_interface.LexicographicResult]
+    flows: search_interface.KnownLevels = field(default_factory=search_interface.KnownLevels)
+    merged: search_interface.KnownLevels = field(default_factory=search_interface.KnownLevels)
     methods: list[UsedMethod] = field(default_factory=list)
     """Methods that proved bounds on all levels."""
 
@@ -101,7 +101,7 @@ class Start:
             if placement is not None:
                 self.pool.add(placement)
 
-    def known(self) -> incumbent_pool.KnownLevels:
+    def known(self) -> search_interface.KnownLevels:
         """Return the results of the flows. Higher bounds of the merged problem replace theirs."""
         bounds = dict(self.flows.bounds)
         for index, bound in self.merged.bounds.items():
@@ -121,15 +121,15 @@ def merge_and_solve(start: Start) -> None:
     rules = binding_constraints(merged.problem, merged.rules)
     budget = request.budget.part(share)
     result = start.solve(
-        incumbent_pool.Request(merged.problem, levels, rules, budget, request.method)
+        search_interface.Request(merged.problem, levels, rules, budget, request.method)
     )
     if result.placement is None:
         return
     bounds = merged.bounds(request.levels, result.claims)
     origins = (_origin_without_check(claim.origin) for claim in result.claims)
-    start.merged = incumbent_pool.KnownLevels(
+    start.merged = search_interface.KnownLevels(
         [placement[merged.merged_into] for placement in result.placements(merged.problem)],
-        dict(enumerate(map(incumbent_pool.ProvenBound, bounds, origins))),
+        dict(enumerate(map(search_interface.ProvenBound, bounds, origins))),
     )
     if len(bounds) == len(request.levels):
         start.methods.append(result.method)
@@ -183,7 +183,7 @@ def _rounded_tolerance(level: Level, scale: Scale) -> Tolerance:
     return replace(tolerance, absolute=tolerance.absolute // unit, up_to=up_to)
 
 
-def conflict_of_numbers(start: Start) -> incumbent_pool.LexicographicResult | None:
+def conflict_of_numbers(start: Start) -> search_interface.LexicographicResult | None:
     """Return constraints that conflict for any weights, if flows of counts prove it; else None."""
     problem = start.request.problem
     rules = [rule for rule in start.request.rules if not isinstance(rule, Capacity)]
@@ -193,16 +193,16 @@ def conflict_of_numbers(start: Start) -> incumbent_pool.LexicographicResult | No
     return conflict_by_flow(find_conflict_by_flow(problem, rules, may_start))
 
 
-def conflict_by_flow(conflict: Sequence[Constraint]) -> incumbent_pool.LexicographicResult | None:
+def conflict_by_flow(conflict: Sequence[Constraint]) -> search_interface.LexicographicResult | None:
     """Return the result for a conflict that flows prove, or None without a conflict."""
     if not conflict:
         return None
-    return incumbent_pool.LexicographicResult(
+    return search_interface.LexicographicResult(
         None, conflict=tuple(conflict), conflict_origin=Origin.FLOW, method=UsedMethod.FLOW
     )
 
 
-def find_any_by_cpsat(start: Start) -> incumbent_pool.LexicographicResult | None:
+def find_any_by_cpsat(start: Start) -> search_interface.LexicographicResult | None:
     """Add a placement that meets the constraints, or return a conflict."""
     from kassay.solver.cpsat.level_search import find_any_placement, find_conflict  # noqa: PLC0415
 
@@ -210,12 +210,12 @@ def find_any_by_cpsat(start: Start) -> incumbent_pool.LexicographicResult | None
     result = find_any_placement(request.problem, request.rules, start.budget_for_any)
     if result.infeasible:
         conflict = find_conflict(request.problem, request.rules, request.budget)
-        return incumbent_pool.LexicographicResult(None, conflict=conflict)
+        return search_interface.LexicographicResult(None, conflict=conflict)
     start.add([result.placement])
     return None
 
 
-def add_constraints_one_by_one(start: Start) -> incumbent_pool.LexicographicResult | None:
+def add_constraints_one_by_one(start: Start) -> search_interface.LexicographicResult | None:
     """Add the constraints that the answer without them violates, one by one.
 
     Repairs meet one more constraint more easily than all of them together.

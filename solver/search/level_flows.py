@@ -23,7 +23,6 @@ from kassay.solver.certificate.certificate import LevelClaim, Origin
 from kassay.solver.constraints import Constraint, MaxMoves
 from kassay.solver.counting_bounds import level_bound, load_window
 from kassay.solver.evaluation import level_value, load_units, violated
-from kassay.solver.incumbent_pool import KnownLevels, LexicographicResult, ProvenBound, Request
 from kassay.solver.network import optimal_flow
 from kassay.solver.network.level_cost_network import (
     LevelNetwork,
@@ -34,6 +33,7 @@ from kassay.solver.network.level_cost_network import (
 from kassay.solver.network.optimal_flow import ConvexHull, fewest_moves_point
 from kassay.solver.network.subscription_network import SubscriptionNetwork, build_network
 from kassay.solver.problem import Ints, Placement, Problem
+from kassay.solver.search_interface import KnownLevels, LexicographicResult, ProvenBound, Request
 from kassay.solver.solution import UsedMethod
 
 

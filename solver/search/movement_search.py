@@ -20,11 +20,12 @@ from kassay.solver.constraints import Capacity, MaxMoves, MaxPartitions
 from kassay.solver.counting_bounds import level_bound, makespan_bound
 from kassay.solver.evaluation import level_value, movement_costs
 from kassay.solver.greedy_placements import keep_owned
-from kassay.solver.incumbent_pool import IncumbentPool, ProvenBound
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
 from kassay.solver.objective import HostImbalance, Imbalance, Level, Movement
 from kassay.solver.problem import Placement, Problem
 from kassay.solver.search.load_searches import MIN_PARTITIONS, max_loads
+from kassay.solver.search_interface import ProvenBound
 from kassay.solver.solution import ProgressPoint
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.import_captures import ImportedGroup, import_groups
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from tests.conformance import jars

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.import_captures import ImportedGroup
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.documents.kind_documents import KindDocument
 from tests.conformance.admin import administrator

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import confluent_kafka
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group
 from tests.conformance.admin import Administrator, administrator

@@ -26,7 +26,7 @@ from kassay.experiments.cli import main
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import verdict
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.model.group import Group, Protocol, WeightSource
 from kassay.solver.limits import SearchLimits

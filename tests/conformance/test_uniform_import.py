@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kassay.experiments.sources.build_group import ImportOptions
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.live_cluster.live_groups import import_live
 from kassay.reference.assignors import assign
 from kassay.reference.model.group import Group

@@ -10,7 +10,6 @@ from kassay import Measure, certify, imbalance, movement, solve, violations
 from kassay.solver import engine
 from kassay.solver.certificate.check import certificate_errors
 from kassay.solver.constraints import Capacity, Forbidden, MaxMoves, MaxPartitions, Pinned
-from kassay.solver.incumbent_pool import Request
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import (
     CrossRack,
@@ -23,6 +22,7 @@ from kassay.solver.objective import (
 )
 from kassay.solver.problem import build_problem
 from kassay.solver.search.level_flows import find_conflict_by_flow, is_infeasible
+from kassay.solver.search_interface import Request
 from kassay.solver.solve import solve_request
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group

@@ -17,7 +17,7 @@ from kassay.solver.cpsat.model import SearchResult
 from kassay.solver.engine import LevelTask
 from kassay.solver.evaluation import movement_costs, violated
 from kassay.solver.greedy_placements import longest_processing_time, place_within
-from kassay.solver.incumbent_pool import IncumbentPool, KnownLevels, LevelResult
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget, SearchLimits, limited_steps
 from kassay.solver.objective import (
     WEIGHTED_TOLERANCE,
@@ -31,6 +31,7 @@ from kassay.solver.problem import build_problem
 from kassay.solver.search.load_searches import max_loads
 from kassay.solver.search.movement_bound import price_by_weight
 from kassay.solver.search.movement_search import FewestMovesProof, FewestMovesProofs
+from kassay.solver.search_interface import KnownLevels, LevelResult
 from kassay.solver.solve import minimise_level
 from tests import brute_force
 from tests.notation import changed, even_group

@@ -13,10 +13,11 @@ from kassay.solver.cpsat.expressions import level_terms
 from kassay.solver.cpsat.level_search import search_level
 from kassay.solver.cpsat.model import AssignmentModel, load_scale, symmetry_classes
 from kassay.solver.evaluation import level_value
-from kassay.solver.incumbent_pool import IncumbentPool, LevelResult
+from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, MembersUsed, Movement, MovementCost
 from kassay.solver.problem import Arithmetic, build_problem, scale_to_fit
+from kassay.solver.search_interface import LevelResult
 from tests.notation import changed, even_group
 from tests.solver.adversarial_cases import (
     METHODS,

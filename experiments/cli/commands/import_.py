@@ -78,7 +78,7 @@ def import_(
 
 def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptions) -> None:
     """Append end offsets of the topics of valid groups to a file. Raise InputError for others."""
-    from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+    from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 
     found = list(imported)
     topics = {

@@ -11,7 +11,7 @@ import typer
 from kassay.experiments.cli.application import REQUIRED, argument, option, print_note
 from kassay.experiments.cli.shared_options import ClusterOptions
 from kassay.experiments.history.group_records import OffsetsReader
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.watch.event_database import Store
 from kassay.experiments.watch.server import Pages, WatchServer
 from kassay.experiments.watch.watcher import Watcher

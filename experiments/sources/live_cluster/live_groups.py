@@ -19,7 +19,6 @@ from kassay.experiments.sources.kind_captures import (
     standby_note,
 )
 from kassay.experiments.sources.live_cluster import kafka_python
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.cluster_responses import (
     DEAD,
     ClusterReading,
@@ -30,6 +29,7 @@ from kassay.experiments.sources.live_cluster.cluster_responses import (
     other_group_reason,
     with_subscription,
 )
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.merge_captures import ObservedGroup, ObservedMember, PartitionKey
 from kassay.reference.documents.kind_documents import (
     Kind,

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.sources.live_cluster import admin_client
+from kassay.experiments.sources.live_cluster import librdkafka
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.reference.model.group import Protocol
 from tests.experiments.cli.conftest import LOPSIDED_GROUP
@@ -94,7 +94,7 @@ def test_a_survey_of_a_cluster_contains_all_groups_of_the_import(kassay, monkeyp
         "left": [LiveGroup("left", "Empty")],
         "simple": [LiveGroup("simple", "Empty", protocol=Protocol.SIMPLE)],
     }
-    monkeypatch.setattr(admin_client, "LiveCluster", lambda *_, **__: Tables(groups))
+    monkeypatch.setattr(librdkafka, "LiveCluster", lambda *_, **__: Tables(groups))
     imported = kassay("import", "--bootstrap-server", "h:1").records
     options = ("--bootstrap-server", "h:1", "-o", tmp_path, "--format", "jsonl")
     surveyed = kassay("survey", *options).records

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kassay.experiments.sources.live_cluster import admin_client
+from kassay.experiments.sources.live_cluster import librdkafka
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from tests.experiments.cli.test_scale import GROUP
 from tests.experiments.sources.test_live_groups import Tables, member
@@ -96,7 +96,7 @@ def test_samples_of_end_offsets_become_windows(kassay, tmp_path, monkeypatch):
     owners = LiveGroup("g", "Stable", (member("x", ("t", 0), ("t", 1)),))
     ends = [{("t", 0): 10, ("t", 1): 20}, {("t", 0): 15, ("t", 1): 20}]
     live = Tables({"g": [owners] * 3}, growth=ends)
-    monkeypatch.setattr(admin_client, "LiveCluster", lambda *_, **__: live)
+    monkeypatch.setattr(librdkafka, "LiveCluster", lambda *_, **__: live)
     file, cluster = tmp_path / "samples.jsonl", ("--bootstrap-server", "h:1")
     for _ in ends[:]:
         done = kassay("import", *cluster, "--append", file)

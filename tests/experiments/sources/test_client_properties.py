@@ -9,7 +9,6 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
 from kassay.experiments.sources.live_cluster.client_properties import (
     IGNORED,
     PROPERTIES,
@@ -19,6 +18,7 @@ from kassay.experiments.sources.live_cluster.client_properties import (
     parse_properties,
 )
 from kassay.experiments.sources.live_cluster.kafka_python import kafka_python_settings
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.live_cluster.msk_iam import connection_properties
 from kassay.reference.model.errors import InputError
 from tests.stored_cases import stored_cases

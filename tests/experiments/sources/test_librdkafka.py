@@ -18,10 +18,10 @@ from confluent_kafka import (
     Uuid,
 )
 
-from kassay.experiments.sources.live_cluster import admin_client
-from kassay.experiments.sources.live_cluster.admin_client import LiveCluster
+from kassay.experiments.sources.live_cluster import librdkafka
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup, LiveTopic
 from kassay.experiments.sources.live_cluster.kafka_python import UnreadableDescriptionError
+from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 from kassay.experiments.sources.merge_captures import ObservedMember
 from kassay.reference.model.errors import InputError, RunError
 from kassay.reference.model.group import GroupStatus, Protocol
@@ -65,8 +65,8 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[LiveCluster,
         def refuse(*_: object, **__: object) -> None:
             raise UnreadableDescriptionError("not connected")
 
-        monkeypatch.setattr(admin_client, "AdminClient", create)
-        monkeypatch.setattr(admin_client, "describe_groups_of_kind", refuse)
+        monkeypatch.setattr(librdkafka, "AdminClient", create)
+        monkeypatch.setattr(librdkafka, "describe_groups_of_kind", refuse)
         return LiveCluster("h:1", {"client.id": "me"}, timeout=2), admins[0]
 
     return build
@@ -276,8 +276,8 @@ def test_a_time_out_reports_the_connection_error(
 def test_a_request_ends_early_if_no_connection_can_succeed(
     connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin_client, "_CONNECTION_SECONDS", 0.0)
-    monkeypatch.setattr(admin_client, "_GRACE_SECONDS", 3600.0)
+    monkeypatch.setattr(librdkafka, "_CONNECTION_SECONDS", 0.0)
+    monkeypatch.setattr(librdkafka, "_GRACE_SECONDS", 3600.0)
     cluster, admin = connect(list_consumer_groups=Future)
     admin.errors = [KafkaError(KafkaError._AUTHENTICATION, "wrong password")]
     with pytest.raises(RunError, match="cannot list groups: wrong password"):

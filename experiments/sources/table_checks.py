@@ -1,22 +1,16 @@
-"""Store tables while a capture is read, and find damaged rows."""
+"""Checks that the rows of tables in a capture are complete and agree."""
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from kassay.experiments.sources import table_rows
-from kassay.experiments.sources.clean_lines import FORMS, Line
-from kassay.experiments.sources.kind_captures import is_share_cell, read_tasks
+from kassay.experiments.sources.clean_lines import Line
 from kassay.experiments.sources.line_account import Problem
 from kassay.experiments.sources.recognise_library import client_id_of
-from kassay.experiments.sources.table_headers import Header, TableKind
+from kassay.experiments.sources.table_headers import TableKind
+from kassay.experiments.sources.unfinished_table import UnfinishedTable, names_group
 
-_SHARE_COLUMNS = ("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT")
-_LOG_MESSAGE = FORMS["log message"]
-_INDEX = re.compile(r"\s*\d+(?=\s)")
-_MARK = re.compile(r"\s*([$#>%;*~+]+|//|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|Warning)[:\]])\s")
-"""Pattern of a prompt, comment sign or message level in front of a row."""
 MAY_BE_CUT = "the last line may be cut; end it with a newline if it is complete"
 _NO_CONSUMER = ("none", "-", "unknown")
 # A cut cell of these columns fails another check.
@@ -30,114 +24,7 @@ _INDENTATION = 4
 """Minimum number of blanks in front of the lines of a code block."""
 
 
-@dataclass(slots=True)
-class OpenTable:
-    """Table of a capture to which the reader adds rows."""
-
-    header: Header
-    group: str | None
-    rows: list[table_rows.TableRow] = field(default_factory=list)
-    cells: list[table_rows.Cells] = field(default_factory=list)  # of the rows
-    shifted: list[int] = field(default_factory=list)  # lines that start left of their column
-    has_aligned: bool = False  # a row whose second cell stands below its name
-
-    def split(self, text: str) -> table_rows.Cells | None:
-        """Split a line into cells, or return None if it is no row of this table."""
-        if _MARK.match(text) or not re.search(r"\w", text):
-            return None
-        if self.header.kind is TableKind.OTHER_OFFSETS:
-            return None
-        index = _INDEX.match(text)  # of a data frame, left of the header
-        if index is not None and index.end() < min(self.header.starts, default=0):
-            text = " " * index.end() + text[index.end() :]
-        cells = table_rows.split_row(text, self.header)
-        if cells is None or self.header.is_csv:
-            return cells
-        if _LOG_MESSAGE.search(cells[self.header.names[-1]]):
-            return None
-        if "ASSIGNMENTS" in cells and (
-            read_tasks(cells["ASSIGNMENTS"]) is None
-            or not (cells["ASSIGNMENTS"] or text.endswith((" ", "\t", "|")))
-        ):
-            return None
-        return cells
-
-    def add(self, cells: table_rows.Cells, line: int, text: str = "") -> None:
-        """Add a row. ``text`` is empty if the terminal has wrapped the row."""
-        self.rows.append(table_rows.build_row(self.header.kind, cells, line=line))
-        self.cells.append(cells)
-        if text and self.header.gap > 1:
-            start, first = self.header.starts[1], cells[self.header.names[0]]
-            is_aligned = (
-                text[start - 1 : start + 1].startswith(" ") and text[start : start + 1] > " "
-            )
-            self.has_aligned |= is_aligned
-            if not is_aligned and len(text) - len(text.lstrip()) + len(first) < start - 1:
-                self.shifted.append(line)
-
-    @property
-    def rule(self) -> str:
-        """Return the name of the table in the account of lines."""
-        return f"{self.header.kind} table"
-
-
-def names_group(table: OpenTable) -> bool:
-    """Return whether a table has a column for the group id."""
-    return table.header.names[0] in ("GROUP", "Group") or "GROUP" in table.header.names
-
-
-def has_blank(cells: table_rows.Cells) -> bool:
-    """Return whether a name in a row contains a blank."""
-    return any(
-        " " in value
-        for name, value in cells.items()
-        if name not in ("ASSIGNMENT", "ASSIGNMENTS", "COORDINATOR (ID)")
-    )
-
-
-def parsed_table(table: OpenTable) -> table_rows.ParsedTable:
-    """Convert a table of text cells to a table of typed rows.
-
-    Old releases of ``kafka-consumer-groups.sh`` print the columns of share groups, with assignments
-    such as ``orders(0,1)`` instead of ``orders:0,1``.
-    """
-    header = table.header
-    kind, rows = header.kind, tuple(table.rows)
-    if kind is TableKind.CLIENTS:
-        expanded = tuple(
-            row
-            for cells, one in zip(table.cells, rows, strict=True)
-            for row in _owned(cells, one.line)
-        )
-        return table_rows.ParsedTable(
-            TableKind.OFFSETS, ("TOPIC", "PARTITION", "OWNER"), expanded, header.line, table.group
-        )
-    if header.names == _SHARE_COLUMNS and any(
-        is_share_cell(cells["ASSIGNMENT"]) for cells in table.cells
-    ):
-        kind = TableKind.SHARE
-        rows = tuple(
-            table_rows.OtherRow(row.line, tuple(cells.values()))
-            for row, cells in zip(table.rows, table.cells, strict=True)
-        )
-    # Kafka's tool does, kafkactl does not.
-    warns = not header.is_csv and "LEAD" not in header.names
-    return table_rows.ParsedTable(
-        kind, header.names, rows, header.line, table.group, states_rebalances=warns
-    )
-
-
-def _owned(cells: table_rows.Cells, line: int) -> Iterator[table_rows.OffsetRow]:
-    """Yield one row per partition for a row that kafkactl prints."""
-    host, client = cells["CLIENT_HOST"], cells["CLIENT_ID"]
-    for number in cells["ASSIGNED_PARTITIONS"].split(","):
-        owner = f"{client}_{host}"
-        yield table_rows.OffsetRow(
-            line, None, cells["TOPIC"], int(number), host=host, client_id=client, owner=owner
-        )
-
-
-def contradictions(tables: Sequence[OpenTable]) -> Iterator[Problem]:
+def contradictions(tables: Sequence[UnfinishedTable]) -> Iterator[Problem]:
     """Yield a problem for each row that contradicts another row."""
     names = {cells[table.header.names[0]] for table in tables for cells in table.cells}
     plain = Counter(name.lstrip(_SIGNS) for name in names)  # such as -orders and +orders
@@ -163,7 +50,7 @@ def contradictions(tables: Sequence[OpenTable]) -> Iterator[Problem]:
                 yield Problem(row.line, message, row.group or table.group)
 
 
-def _other_starts(table: OpenTable, names: Collection[str]) -> Iterator[Problem]:
+def _other_starts(table: UnfinishedTable, names: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each row whose first name may be damaged."""
     group = None if names_group(table) else table.group
     for row, cells in zip(table.rows, table.cells, strict=True):
@@ -181,7 +68,7 @@ def _other_starts(table: OpenTable, names: Collection[str]) -> Iterator[Problem]
 
 
 def rows_after_damage(
-    problems: Sequence[Problem], tables: Sequence[OpenTable]
+    problems: Sequence[Problem], tables: Sequence[UnfinishedTable]
 ) -> Iterator[Problem]:
     """Yield a problem for each row that may belong to a damaged row above it."""
     damaged = {
@@ -201,7 +88,7 @@ def rows_after_damage(
             seen.add(group)
 
 
-def headers_without_rows(tables: Sequence[OpenTable]) -> Iterator[Problem]:
+def headers_without_rows(tables: Sequence[UnfinishedTable]) -> Iterator[Problem]:
     """Yield a problem for each header if no table has a row."""
     kinds = (TableKind.OFFSETS, TableKind.MEMBERS, TableKind.STATE)
     for table in tables if not any(table.rows for table in tables) else ():
@@ -210,7 +97,7 @@ def headers_without_rows(tables: Sequence[OpenTable]) -> Iterator[Problem]:
             yield Problem(table.header.line, message, table.group)
 
 
-def consumers_of_two_groups(tables: Sequence[OpenTable]) -> Iterator[Problem]:
+def consumers_of_two_groups(tables: Sequence[UnfinishedTable]) -> Iterator[Problem]:
     """Yield a problem for each row with a member id that occurs in two groups."""
     groups: dict[str, str | None] = {}
     for table in tables:
@@ -250,7 +137,7 @@ def _other_consumer(
     )
 
 
-def wrong_lags(tables: Sequence[OpenTable]) -> Iterator[tuple[Problem, bool]]:
+def wrong_lags(tables: Sequence[UnfinishedTable]) -> Iterator[tuple[Problem, bool]]:
     """Yield a problem for each lag that does not match its offsets."""
     for table in tables:
         if not _OFFSET_NAMES.issubset(table.header.names):
@@ -279,7 +166,9 @@ def _wrong_lag(row: table_rows.OffsetRow) -> str | None:
     return f"{title} has {shown}, but LOG-END-OFFSET - CURRENT-OFFSET is {expected}"
 
 
-def cut_row(lines: Sequence[Line], tables: Sequence[OpenTable], table: OpenTable) -> Problem | None:
+def cut_row(
+    lines: Sequence[Line], tables: Sequence[UnfinishedTable], table: UnfinishedTable
+) -> Problem | None:
     """Return a problem if the last line of a text may be truncated, else None."""
     line = lines[-1]
     if not line.text.strip():
@@ -292,7 +181,7 @@ def cut_row(lines: Sequence[Line], tables: Sequence[OpenTable], table: OpenTable
     return Problem(line.number, MAY_BE_CUT, text=line.text)
 
 
-def _is_complete(text: str, table: OpenTable, others: Iterable[table_rows.TableRow]) -> bool:
+def _is_complete(text: str, table: UnfinishedTable, others: Iterable[table_rows.TableRow]) -> bool:
     """Return whether the last row of a text is certainly complete."""
     if table.header.is_csv:
         return False
@@ -314,7 +203,7 @@ def _is_complete(text: str, table: OpenTable, others: Iterable[table_rows.TableR
     return column == "CLIENT-ID" and value == client_id_of(cells.get("CONSUMER-ID", ""))
 
 
-def _start_of_row(lines: Sequence[Line], table: OpenTable) -> Problem | None:
+def _start_of_row(lines: Sequence[Line], table: UnfinishedTable) -> Problem | None:
     """Return a problem if the last line has only the blanks of a row start, else None."""
     start = lines[-1].text
     last = table.rows[-1].line if table.rows else table.header.line

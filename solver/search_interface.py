@@ -1,0 +1,108 @@
+"""Requests and results of searches: levels, claims, known placements and proven bounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from kassay.solver.certificate.certificate import LevelClaim, Origin
+from kassay.solver.constraints import Constraint
+from kassay.solver.evaluation import level_value
+from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import Level
+from kassay.solver.problem import Placement, Problem
+from kassay.solver.solution import Method, ProgressPoint, UsedMethod
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Problem with levels and constraints, and the options that decide how it is solved."""
+
+    problem: Problem
+    levels: tuple[Level, ...]
+    rules: tuple[Constraint, ...]
+    budget: SearchBudget
+    method: Method = Method.AUTO
+    given: tuple[Placement, ...] = ()
+    """Placements to start from: a warm start, or answers to a request with fewer constraints."""
+    is_derived: bool = False
+    """Whether constraints are left out or weights rounded; no further request is derived then."""
+
+    @property
+    def choices(self) -> int:
+        """Number of pairs of a partition and a member."""
+        return self.problem.partition_count * self.problem.member_count
+
+
+@dataclass(frozen=True, slots=True)
+class LexicographicResult:
+    """Best placement with claims per level, or the conflicting constraints."""
+
+    placement: Placement | None  # None if there is none, or none was found within the limits
+    claims: tuple[LevelClaim, ...] = ()
+    node_prices: tuple[int, ...] = ()
+    conflict: tuple[Constraint, ...] = ()
+    conflict_origin: Origin = Origin.CP_SAT
+    progress: tuple[ProgressPoint, ...] = ()
+    method: UsedMethod = UsedMethod.CP_SAT
+
+    def placements(self, problem: Problem) -> tuple[Placement, ...]:
+        """Return the answer, and placements that are better on a level with a tolerance."""
+        if self.placement is None:
+            return ()
+        best = (problem.to_placement(claim.best) for claim in self.claims if claim.best)
+        return (self.placement, *(one for one in best if one is not None))
+
+
+def claim_about(
+    problem: Problem, claim: LevelClaim, placement: Placement, *, best: Placement
+) -> LevelClaim:
+    """Set the value of a claim to the value of a placement.
+
+    A tolerance may make this value worse than the best value of the level. Then add the best
+    placement.
+    """
+    value = level_value(problem, claim.level, placement)
+    shown = problem.to_assignment(best) if value > claim.value else None
+    return replace(claim, value=value, best=shown)
+
+
+class ProvenBound(NamedTuple):
+    """Lower bound on a level and its origin; the value is 0 if nothing is proven."""
+
+    value: int
+    origin: Origin
+
+
+@dataclass
+class KnownLevels:
+    """Placements, and proven bounds by level index, before the levels are minimised in order.
+
+    ``is_complete`` is true if one of the placements is optimal for all levels.
+    """
+
+    placements: list[Placement] = field(default_factory=list)
+    bounds: dict[int, ProvenBound] = field(default_factory=dict)
+    node_prices: tuple[int, ...] = ()  # evidence of the bounds with this origin
+    conflict: tuple[Constraint, ...] = ()  # infeasible constraints
+    is_complete: bool = False
+
+    def priced_claims(
+        self, claims: Sequence[LevelClaim]
+    ) -> tuple[tuple[LevelClaim, ...], tuple[int, ...]]:
+        """Return claims and node prices. Without a claim on each priced level, drop the prices."""
+        priced = [one.origin is Origin.NODE_PRICES for one in self.bounds.values()].count(True)
+        if all(claim.origin is Origin.NODE_PRICES for claim in claims[:priced]):
+            return tuple(claims), self.node_prices
+        return tuple(
+            replace(claim, origin=Origin.FLOW) if claim.origin is Origin.NODE_PRICES else claim
+            for claim in claims
+        ), ()
+
+
+@dataclass(frozen=True, slots=True)
+class LevelResult:
+    """Result of a finished level: claim, limit for later levels, and best placement."""
+
+    claim: LevelClaim
+    limit: int
+    placement: Placement
