@@ -64,6 +64,8 @@ def parse_time_limit(name: str, seconds: str) -> float:
     return limit
 
 
+NAMES_IN_PROTOCOL = {"kafkajs": "RoundRobinAssigner"}
+"""Assignor name in the JoinGroup request, by library, if it differs from Kafka's name."""
 LIBRARIES_FILE = Path(__file__).with_name("libraries.yaml")
 _REPETITIONS = 5
 _LIBRARY_VERSION = re.compile(r"(?P<library>[a-z][a-z0-9-]*)(@v?(?P<version>\d+(\.\d+)*))?")

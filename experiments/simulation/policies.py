@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from kassay.experiments.implementations import assignor_names
 from kassay.experiments.implementations.client_libraries import (
+    NAMES_IN_PROTOCOL,
     Library,
     LibraryAssignor,
     driver_command,
@@ -149,8 +150,6 @@ POLICIES: dict[str, Policy] = {
 _SENDS_NO_STICKY_CLAIMS = "franz-go"
 _SENDS_DATA_OF_ITS_LEADER = "sarama"
 _SEND_EMPTY_DATA = ("aiokafka", "kafka-python")
-_OTHER_NAMES = {"kafkajs": "RoundRobinAssigner"}
-"""Assignor name in the JoinGroup request, by library, if it differs from Kafka's name."""
 
 
 def library_assignor(library: str, assignor: str) -> LibraryAssignor:
@@ -161,7 +160,7 @@ def library_assignor(library: str, assignor: str) -> LibraryAssignor:
     """
     parsed = parse_library_assignor(f"{library}:{assignor}")
     assignor_names.check_consumer_kind(str(parsed))
-    name = _OTHER_NAMES.get(parsed.library.name)
+    name = NAMES_IN_PROTOCOL.get(parsed.library.name)
     if name is not None:
         raise InputError(
             f"{parsed.library.name} names its assignor {name}, "

@@ -2,6 +2,7 @@
 
 import re
 
+from kassay.experiments.implementations.client_libraries import NAMES_IN_PROTOCOL
 from kassay.reference.documents.files import read_data_file
 from kassay.reference.protocol.message_decoder import Fields, has_version_prefix
 
@@ -10,7 +11,7 @@ _PATTERNS = [
 ]
 LIBRARIES = frozenset(name for name, _ in _PATTERNS)
 # Assignors that only one library has.
-_ASSIGNORS = {"RoundRobinAssigner": "kafkajs"}
+_ASSIGNORS = {name: library for library, name in NAMES_IN_PROTOCOL.items()}
 _NULL = b"\xff\xff\xff\xff"
 _UUID_SUFFIX = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 

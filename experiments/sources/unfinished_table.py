@@ -1,4 +1,4 @@
-"""Store tables while a capture is read, and find damaged rows."""
+"""Table of a capture to which the reader still adds rows."""
 
 import re
 from collections.abc import Iterator
