@@ -1,4 +1,4 @@
-"""Capacity planning: members needed, and the lower limit of the maximum load."""
+"""Compute the number of members needed for a target maximum load."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ _NOUNS = {WeightSource.RATE: "traffic", WeightSource.LAG: "lag", WeightSource.SI
 
 @dataclass(frozen=True, slots=True)
 class Resizing:
-    """Group, member to add to it, and the common unit of loads for all numbers of members.
+    """Group with a variable number of members.
 
     In the common unit, a load is divided by the speed of its member and multiplied by ``multiple``.
     If all speeds are equal, it is the load of the member.
@@ -68,10 +68,10 @@ class Resizing:
         return cls(group, added, lcm(*speeds), max(speeds))
 
     def resized(self, number: int) -> Group:
-        """Add members, or remove those with the highest ordinals, to reach a number of members.
+        """Add or remove members until the group has ``number`` members.
 
-        Added members continue the ordinals of the names, or have the ids new-1, new-2, ...
-        Members without ordinals of their own leave in the reverse order of the group.
+        Members with the highest ordinals in their names leave first, or the last members of the
+        group. Added members continue the ordinals, or have the ids new-1, new-2, ...
         """
         taken = {member.id for member in self.group.members}
         names = {
@@ -91,12 +91,12 @@ class Resizing:
         return replace(self.group, members=tuple(members))
 
     def without_owners(self) -> "Resizing":
-        """Return the same group without owned partitions, which do not change the loads."""
+        """Return a copy without owned partitions."""
         return replace(self, group=rejoin(self.group, Assignment({})))
 
     @property
     def is_even(self) -> bool:
-        """Return whether weights are equal, and added members may receive every partition."""
+        """Return whether weights are equal and new members may receive any partition."""
         group, topics = self.group, set(self.added.subscription)
         return (
             group.uniform_weight is not None
@@ -105,7 +105,7 @@ class Resizing:
         )
 
     def unserved(self, number: int) -> tuple[str, ...]:
-        """Return the topics that lose their last subscriber with a number of members."""
+        """Return the topics that lose all subscribers if the group has ``number`` members."""
         before, after = self.group.subscribers(), self.resized(number).subscribers()
         return tuple(
             topic.name
@@ -114,26 +114,26 @@ class Resizing:
         )
 
     def factor(self, group: Group) -> int:
-        """Return the factor from relative loads of a resized group to the common unit."""
+        """Return the factor that makes the loads of resized groups comparable."""
         speeds = (group.members[index].speed for index in group.participant_indices)
         return self.multiple // lcm(*speeds)
 
     def shown(self, load: int) -> int | float:
-        """Convert a load in the common unit to the load of the fastest member."""
+        """Convert a speed-adjusted load to the load of the fastest member."""
         return LoadUnits((), (), ()).shown(load, Fraction(self.fastest, self.multiple))
 
     def max_load(self, group: Group, assignment: Assignment) -> int:
-        """Return the maximum load of an assignment of a resized group, in the common unit."""
+        """Return the maximum load of an assignment, adjusted for the speeds of members."""
         makespan = imbalance(group, assignment, measure=Measure.MAKESPAN)
         return makespan * self.factor(group)
 
 
 def grown_topic(topic: Topic, count: int) -> Topic:
-    """Add partitions to a topic. They get no racks, and the mean weight, rounded up."""
+    """Add partitions with the mean weight (rounded up) and without racks to a topic."""
     if count < topic.partitions:
         raise InputError(
             f"topic {topic.name!r} has {topic.partitions} partitions; "
-            f"Kafka cannot reduce them to {count}"
+            f"Kafka cannot reduce them to {count}; request at least {topic.partitions}"
         )
     added = count - topic.partitions
     weights, racks, profiles = topic.weights, topic.racks, topic.profiles
@@ -149,7 +149,7 @@ def grown_topic(topic: Topic, count: int) -> Topic:
 
 
 def with_valid_ownership(group: Group) -> Group:
-    """Keep only the valid claims of each member.
+    """Remove the invalid claims to partitions from a group.
 
     Otherwise, the removal of a member could make a claim of another member valid. A group with
     valid claims stays as it is.
@@ -164,7 +164,7 @@ def _new_member(group: Group, like: str | None) -> Member:
     if like is not None:
         model = group.member_table().get(like)
         if model is None:
-            raise InputError(f"no member {like!r} in {group.label}")
+            raise InputError(f"no member {like!r} in {group.label}; give the id of a member")
         return replace(model, owned=Partitions.of(()), instance_id=None)
     if not group.has_equal_speeds:
         raise InputError(
@@ -184,7 +184,7 @@ def load_by_member_count(
     seed: int = 0,
     progress: Progress = lambda _: None,
 ) -> dict[int, LevelValue | None]:
-    """Find the minimum maximum load for each of some numbers of members.
+    """Minimise the maximum load for each number of members.
 
     The loads are in the common unit of the resizing. None means that no assignment within the
     capacities was found. Topics that lose their last subscriber do not count. If the search is
@@ -220,7 +220,7 @@ def load_by_member_count(
 
 
 def _monotone(found: dict[int, LevelValue]) -> dict[int, LevelValue]:
-    """Lower values to those of fewer members. Raise bounds to those of more members."""
+    """Make values and bounds non-increasing in the number of members."""
     value, bound = None, 0
     bounds = {}
     for number, makespan in reversed(found.items()):
@@ -235,9 +235,9 @@ def _monotone(found: dict[int, LevelValue]) -> dict[int, LevelValue]:
 def _solve(
     resizing: Resizing, number: int, budget: SearchBudget, up_to: int | None = None
 ) -> tuple[LevelValue | None, Status]:
-    """Minimise the maximum load of a number of members. Stop at a load of at most ``up_to``.
+    """Minimise the maximum load of a group with ``number`` members.
 
-    Return it in the common unit, or None if no assignment was found.
+    Stop at a load of at most ``up_to``. Return None if no assignment was found.
     """
     group = resizing.resized(number)
     factor = resizing.factor(group)
@@ -270,7 +270,7 @@ class Sizing:
     reason: str = ""
 
     def record(self) -> dict[str, object]:
-        """Return the number, its bound and the reason as a JSON object."""
+        """Return the result as a JSON object."""
         if self.needed is None:
             return {"value": None, "reason": self.reason}
         return {"value": self.needed.value, "bound": self.needed.bound}
@@ -348,7 +348,7 @@ def members_that_help(
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Sizing:
-    """Find the smallest number of members with a lower maximum load than the current number has.
+    """Find the minimum number of members that lowers the maximum load.
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ def members_that_help(
 
 
 def _members_that_help_evenly(group: Group, assignment: Assignment) -> Sizing:
-    """Count the members needed to take a partition from each member with the maximum load.
+    """Return the minimum number of members that lowers the maximum load (equal weights).
 
     With equal weights, the lowest sum of squares leaves the fewest partitions above any load.
     """
@@ -388,7 +388,7 @@ def _members_that_help_evenly(group: Group, assignment: Assignment) -> Sizing:
 
 
 def _too_heavy(problem: Problem, max_load: int) -> str:
-    """Return a text on a partition that exceeds a load, or an empty text."""
+    """Describe a partition heavier than ``max_load``, or return an empty text."""
     heaviest: dict[str, tuple[int, int]] = {}
     for tp, row in zip(problem.partition_index, problem.load_table.tolist(), strict=True):
         found = (max(row), -tp.partition)
@@ -400,7 +400,7 @@ def _too_heavy(problem: Problem, max_load: int) -> str:
 
 
 def _is_enough(resizing: Resizing, number: int, target: int, budget: SearchBudget) -> bool | None:
-    """Return whether a number of members meets the target; None if this is not known."""
+    """Return whether ``number`` members suffice for the target load; None if unknown."""
     if resizing.unserved(number):
         return False
     makespan, status = _solve(resizing, number, budget, up_to=target)
@@ -413,7 +413,7 @@ def _is_enough(resizing: Resizing, number: int, target: int, budget: SearchBudge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitingPartition:
-    """Heaviest partition of a group, if no assignment has a lower maximum load than its weight.
+    """Heaviest partition, if its weight equals the lowest possible maximum load.
 
     Parameters
     ----------
@@ -432,7 +432,7 @@ class LimitingPartition:
     weight_source: WeightSource | None
 
     def __str__(self) -> str:
-        """Describe the lower limit of the maximum load, and the remedies, in one text."""
+        """Describe why the maximum load cannot be lower, and list the remedies."""
         noun = None if self.weight_source is None else _NOUNS.get(self.weight_source)
         ratio = float(Fraction(self.weight * self.members, self.total))
         carry = "carries" if self.equal == 1 else "carry"

@@ -49,7 +49,7 @@ def certify(
     levels: Iterable[Level | str] | str | None = None,
     constraints: Iterable[Constraint] = (),
 ) -> Certificate:
-    """Create a certificate of a solution or an assignment, which is checked without a solver.
+    """Create a certificate of optimality for a solution or an assignment.
 
     For equal weights, prices prove an optimal assignment, and a chain improves any other.
     Otherwise the bounds are those of the solution, with partition prices as evidence where
@@ -96,7 +96,7 @@ def certify(
         return replace(stated, conflict=conflict)
     assignment = solution.assignment if solution else answer
     if not isinstance(assignment, Assignment):
-        raise UsageError("the solution has no assignment and no conflict; raise the work limit")
+        raise UsageError("the solution has no assignment and no conflict; increase the work limit")
     problem = build_problem(group)
     placement = problem.valid_placement(assignment)
     stated = stated or _counted_certificate(group, assignment, levels, constraints)
@@ -107,7 +107,7 @@ def certify(
 
 
 def _with_windows(problem: Problem, certificate: Certificate) -> Certificate:
-    """Add to each bound on a peak the windows that prove it."""
+    """Add the weight windows that prove the bound to each claim about a maximum load."""
     if problem.profiles is None:
         return certificate
     claims = tuple(
@@ -126,7 +126,7 @@ def _with_windows(problem: Problem, certificate: Certificate) -> Certificate:
 def _with_proof(
     problem: Problem, assignment: Assignment, placement: Placement, stated: Certificate
 ) -> Certificate:
-    """Add evidence to a certificate: node prices, an improving chain or partition prices."""
+    """Add evidence for optimality, or an improving chain, to a certificate."""
     group = problem.group
     if stated.node_prices:
         return stated
@@ -151,7 +151,7 @@ def _counted_certificate(
     levels: Iterable[Level | str] | str | None,
     constraints: Iterable[Constraint],
 ) -> Certificate:
-    """Return a certificate of an assignment with bounds that need no search."""
+    """Create a certificate with bounds that need no search."""
     rules = evaluation.check_constraints(group, constraints)
     levels = requested_levels(group, levels)
     evaluation.check_levels(group, levels)
@@ -166,7 +166,7 @@ def _counted_certificate(
 
 
 def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) -> Certificate:
-    """Search for evidence of the bounds that only a solver can check. Add it if it is found."""
+    """Add evidence to bounds that only a solver can check, if the evidence is found."""
     if not stated.trusted:
         return stated
     problem = build_problem(group)
@@ -187,7 +187,7 @@ def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) ->
 def _proven(
     evidence: Evidence, problem: Problem, rules: Sequence[Constraint], limits: Sequence[Limit]
 ) -> Evidence:
-    """Search for a proof that no assignment meets constraints and limits. Add it if found."""
+    """Add a proof that no assignment meets the constraints and limits, if it is found."""
     prices = find_prices(problem, rules, limits)
     if prices is not None:
         return replace(evidence, origin=Origin.PARTITION_PRICES, prices=prices)
@@ -205,7 +205,7 @@ _DENOMINATORS = (1, 2, 3, 4, 6, 10, 12, 60, 840, 10_000)
 def find_prices(
     problem: Problem, rules: Sequence[Constraint], limits: Sequence[Limit]
 ) -> PartitionPrices | None:
-    """Find partition prices that prove that no assignment meets constraints and limits.
+    """Find partition prices (dual values) that prove a conflict of constraints and limits.
 
     Return None if no such prices are found. The candidates are rounded duals of the linear
     relaxation. The checker of certificates decides whether they are sufficient.
@@ -218,7 +218,7 @@ def find_prices(
 
 
 def _dual_prices(problem: Problem, relaxation: Relaxation) -> Iterator[PartitionPrices]:
-    """Yield candidate prices: rounded dual values of the linear relaxation.
+    """Yield rounded dual values of the linear relaxation as candidate partition prices.
 
     The last level is minimised if it is linear or a sum of squares. If it is not, or if no
     placement is within the other limits, the greatest excess over a limit is minimised. The limits
@@ -251,7 +251,7 @@ def _dual_prices(problem: Problem, relaxation: Relaxation) -> Iterator[Partition
 
 
 class _Duals(NamedTuple):
-    """Dual values of the blocks of partitions, of the limit on moves and of the level limits."""
+    """Dual values of the constraints of the linear relaxation."""
 
     blocks: Sequence[float]
     max_moves: float

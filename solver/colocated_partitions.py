@@ -1,4 +1,4 @@
-"""Merge the colocated partitions of a group: each set of them becomes one partition.
+"""Merge each set of colocated partitions of a group into one partition.
 
 The merged group is smaller and needs no `Colocated` constraint, which few searches support. Each
 assignment of the merged group is an assignment of the original group with equal loads.
@@ -35,7 +35,7 @@ class MergedProblem:
     """Whether each set has one owner or none, so that its partitions move together."""
 
     def levels(self, levels: Sequence[objective.Level]) -> tuple[objective.Level, ...]:
-        """Convert levels to the merged group, up to the first one that it cannot express."""
+        """Convert levels for the merged group; stop at the first level without equivalent."""
         found: list[objective.Level] = []
         for level in levels:
             match level:
@@ -48,7 +48,7 @@ class MergedProblem:
         return tuple(found)
 
     def _movement(self, level: objective.Movement) -> objective.Movement:
-        """Convert a level about moves. With equal owners, a set costs as much as its partitions.
+        """Convert the movement level for the merged group.
 
         If all sets have equal sizes, each move still costs 1, and `bounds` are multiplied.
         """
@@ -71,7 +71,7 @@ class MergedProblem:
         )
 
     def bounds(self, levels: Sequence[objective.Level], claims: Sequence[LevelClaim]) -> list[int]:
-        """Return the bounds of claims about the merged group as bounds on original levels.
+        """Convert bounds for the merged group to bounds for the original group.
 
         With different owners, the moves differ, so that bounds on moves and later levels are not
         valid. If constraints are left out, only the bound on the first level is valid, otherwise
@@ -145,7 +145,7 @@ def _common_consumers(problem: Problem, topics: Sequence[int]) -> list[int]:
 def _merged_group(
     problem: Problem, topics: Sequence[Sequence[list[int]]], consumers: Sequence[Sequence[int]]
 ) -> Group:
-    """Build the merged group: a partition per set, with the owner of most partitions of the set."""
+    """Build the merged group; a merged partition gets its most frequent owner."""
     subscriptions: list[list[str]] = [[] for _ in range(problem.member_count)]
     owned: list[list[tuple[str, int]]] = [[] for _ in range(problem.member_count)]
     for topic, (sets, members) in enumerate(zip(topics, consumers, strict=True)):
@@ -188,7 +188,7 @@ def _merged_topic(problem: Problem, name: str, sets: Sequence[list[int]]) -> Top
 def _merged_rules(
     rule: constraints.Constraint, merged: MergedProblem
 ) -> list[constraints.Constraint] | None:
-    """Convert a constraint to constraints of the merged group, or None if that is impossible."""
+    """Convert a constraint for the merged group; return None if that is impossible."""
     names, original, size = [*merged.problem.partition_index], merged.original, merged.set_size
 
     def merged_names(topic: str, number: int | None) -> list[TopicPartition]:

@@ -7,7 +7,7 @@ from kassay.reference.model.topic_partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Constraint: maximum load of one member, or of every member.
+    """Constraint that limits the load of one member or of every member.
 
     If no member is named, the limit applies to every member. The limit is in the unit of the
     weights. If no window is given, it applies in every window. The capacity of a group member
@@ -25,10 +25,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class MaxPartitions:
-    """Constraint: maximum number of partitions of one member, or of every member.
-
-    If no member is named, the limit applies to every member.
-    """
+    """Constraint that limits the number of partitions of one member or of every member."""
 
     limit: int
     member: str | None = None
@@ -41,7 +38,7 @@ class MaxPartitions:
 
 @dataclass(frozen=True, slots=True)
 class MaxMoves:
-    """Constraint: maximum number of moves."""
+    """Constraint that limits the number of moves."""
 
     limit: int
 
@@ -51,7 +48,7 @@ class MaxMoves:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """Constraint: a given partition is assigned to a given member."""
+    """Constraint that assigns one partition to one member."""
 
     topic: str
     partition: int
@@ -63,7 +60,7 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """Constraint: a member must not get a given partition, or any partition of a topic.
+    """Constraint that excludes a partition, or all partitions of a topic, from a member.
 
     Without a partition number, the constraint applies to all partitions of the topic.
     """
@@ -79,7 +76,7 @@ class Forbidden:
 
 @dataclass(frozen=True, slots=True)
 class Colocated:
-    """Constraint: partitions with equal numbers in the given topics get the same member."""
+    """Constraint that assigns equal partition numbers of several topics to the same member."""
 
     topics: tuple[str, ...]
 
@@ -92,7 +89,7 @@ class Colocated:
 
 @dataclass(frozen=True, slots=True)
 class Separated:
-    """Constraint: the listed partitions get different members."""
+    """Constraint that assigns the listed partitions to different members."""
 
     partitions: tuple[TopicPartition, ...]
 

@@ -1,4 +1,4 @@
-"""Lower bounds on the levels of the objective, computed without search."""
+"""Compute lower bounds on the levels of the objective without search."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ def level_bound(
 
 
 def imbalance_bound(problem: Problem, measure: Measure) -> int:
-    """Return a lower bound on the imbalance of a group, for one measure of imbalance.
+    """Return a lower bound on the imbalance of a group.
 
     If all speeds are equal, the bound is the value of `most_even_loads`, because all measures are
     monotone in majorisation.
@@ -114,7 +114,7 @@ def makespan_bound(problem: Problem, units: LoadUnits | None = None) -> int:
 
 
 class PeakBound(NamedTuple):
-    """Lower bound on the peak over windows. The sums of the loads over ``windows`` prove it."""
+    """Lower bound on the maximum load, and the weight windows that prove the bound."""
 
     value: int
     windows: tuple[int, ...]
@@ -125,7 +125,7 @@ _HIGH_SHARES = (0.0, 0.8, 0.95)
 
 
 def peak_bound(problem: Problem, units: LoadUnits) -> PeakBound:
-    """Return the greatest lower bound on the peak, from single windows and merged ones."""
+    """Return a lower bound on the maximum load over all weight windows."""
     if units.names not in problem.peaks:
         totals = [sum(column) for column in problem.load_table.T.tolist()]
         highest = max(totals, default=0)
@@ -138,7 +138,7 @@ def peak_bound(problem: Problem, units: LoadUnits) -> PeakBound:
 
 
 def merged_bound(problem: Problem, units: LoadUnits, windows: Sequence[int]) -> int:
-    """Return a lower bound on the peak, from the sums of the loads over some windows."""
+    """Return a lower bound on the maximum load, from the sum of some weight windows."""
     return -(-makespan_bound(problem.merged_windows(windows), units) // len(windows))
 
 
@@ -155,7 +155,7 @@ def _pigeonhole_bound(weights: list[int], members: int) -> int:
 
 
 def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield sets of load units, and the weights that only these units can receive.
+    """Yield sets of members (or hosts) with the weights that only the set can receive.
 
     The weights are in descending order. The sets are the consumers of each topic (of some topics,
     if there are many), and the components.
@@ -184,7 +184,7 @@ def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int]
 def max_loads_within(
     problem: Problem, limits: Iterable[tuple[objective.Level, int]]
 ) -> list[int] | None:
-    """Return the maximum load per member within limits on imbalance. None without such limits."""
+    """Return the maximum load per member that the limits on imbalance permit, or None."""
     columns = [
         max_unit_loads(problem, level, limit)
         for level, limit in limits
@@ -196,7 +196,7 @@ def max_loads_within(
 def max_unit_loads(
     problem: Problem, level: objective.Imbalance | objective.HostImbalance, limit: int
 ) -> list[int]:
-    """Return, per member, the maximum load of the member or its host within a level limit."""
+    """Return the maximum load of each member, or of its host, that one limit permits."""
     units, total = evaluation.load_units(problem, level), problem.total
     if problem.profiles is not None:
         shares = [limit // units.factors[unit] for unit in units.unit_of]
@@ -264,7 +264,7 @@ def _movement_bound(
 def overload_moves_bound(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> int:
-    """Return a lower bound on movement, from owned loads that exceed the members' maximum loads."""
+    """Return a lower bound on the cost of the moves that remove all overloads."""
     cost = sum(_excess_costs(problem, level, max_loads))
     return max(cost, _large_partitions_bound(problem, level, max_loads))
 
@@ -286,7 +286,7 @@ def _large_partitions_bound(
 def _excess_costs(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> list[int]:
-    """Return, per member, a lower bound on the cost of moves that lower its load to a maximum."""
+    """Return a lower bound on the cost of removing the overload of each member."""
     if level.cost is objective.MovementCost.COUNT and problem.profiles is None:
         return [
             bisect_left(sums, sums[-1] - max_load)
@@ -301,7 +301,7 @@ def _excess_costs(
 def _excess_cost(
     problem: Problem, level: objective.Movement, partitions: NDArray[np.intp], max_load: int
 ) -> int:
-    """Return a lower bound on the cost of moves that lower owned loads to a maximum load."""
+    """Return a lower bound on the cost of moves that lower an owned load to a maximum."""
     if problem.profiles is not None:
         return _excess_cost_of_windows(problem, level, partitions, max_load)
     weights = [int(weight) for weight in problem.weight[partitions]]
@@ -340,7 +340,7 @@ def _excess_cost_of_windows(
 
 
 def owned_partitions(problem: Problem) -> list[NDArray[np.intp]]:
-    """Return, per member, the partitions that it owns, in ascending order."""
+    """Return the owned partitions of each member in ascending order."""
     return positions_by_value(problem.owner, problem.member_count)
 
 
@@ -367,7 +367,7 @@ _MAX_LARGE = 60
 
 
 def large_partition_moves_bound(problem: Problem, max_loads: Sequence[int]) -> int:
-    """Return a lower bound on the number of moves to placements within maximum loads.
+    """Return a lower bound on the number of moves, from partitions with large weights.
 
     Large partitions are above half of the maximum load of any member. The bound is 0 if there are
     none or too many, or if no member can receive one of them.
@@ -410,7 +410,7 @@ def _leaving(problem: Problem, member: int, heavy: int, limit: int) -> int:
 
 
 def _min_assignment_cost(costs: Sequence[Sequence[float]]) -> float:
-    """Return the minimum cost of a different column for each row; infinite if impossible."""
+    """Return the minimum cost of assigning a different column to each row, or infinity."""
     table = np.array(costs)
     cheapest = table.argmin(axis=1)
     if len(set(cheapest.tolist())) == len(table):
@@ -428,7 +428,7 @@ def _min_assignment_cost(costs: Sequence[Sequence[float]]) -> float:
 def makespan_bound_within(
     problem: Problem, max_moves: int, *, high: int, low: int | None = None
 ) -> int:
-    """Return a lower bound on the makespan of placements with at most ``max_moves`` moves.
+    """Return a lower bound on the makespan with at most ``max_moves`` moves.
 
     A member with an excess of owned load gives at least the heaviest partitions that sum to
     the excess. With different speeds, the makespan is the maximum relative load. ``low`` is a
@@ -445,7 +445,7 @@ def makespan_bound_within(
 
 
 def most_even_loads(problem: Problem) -> list[int]:
-    """Return a load vector that every feasible load vector majorises.
+    """Return loads that are at least as even as the loads of every assignment.
 
     In each component of the subscription graph the loads add up to its total. The k greatest
     loads add up to at least the k greatest weights, and to at least the weight of the partitions
@@ -466,7 +466,7 @@ def most_even_loads(problem: Problem) -> list[int]:
 def _closed_sums(
     problem: Problem, members: list[int], partitions: NDArray[np.intp]
 ) -> Iterator[tuple[int, int]]:
-    """Yield sizes of sets of members, and the weight that only the members of a set can receive.
+    """Yield numbers of members, with the total weight that only these members can receive.
 
     The sets are the members of a component with the greatest loads if partitions are divisible.
     There are none for equal weights.
@@ -512,7 +512,7 @@ def _divisible_loads(
 
 
 def _loads_with_sums(sums: Mapping[int, int]) -> list[int]:
-    """Return the most even loads for which the k greatest sum to at least ``sums[k]``."""
+    """Return the most even loads whose k greatest values sum to at least ``sums[k]``."""
     hull: list[tuple[int, int]] = []
     for count, total in sorted(sums.items()):
         # The sums of the greatest loads are a concave function of their number.
@@ -535,7 +535,7 @@ def even_loads(total: int, parts: int) -> list[int]:
 
 
 def unit_imbalance_bound(problem: Problem, measure: Measure, units: LoadUnits) -> int:
-    """Return a lower bound on the imbalance of members or hosts, for one measure."""
+    """Return a lower bound on the imbalance of members or hosts."""
     bound = 0
     if not units.names or not problem.total:
         return bound
@@ -568,7 +568,7 @@ def unit_imbalance_bound(problem: Problem, measure: Measure, units: LoadUnits) -
 
 
 def max_unit_load(measure: Measure, total: int, limit: int, units: LoadUnits, unit: int) -> int:
-    """Return the maximum load of a load unit if the imbalance is within a limit."""
+    """Return the maximum load of a member or host that a limit on imbalance permits."""
     factor = units.factors[unit]
     if measure is Measure.MAKESPAN:
         return min(limit // factor, total)
@@ -605,7 +605,7 @@ def _greatest_minimum(problem: Problem, units: LoadUnits) -> int:
 
 
 def greatest_true(holds: Callable[[int], bool], most: int) -> int:
-    """Find the greatest integer up to ``most`` that meets a monotone condition, or 0."""
+    """Find the greatest integer up to ``most`` for which a monotone condition is true."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -617,7 +617,7 @@ def greatest_true(holds: Callable[[int], bool], most: int) -> int:
 
 
 def _least_squares(problem: Problem, load: int, factors: Sequence[int]) -> int:
-    """Return the minimum sum of load times relative load for a total load.
+    """Return the minimum sum of squared loads, adjusted for speeds, for a total load.
 
     The ``k``-th weight unit of a load unit with factor ``f`` costs ``(2 * k - 1) * f``; the
     cheapest weight units have the minimum sum.

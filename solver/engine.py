@@ -1,4 +1,4 @@
-"""Table of the engine: which method, search or bound runs, when and why.
+"""Select the methods, bounds and searches for a group from one table.
 
 `kassay.solver.solve` runs the rows of each part from the first to the last:
 
@@ -57,12 +57,12 @@ _AnyRow = TypeVar("_AnyRow", bound="Row[Any, Any] | Search")
 
 
 def rows_for(problem: Problem, rows: Sequence[_AnyRow]) -> list[_AnyRow]:
-    """Return the rows of a table. With several windows, return only rows that support them."""
+    """Return the rows of a table that support the weights of the group."""
     return [row for row in rows if row.has_windows or problem.profiles is None]
 
 
 class Row(NamedTuple, Generic[_Task, _Result]):
-    """Row of the table: condition, function, reason, and whether it supports several windows."""
+    """Row of the table: a function, the condition to run it, and the reason for the row."""
 
     name: str
     applies: Callable[[_Task], bool]
@@ -72,10 +72,10 @@ class Row(NamedTuple, Generic[_Task, _Result]):
 
 
 class Search(NamedTuple):
-    """Row of a search of one level. The search returns a bound, or 0 or None without a proof.
+    """Row of the table with a search that minimises one level.
 
-    ``origin`` is the origin of this bound. Searches without ``needs_work`` also run if no work is
-    left, to add placements that need no search.
+    ``run`` returns a bound with the origin ``origin``, or 0 or None without a proof. Searches
+    without ``needs_work`` also run if no work is left, to add placements that need no search.
     """
 
     name: str
@@ -121,47 +121,47 @@ class LevelTask:
 
     @property
     def level(self) -> objective.Level:
-        """Level of the objective."""
+        """Return the level to minimise."""
         return self.pool.levels[self.index]
 
     @property
     def imbalance_level(self) -> objective.Imbalance:
-        """The level, if it is an `Imbalance`."""
+        """Return the level as an `Imbalance`."""
         return cast("objective.Imbalance", self.level)
 
     @property
     def movement_level(self) -> objective.Movement:
-        """The level, if it is a `Movement`."""
+        """Return the level as a `Movement`."""
         return cast("objective.Movement", self.level)
 
     @cached_property
     def is_after_moves(self) -> bool:
-        """Whether a level about moves is already finished."""
+        """Return whether a movement level is already finished."""
         return any(isinstance(done.claim.level, objective.Movement) for done in self.pool.reached)
 
     @property
     def has_proven_moves(self) -> bool:
-        """Whether the fewest moves are already proven, although this level comes before them."""
+        """Return whether the fewest moves are proven before the movement level starts."""
         return self.move_proofs.proven is not None and not self.is_after_moves
 
     @property
     def lowers_loads(self) -> bool:
-        """Whether the level is about loads of members, and before the moves."""
+        """Return whether the level is an imbalance of members before the movement level."""
         return isinstance(self.level, objective.Imbalance) and not self.is_after_moves
 
     @property
     def lowers_loads_freely(self) -> bool:
-        """Whether `lowers_loads` is true and no constraint limits the number of moves."""
+        """Return whether `lowers_loads` is true and the number of moves is unlimited."""
         return self.lowers_loads and not load_searches.limits_moves(self.pool)
 
     @property
     def lowers_moves(self) -> bool:
-        """Whether the level is about moves, and CP-SAT has no faster model of all partitions."""
+        """Return whether the searches for few moves apply to the level."""
         return isinstance(self.level, objective.Movement) and not self.pool.limits_squares()
 
     @property
     def spreads_loads(self) -> bool:
-        """Whether the level is a sum of squares after the moves."""
+        """Return whether the level is a sum of squares after the movement level."""
         is_squares = self.is_after_moves and isinstance(self.level, objective.Imbalance)
         is_squares = is_squares and self.imbalance_level.measure is Measure.SUM_OF_SQUARES
         return is_squares and not self.pool.problem.has_big_loads
@@ -172,7 +172,7 @@ def _flow_starts(request: Request) -> Callable[[], bool]:
 
 
 def _solve_by_one_flow(request: Request) -> LexicographicResult | None:
-    """Solve all levels by one minimum cost flow, or return None if too little work is left."""
+    """Minimise all levels by one minimum cost flow; return None if too little work is left."""
     problem, levels = request.problem, request.levels
     if not _flow_starts(request)():
         return None
@@ -183,7 +183,7 @@ def _solve_by_one_flow(request: Request) -> LexicographicResult | None:
 
 
 def _has_arc_costs(request: Request) -> bool:
-    """Return whether flows with convex arc costs are the first method for all levels."""
+    """Return whether a flow with convex arc costs is the method for all levels."""
     group, levels = request.problem.group, request.levels
     needs_arcs = any(
         isinstance(level, objective.TopicSpread | objective.FlowLevel) for level in levels
@@ -208,7 +208,7 @@ def _start_with_flows(start: first_placements.Start) -> LexicographicResult | No
 
 
 def search_by_cpsat(task: LevelTask) -> int:
-    """Search for lower values of a level with CP-SAT; return a bound."""
+    """Minimise a level with CP-SAT, and return a lower bound."""
     from kassay.solver.cpsat.level_search import search_level  # noqa: PLC0415 - slow to load
 
     return search_level(task.pool, task.level, task.bound, task.budget_of_cpsat)

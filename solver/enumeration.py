@@ -1,4 +1,4 @@
-"""Compare all placements of a small group: a table with a row per placement, in exact integers."""
+"""Find the optimum of a small group by comparing all placements."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ MAX_PLACEMENTS = 2**17
 def enumerate_levels(
     problem: Problem, levels: Sequence[objective.Level], rules: Sequence[constraints.Constraint]
 ) -> LexicographicResult | None:
-    """Compare all placements of a small group. Return a claim per level; None for large groups.
+    """Compare all placements of a small group; return None for large groups.
 
     The minimum of a level is taken over the placements within the tolerances of the earlier
     levels. A tolerance may make the best placement worse than the minimum.
@@ -71,7 +71,7 @@ def enumerate_levels(
 def minimal_conflict(
     problem: Problem, rules: Sequence[constraints.Constraint]
 ) -> tuple[constraints.Constraint, ...]:
-    """Return a conflict that needs each of its constraints, from constraints that conflict."""
+    """Reduce conflicting constraints to a minimal conflict."""
     conflict = tuple(rules)
     for constraint in rules:
         others = tuple(other for other in conflict if other is not constraint)
@@ -83,7 +83,7 @@ def minimal_conflict(
 
 @dataclass(frozen=True)
 class PlacementTable:
-    """Table of placements of one problem: a row per placement, a column per partition."""
+    """Table with one row per placement and one column per partition."""
 
     problem: Problem
     members: NDArray[np.int32]  # shape (placements, partitions)
@@ -98,7 +98,7 @@ class PlacementTable:
         return counts
 
     def moved_sum(self, costs: Weights) -> Weights:
-        """Return, per placement, the total cost of its moves."""
+        """Return the total cost of the moves of each placement."""
         total = np.zeros(len(self.members), dtype=costs.dtype)
         for partition, owner in enumerate(self.problem.owner.tolist()):
             if owner >= 0:
@@ -115,7 +115,7 @@ class PlacementTable:
         return np.array(self.members[row], dtype=np.int32)
 
     def meets(self, constraint: constraints.Constraint) -> NDArray[np.bool_]:
-        """Return, per placement, whether it meets a constraint."""
+        """Return which placements meet a constraint."""
         match constraint:
             case constraints.Capacity():
                 windows, limits = (
@@ -161,7 +161,7 @@ class PlacementTable:
         return np.asarray(amounts[:, member] <= limit, dtype=np.bool_)
 
     def windows(self) -> "list[PlacementTable]":
-        """Return the table of each window."""
+        """Return one table per weight window."""
         if self.problem.profiles is None:
             return [self]
         return [
@@ -173,7 +173,7 @@ class PlacementTable:
 def list_placements(
     problem: Problem, rules: Iterable[constraints.Constraint]
 ) -> PlacementTable | None:
-    """List the placements that meet the constraints. Return None if there may be too many."""
+    """List all placements that meet the constraints; return None for large groups."""
     rules = tuple(rules)
     if _has_many_choices(problem, rules):
         return None
@@ -194,7 +194,7 @@ def list_placements(
 
 
 def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint]) -> bool:
-    """Return whether too many partitions have several possible members to list all placements."""
+    """Return whether the group has too many placements to list."""
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     free = int((sizes[problem.consumer_set] > 1).sum()) if problem.partition_count else 0
     for rule in rules:
@@ -218,7 +218,7 @@ def _product(problem: Problem, choices: Sequence[Sequence[int]]) -> PlacementTab
 
 
 def level_column(table: PlacementTable, level: objective.Level) -> Weights:
-    """Return the value of each placement in the table on one level."""
+    """Return the value of one level for each placement in the table."""
     match level:
         case objective.Imbalance() | objective.HostImbalance():
             return _imbalance(table, level.measure, evaluation.load_units(table.problem, level))

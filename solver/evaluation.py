@@ -1,4 +1,4 @@
-"""Values of a placement on levels, violated constraints, and checks of levels and constraints."""
+"""Evaluate placements, and check levels and constraints."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -71,7 +71,7 @@ def _flow_level_value(problem: Problem, level: objective.FlowLevel, placement: P
 
 
 def pair_costs(problem: Problem, level: objective.FlowLevel) -> Ints:
-    """Return the costs of the standbys, per class of partitions and member with the active task."""
+    """Return the standby costs per class of partitions and member with the active task."""
     costs = standby_costs(problem.group)
     is_tags = isinstance(level, objective.MissingTagValues)
     return costs.missing_tag_values if is_tags else costs.moves
@@ -93,7 +93,7 @@ def _imbalance_of_windows(
 
 
 def window_limits(problem: Problem, rule: constraints.Capacity) -> dict[int, int]:
-    """Return the limit of a capacity on the relative load, per window in which it applies."""
+    """Convert a capacity to one load limit per weight window."""
     if problem.profiles is None:
         return {0: rule.limit}
     factors = problem.group.window_factors
@@ -102,13 +102,13 @@ def window_limits(problem: Problem, rule: constraints.Capacity) -> dict[int, int
 
 
 def load_units(problem: Problem, level: objective.Level) -> LoadUnits:
-    """Return the load units of a level: hosts for `HostImbalance`, otherwise members."""
+    """Return the hosts for a `HostImbalance` level, or the members for other levels."""
     is_host = isinstance(level, objective.HostImbalance)
     return problem.host_units if is_host else problem.member_units
 
 
 def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits | None = None) -> int:
-    """Return the imbalance of loads by a measure: for leximax, the rank of the load vector."""
+    """Return the imbalance of loads as one integer, for any measure."""
     if measure is Measure.LEXIMAX:
         return leximax_rank(loads, units)
     if units is None:
@@ -117,7 +117,7 @@ def imbalance_of(measure: Measure, loads: Sequence[int], units: LoadUnits | None
 
 
 def movement_costs(problem: Problem, level: objective.Movement) -> Weights:
-    """Return the cost of moving each partition. It has no effect for one without an owner."""
+    """Return the cost of moving each partition."""
     if level.cost is objective.MovementCost.COUNT:
         return np.ones(problem.partition_count, dtype=np.int64)
     if level.cost is objective.MovementCost.WEIGHT:
@@ -142,7 +142,7 @@ def moves_cost(problem: Problem, costs: Weights, placement: Placement) -> int:
 
 
 class RackTable:
-    """Rack of each member, and the racks with a replica of each partition."""
+    """Racks of the members, and racks of the replicas of each partition."""
 
     def __init__(self, problem: Problem) -> None:
         racks = [problem.group.members[index].rack for index in problem.members]
@@ -161,7 +161,7 @@ class RackTable:
             start += topic.partitions
 
     def cross_rack(self, placement: Placement) -> NDArray[np.bool_]:
-        """Return, per partition, whether the rack of its member contains none of its replicas."""
+        """Return which partitions have no replica in the rack of their member."""
         return ~self.has_replica[np.arange(len(placement)), self.rack_of[placement]]
 
     def is_cross_rack(self, partition: int, member: int) -> bool:
@@ -268,7 +268,7 @@ def _is_within(
 
 
 def topic_partitions(problem: Problem, topic: str, number: int | None = None) -> Column:
-    """Return the indices of a topic's partitions, or of one. None exist without subscribers."""
+    """Return the indices of the partitions of a topic, or of one partition."""
     index = next(i for i, t in enumerate(problem.group.topics) if t.name == topic)
     partitions = np.flatnonzero(problem.topic == index).astype(np.int32)
     return partitions if number is None or not len(partitions) else partitions[number : number + 1]
@@ -277,7 +277,7 @@ def topic_partitions(problem: Problem, topic: str, number: int | None = None) ->
 def colocated_partitions(
     problem: Problem, constraint: constraints.Colocated
 ) -> list[tuple[int, ...]]:
-    """Return, per partition number, the partitions that a constraint assigns to one member."""
+    """Return the sets of partitions that a constraint assigns to one member each."""
     columns = [topic_partitions(problem, topic).tolist() for topic in constraint.topics]
     longest = max((len(column) for column in columns), default=0)
     sets = [
@@ -290,7 +290,7 @@ def colocated_partitions(
 def colocated_sets(
     problem: Problem, rules: Iterable[constraints.Constraint]
 ) -> list[tuple[int, ...]]:
-    """Return the sets of partitions that all constraints together assign to one member each."""
+    """Return disjoint sets of partitions that the constraints assign to one member each."""
     set_of = list(range(problem.partition_count))
     inside = {at: [at] for at in set_of}
     named = (
@@ -333,7 +333,7 @@ def separated_partitions(problem: Problem, constraint: constraints.Separated) ->
 
 
 def permitted_members(problem: Problem, rules: Sequence[constraints.Constraint]) -> list[list[int]]:
-    """Return, per partition, the consumers that pins and exclusions permit."""
+    """Return the members that may receive each partition under the constraints."""
     consumers = [members.tolist() for members in problem.consumer_sets]
     permitted: list[list[int]] = [consumers[index] for index in problem.consumer_set.tolist()]
     for rule in rules:
@@ -351,7 +351,7 @@ def permitted_members(problem: Problem, rules: Sequence[constraints.Constraint])
 
 
 def members_named(problem: Problem, name: str | None) -> Sequence[int]:
-    """Return all members for None, else the named member, or no member if it consumes no topic."""
+    """Return the member with a name, or all members if the name is None."""
     if name is None:
         return range(problem.member_count)
     return [problem.member_index[name]] if name in problem.member_index else []
@@ -377,7 +377,7 @@ def has_impossible_pin(problem: Problem, rules: Iterable[constraints.Constraint]
 
 
 def leximax_rank(loads: Sequence[int], units: LoadUnits | None = None) -> int:
-    """Encode loads as one integer. The order of the integers is the leximax order of the loads.
+    """Encode loads as one integer that orders them by leximax.
 
     Under leximax, loads in descending order compare lexicographically. The total load and the
     number of members must be equal. With ``units``, the relative loads are encoded.
@@ -398,7 +398,7 @@ def rank_of_descending(loads: Sequence[int], most: int) -> int:
 
 
 def group_constraints(group: Group) -> tuple[constraints.Constraint, ...]:
-    """Return the constraints that a group implies: the capacities of its members."""
+    """Return the capacities of the members as constraints."""
     found = []
     for member in group.members:
         limits = member.capacity
@@ -410,7 +410,7 @@ def group_constraints(group: Group) -> tuple[constraints.Constraint, ...]:
 def check_constraints(
     group: Group, rules: Iterable[constraints.Constraint]
 ) -> tuple[constraints.Constraint, ...]:
-    """Check that constraints refer to members, topics and partitions of the group. Return them.
+    """Check that the group has the members, topics and partitions of the constraints.
 
     Raise InputError if one is unknown or a limit is negative, UsageError for other objects.
     """
@@ -472,7 +472,7 @@ def _limit_errors(constraint: constraints.Constraint, windows: int) -> Iterable[
 
 
 def _topic_errors(topic: str, number: int | None, counts: Mapping[str, int]) -> Iterable[str]:
-    """Yield an error for an unknown topic, or a partition number that the topic does not have."""
+    """Yield an error if the group does not have the topic or the partition."""
     if topic not in counts:
         yield f"no topic {topic!r} in the group"
     elif number is not None and not _is_integer(number):
@@ -486,7 +486,7 @@ def _is_integer(value: object) -> bool:
 
 
 def mean_load(total: int, limits: NDArray[np.int64]) -> int:
-    """Return the minimum bound on loads with which members of limited loads take a total load."""
+    """Return the lowest maximum load at which members with limits take a total load."""
     return bisect_left(
         range(total), True, key=lambda load: int(np.minimum(limits, load).sum()) >= total
     )
@@ -495,16 +495,16 @@ def mean_load(total: int, limits: NDArray[np.int64]) -> int:
 def check_arc_costs(
     group: Group, levels: Sequence[objective.Level], rules: Iterable[constraints.Constraint]
 ) -> None:
-    """Raise UsageError if a group or level requires flows that a level or constraint prevents."""
+    """Raise UsageError if the group needs a flow, but a level or constraint excludes flows."""
     names = [level.name for level in levels if isinstance(level, objective.FlowLevel)]
     if not (group.has_copies or names):
         return
     cause = f"the level {names[0]}" if names else "a group with copies of partitions or state"
     if not group.common_weight:
-        raise UsageError(f"{cause} requires equal weights, but the weights of partitions differ")
+        raise UsageError(f"{cause} requires equal weights; remove weights from the group")
     for level in levels:
         if level.tolerance:
-            raise UsageError(f"{cause} supports no tolerance: set that of {level.name} to 0")
+            raise UsageError(f"{cause} supports no tolerance; set {level.name} to tolerance 0")
         if not objective.are_arc_costs(level):
             raise UsageError(
                 f"{cause} supports only the levels sum_of_squares, host_sum_of_squares, movement "
@@ -524,7 +524,7 @@ _MAX_CHOICES = 200_000
 
 
 class HostType(NamedTuple):
-    """Properties of a host that decide the costs of a standby on it."""
+    """Properties of a host that determine the cost of placing a standby there."""
 
     tags: Tags
     is_holder: bool
@@ -532,7 +532,7 @@ class HostType(NamedTuple):
 
 @dataclass(frozen=True)
 class StandbyCosts:
-    """Costs of the best standbys, per class of partitions and member with the active task.
+    """Costs of the best standbys of each task, by the member with the active task.
 
     Standbys have no limit per host, so the best standbys of a task depend only on the host of its
     active task. Their costs are therefore costs of (partition, member) pairs.
@@ -544,7 +544,7 @@ class StandbyCosts:
 
 @cached
 def standby_costs(group: Group) -> StandbyCosts:
-    """Return the costs of the best standbys. Raise UsageError if tags give too many choices."""
+    """Compute the costs of the best standbys of each task."""
     problem = build_problem(group)
     copies = problem.copies
     shape = (0 if copies is None else len(copies.topic), problem.member_count)
@@ -585,7 +585,7 @@ def standby_costs(group: Group) -> StandbyCosts:
 
 
 def best_standbys(hosts: Sequence[HostType], active: HostType, standbys: int) -> tuple[int, int]:
-    """Return the fewest missing tag values and, among them, the fewest moves of the standbys.
+    """Return the fewest missing tag values of standbys and, at this number, the fewest moves.
 
     ``hosts`` are the types of all hosts, and ``active`` is that of the host with the active task.
     """
@@ -607,7 +607,7 @@ def best_standbys(hosts: Sequence[HostType], active: HostType, standbys: int) ->
 
 
 def possible_tag_values(hosts: Iterable[Tags], copies: int) -> dict[str, int]:
-    """Return the greatest possible number of different values of each tag at the copies."""
+    """Return the maximum number of distinct values of each tag over a number of hosts."""
     values = Counter(key for key, _ in dict.fromkeys(tag for tags in hosts for tag in tags))
     return {key: min(copies, number) for key, number in values.items()}
 

@@ -40,7 +40,7 @@ _MAX_SHARE = 0.5  # maximum share of the work left for one number of moves
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint:
-    """Point of a frontier. Each bound is valid for assignments within the other value."""
+    """Number of moves and imbalance of one assignment on the frontier, with bounds."""
 
     movement: LevelValue
     imbalance: LevelValue
@@ -63,7 +63,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Non-dominated points, by ascending number of moves and descending imbalance.
+    """Non-dominated points in ascending order of the number of moves.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def frontier(
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Frontier:
-    """Find non-dominated pairs of moves and imbalance, each with bounds.
+    """Find the minimum imbalance for each number of moves.
 
     Points at geometric numbers of moves come first (1, 2, 3, 5, 7, 10, 15, 20, ...), then the
     points between them as long as work is left.
@@ -137,7 +137,7 @@ def frontier(
     constraints, limits = check_constraints(group, constraints), SearchLimits.of(limits)
     first = default_levels(group, measure=measure)[0]
     if not isinstance(first, Imbalance):
-        raise InternalError("the first default level must be imbalance")
+        raise InternalError("internal error: no default imbalance level; report it with the group")
     problem, budget = build_problem(group), SearchBudget.start(limits, seed)
     search = _FrontierSearch(
         problem=problem,
@@ -151,7 +151,7 @@ def frontier(
 
 @dataclass
 class _FrontierSearch:
-    """Search for a frontier. ``points`` and ``bounds`` are by number of moves above the fewest."""
+    """State of a frontier search; lists are indexed by the moves above the minimum."""
 
     problem: Problem
     level: Imbalance
@@ -219,7 +219,7 @@ class _FrontierSearch:
         )
 
     def _lowest(self, optimum: Solution | None) -> Solution | None:
-        """Find the minimum imbalance, or return None if a point has the lowest possible one."""
+        """Find the minimum imbalance, or return None if it is already known."""
         if optimum is not None:
             return optimum
         if self.points and (self._has_lowest() or not self.budget.has_work):
@@ -252,7 +252,7 @@ class _FrontierSearch:
                     break
 
     def _single_moves(self) -> Iterator[Iterator[Placement]]:
-        """Yield searches that make one move after the other, each with a share of the work left."""
+        """Yield searches that make one move after the other."""
         from kassay.solver.search.load_searches import MovesBeam, lower_squares, move_work  # noqa: PLC0415
 
         within, start = within_pins(self.problem, self._rules), keep_owned(self.problem)
@@ -268,7 +268,7 @@ class _FrontierSearch:
         return (*group_constraints(self.problem.group), *self.constraints)
 
     def _search(self, counts: Sequence[int]) -> None:
-        """Solve the group for each number of moves that is not proven, geometric numbers first."""
+        """Solve the group for each number of moves without a proven minimum."""
         last = len(self.points) - 1
         first = {0, *geometric_moves(last), last}
         order = sorted(counts, key=lambda count: (count not in first, count))
@@ -313,7 +313,7 @@ class _FrontierSearch:
         return point.movement.value
 
     def _add(self, point: FrontierPoint) -> None:
-        """Store a point for its number of moves, and for greater numbers with higher imbalance."""
+        """Store a point for all numbers of moves at which it has the lowest imbalance."""
         value, count = point.imbalance.value, max(point.movement.value - self.fewest.value, 0)
         if count >= len(self.points) and value < self.points[-1].imbalance.value:
             further = count + 1 - len(self.points)
@@ -325,7 +325,7 @@ class _FrontierSearch:
             self.points[more] = point
 
     def _raise_bound(self, count: int, bound: int) -> None:
-        """Raise the bounds on the imbalance within a number of moves, and within fewer moves."""
+        """Raise the bound on the imbalance for a number of moves and for fewer moves."""
         for fewer in range(min(count, len(self.bounds) - 1), -1, -1):
             if self.bounds[fewer] >= bound:
                 return
@@ -356,7 +356,7 @@ class _FrontierSearch:
 
     @property
     def _step(self) -> int:
-        """Minimum difference between two different values of the imbalance."""
+        """Return the minimum difference between two values of the imbalance."""
         group = self.problem.group
         has_parity = self.level.measure is Measure.SUM_OF_SQUARES and group.has_equal_speeds
         if not has_parity or not self.problem.partition_count:
@@ -397,7 +397,7 @@ class _FrontierSearch:
 def _hull(
     problem: Problem, measure: Measure, rules: Sequence[Constraint], budget: SearchBudget
 ) -> ConvexHull | None:
-    """Find the convex hull of the frontier by network flows. Return None if they do not apply."""
+    """Find the convex hull of the frontier by flows; return None if flows do not apply."""
     if rules or measure is not Measure.SUM_OF_SQUARES or not budget.has_work:
         return None
     squares, weight = problem.total**2, problem.group.uniform_weight
@@ -415,7 +415,7 @@ def _frontier_point(solution: Solution) -> FrontierPoint:
     frontier: they become 0.
     """
     if solution.assignment is None:
-        raise InternalError("a solution without an assignment has no frontier point")
+        raise InternalError("internal error: no assignment in a solution; report it with the group")
     known = (*Measure, Movement.name)
     others = (index for index, level in enumerate(solution.levels) if level.name not in known)
     first_other = next(others, len(solution.levels))

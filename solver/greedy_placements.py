@@ -1,4 +1,4 @@
-"""Placements by greedy rules: keep the owners, heaviest partitions first, within constraints."""
+"""Create initial placements by greedy rules."""
 
 import heapq
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ def longest_processing_time(problem: Problem, units: Sequence[LoadUnits] = ()) -
 def place_within(
     problem: Problem, rules: Sequence[Constraint], units: Sequence[LoadUnits] = ()
 ) -> Placement | None:
-    """Assign all partitions within capacities, counts, pins and exclusions.
+    """Assign all partitions greedily within capacities and to permitted members.
 
     Partitions with one permitted consumer come first, then the heaviest ones. Each goes to the
     permitted consumer with the lowest new relative load. Return None if no permitted consumer of a
@@ -52,7 +52,7 @@ def place_within(
 
 
 def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
-    """Return the problem in which partitions have only the consumers that pins permit.
+    """Restrict the consumers of each partition to the members that constraints permit.
 
     Exclusions count as pins. Partitions without their owner among these consumers are unowned.
     """
@@ -60,7 +60,7 @@ def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
 
 
 def within_racks(problem: Problem) -> Problem:
-    """Return the problem in which partitions have only consumers in their racks, if there are."""
+    """Restrict the consumers of each partition to members in the racks of its replicas."""
     racks, consumers = RackTable(problem), [each.tolist() for each in problem.consumer_sets]
     near = (
         [member for member in consumers[index] if not racks.is_cross_rack(at, member)]
@@ -115,7 +115,7 @@ def _place_by_scan(
     *,
     room: Room | None = None,
 ) -> bool:
-    """Give each partition to the consumer whose relative loads are lowest with it.
+    """Assign each partition to the consumer with the lowest new relative load.
 
     If relative loads are equal, the owner gets the partition. Return False if a partition has no
     consumer with room.
@@ -166,7 +166,7 @@ def _place_by_queue(
 
 
 class _LoadQueue:
-    """Priority queue of members by load, with lazy update of outdated entries."""
+    """Priority queue of members by load; it updates outdated entries when needed."""
 
     def __init__(self, members: list[int], loads: list[int]) -> None:
         self.entries = [(loads[member], member) for member in members]

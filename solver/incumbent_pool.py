@@ -1,4 +1,4 @@
-"""Best placement and proven bounds of a running search."""
+"""Store the placements that a search finds, and select the best placement."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class IncumbentPool:
     """Values by identity of level and placement, which stay referenced."""
 
     def add(self, placement: Placement) -> bool:
-        """Add a placement if it meets the constraints; return whether it meets them."""
+        """Add a placement if it meets the constraints; return whether it was added."""
         is_valid = self.is_permitted(placement)
         if is_valid:
             self.placements.append(placement)
@@ -45,11 +45,11 @@ class IncumbentPool:
         """Return the best placement on a level within the limits of the finished levels."""
         found = self.best(level, self.limits())
         if found is None:
-            raise InternalError("no placement is within the limits of the finished levels")
+            raise InternalError("internal error: no placement is valid; report it with the group")
         return found
 
     def best(self, level: Level, limits: Sequence[tuple[Level, int]]) -> Placement | None:
-        """Return the best placement on a level within limits, or None if there is none."""
+        """Return the best placement on a level within limits, or None."""
         order = [level, *(other for other in self.levels if other is not level)]
         return min(
             (

@@ -1,4 +1,4 @@
-"""Limits of a search: counted work, a safety limit on the time, threads and a stop event.
+"""Limit the work, time and threads of a search.
 
 Searches count their work, in units of about one second of one core of a typical machine. The
 same input, options and seed therefore give the same result on any machine. This is the only
@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.02
 
 
 def now() -> float:
-    """Return the seconds of a clock, to report durations."""
+    """Return the time of a monotonic clock in seconds."""
     return time.monotonic()
 
 
@@ -37,7 +37,7 @@ class WorkCounter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """Limits of one search. A search that reaches a limit returns its incumbent and its bounds.
+    """Limits of one search; at a limit, the search returns its best result so far.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class SearchLimits:
 
     @classmethod
     def of(cls, limits: "SearchLimits | float") -> Self:
-        """Return limits of this class from other limits, or from a safety limit in seconds."""
+        """Convert other limits, or a time limit in seconds, to limits of this class."""
         if isinstance(limits, cls):
             return limits
         if isinstance(limits, SearchLimits):
@@ -106,7 +106,7 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Remaining limits of a running search, or of a part of it.
+    """Remaining work and time of a running search, or of a part of the search.
 
     All parts share the counter. A loop that asks whether work is left spends some, so that it
     ends.
@@ -131,18 +131,18 @@ class SearchBudget:
         return cls(counter.spent + limits.work, limits, seed, counter, end)
 
     def rest(self) -> SearchLimits:
-        """Return the limits for a search that is a part of this one and counts its work here."""
+        """Return limits for a nested search that counts its work in this budget."""
         seconds = None if self.end == inf else self.seconds
         return replace(self.limits, work=self.left, time=seconds, counter=self.counter)
 
     @property
     def seconds(self) -> float:
-        """Return the seconds until the safety limit, infinite without one."""
+        """Return the seconds until the time limit, or infinity without a time limit."""
         return inf if self.end == inf else max(self.end - now(), 0.0)
 
     @property
     def is_interrupted(self) -> bool:
-        """Return whether the search is stopped or out of time; if so, the counter records it."""
+        """Return whether the search is stopped or out of time, and record an interruption."""
         if self.limits.is_stopped or (self.end < inf and now() >= self.end):
             self.counter.is_interrupted = True
             return True
@@ -168,11 +168,11 @@ class SearchBudget:
         return self if left == inf else replace(self, deadline=self.deadline - left * (1 - share))
 
     def until(self, units: float) -> "SearchBudget":
-        """Return a budget that ends after some work, or at the deadline if that is earlier."""
+        """Return a budget with at most ``units`` of work."""
         return replace(self, deadline=min(self.deadline, self.counter.spent + units))
 
     def for_first_result(self, units: float) -> "SearchBudget":
-        """Return a budget with at least some work, also after a limit or a stop.
+        """Return a budget with at least ``units`` of work, even after a limit or a stop.
 
         A search that has found nothing yet may exceed the safety limit by half of `GRACE`.
         """
@@ -184,7 +184,7 @@ class SearchBudget:
         )
 
     def counted(self, units: float, most: int | None = None) -> Callable[[], bool]:
-        """Return a function that returns whether a further step may run, and counts its work."""
+        """Return a function that permits further steps and counts their work."""
 
         def may_continue() -> bool:
             if not self.has_work:
@@ -195,7 +195,7 @@ class SearchBudget:
         return may_continue if most is None else limited_steps(most, may_continue)
 
     def may_start(self, units: float) -> bool:
-        """Return whether a computation that cannot be interrupted may start. If so, count its work.
+        """Return whether an uninterruptible computation may start, and count its work.
 
         It may exceed the limits by at most `GRACE`. Its expected seconds are its work, ``units``.
         """
@@ -210,7 +210,7 @@ class SearchBudget:
 
 
 def limited_steps(most: int, may_continue: Callable[[], bool] = lambda: True) -> Callable[[], bool]:
-    """Return a function that permits at most ``most`` steps, while the search may continue."""
+    """Return a function that permits at most ``most`` steps of a search."""
     steps = iter(range(most))
     return lambda: next(steps, None) is not None and may_continue()
 

@@ -84,7 +84,7 @@ def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
 
 
 def _shared_weights_bound(weights: Sequence[int], members: int) -> int:
-    """Bound the load of members that share the heaviest weights (Haouari and Jemmali).
+    """Return a lower bound on the maximum load, from the heaviest weights.
 
     Of the first ``k * members + r`` weights, some ``j`` members have at least
     ``j * k + min(j, r)``. The bound is greatest for ``r`` or ``members - 1`` members: the least
@@ -125,7 +125,7 @@ def makespan_of(packing: Packing) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SubsetFilling:
-    """Fill members, one after the other, with subsets of weights within a capacity.
+    """Assign subsets of weights to members, one after the other, within a capacity.
 
     A subset with the greatest load prefers heavy weights, so that the last members receive many
     light ones. Sums are rounded up to units, to limit their number.
@@ -136,7 +136,7 @@ class SubsetFilling:
     rng: Random
 
     def fill(self, weights: Sequence[int], members: int, noise: float = 0.0) -> Packing | None:
-        """Fill members from weights in descending order; the last member receives the rest.
+        """Assign weights in descending order; the last member receives all remaining weights.
 
         Return None if the work is done, or the subset sums need too much memory. A subset skips
         weights with the probability ``noise``.
@@ -153,7 +153,7 @@ class SubsetFilling:
         return [*packing, left]
 
     def _fullest(self, weights: Sequence[int], noise: float) -> tuple[list[int], list[int]]:
-        """Split off a subset with the heaviest weight and the greatest load within the capacity."""
+        """Choose a subset with the heaviest weight and the maximum sum within the capacity."""
         own, rest = list(weights[:1]), weights[1:]
         unit = max(1, self.capacity // _MAX_UNITS)
         room = max(self.capacity - sum(own), 0) // unit
@@ -177,7 +177,7 @@ class SubsetFilling:
 
 
 def refill(packing: Packing, filling: SubsetFilling, max_failures: int) -> Packing:
-    """Fill random members again, repeatedly. Keep a result that does not increase the overload."""
+    """Reassign the weights of random members repeatedly to reduce the overload."""
     rng, capacity = filling.rng, filling.capacity
     packing = list(packing)
     loads = list(map(sum, packing))
@@ -212,7 +212,7 @@ def refill(packing: Packing, filling: SubsetFilling, max_failures: int) -> Packi
 def list_patterns(
     classes: Mapping[int, int], least: int, capacity: int, budget: SearchBudget
 ) -> list[Pattern] | None:
-    """List all maximal patterns with a load from ``least`` to ``capacity``, depth first.
+    """List all maximal patterns with a load from ``least`` to ``capacity``.
 
     No further weight fits into a maximal pattern. In a cover of all weights by patterns, each
     pattern can be replaced by a maximal one. Return None if there are too many, or no work is left.
@@ -253,7 +253,7 @@ def list_patterns(
 
 
 class FractionalCover(NamedTuple):
-    """Patterns of a fractional cover of all weights with the fewest patterns.
+    """Fractional solution of the cutting stock problem.
 
     ``patterns`` has the number of weights per pattern (row) and weight class (column).
     ``is_refuted`` states that each cover needs more patterns than members.
@@ -266,7 +266,7 @@ class FractionalCover(NamedTuple):
 def cover_fractionally(
     classes: Mapping[int, int], members: int, capacity: int, budget: SearchBudget
 ) -> FractionalCover | None:
-    """Minimise the number of patterns within a capacity; return None if there are too many."""
+    """Solve the fractional cutting stock problem; return None if it has too many patterns."""
     # Of all other members at their capacity, the rest is the least load of a pattern.
     least = sum(map(operator.mul, classes, classes.values())) - (members - 1) * capacity
     patterns = list_patterns(classes, max(least, 0), capacity, budget)
@@ -285,7 +285,7 @@ def cover_fractionally(
 def generate_columns(
     held: csr_matrix, counts: Sequence[int], members: int, budget: SearchBudget
 ) -> FractionalCover | None:
-    """Minimise the number of patterns of a fractional cover, by column generation.
+    """Solve the fractional cutting stock problem by column generation.
 
     Stop early if integer prices, the rounded dual values, prove that ``members`` patterns are too
     few: all weights together cost more than the most expensive pattern per member. Return None if
@@ -324,7 +324,7 @@ def generate_columns(
 def pack_patterns(
     patterns: csr_matrix, classes: Mapping[int, int], members: int, budget: SearchBudget
 ) -> Packing | None:
-    """Cover all weights by patterns, one per member; return the weights per member, or None.
+    """Find one pattern per member so that the patterns cover all weights.
 
     An integer program selects among the patterns of a fractional cover.
     """
@@ -360,7 +360,7 @@ def _first_patterns(held: csr_matrix) -> Ints:
 
 @dataclass
 class MakespanSearch:
-    """Search for the minimum makespan; it improves a bound and a packing step by step."""
+    """Search that improves a packing and a lower bound on its makespan step by step."""
 
     packing: Packing
     rng: np.random.Generator
@@ -377,7 +377,7 @@ class MakespanSearch:
         return makespan_of(self.packing)
 
     def run(self, budget: SearchBudget) -> None:
-        """Improve the bound and the packing until they are equal or no work is left."""
+        """Improve the packing and the bound until the makespan is proven or no work is left."""
         if self._may_continue(budget):
             self._fill(budget.part(_FILL_SHARE))
         if self._may_continue(budget):
@@ -493,7 +493,7 @@ def _place(
 def _matched(
     owned: Counter[tuple[int, int]], members: Sequence[int], packing: Packing
 ) -> list[int]:
-    """Match each list of weights to a member so that many partitions stay at their owners."""
+    """Match lists of weights to members so that many partitions keep their owners."""
     if len(members) > _MAX_MATCHED_MEMBERS or all(owner == NO_OWNER for _, owner in owned):
         return list(members)
     kept = np.zeros((len(packing), len(members)))

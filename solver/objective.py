@@ -1,4 +1,4 @@
-"""Levels of the lexicographic objective."""
+"""Define the levels of the lexicographic objective."""
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ def _integer(value: object, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Tolerance of a level: permitted excess over its best value, to improve later levels.
+    """Permitted excess of a level over its best value, to improve later levels.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Tolerance:
             )
         if self.up_to is not None and (self.up_to < 0 or self.absolute or share):
             raise UsageError(
-                f"up_to must be at least 0, without an absolute or relative tolerance, got {self}"
+                f"up_to must be at least 0, and the other tolerances must be 0, got {self}"
             )
         object.__setattr__(self, "relative", share)
 
@@ -105,7 +105,7 @@ most of the moves.
 
 @dataclass(frozen=True, slots=True)
 class _LoadLevel:
-    """Level with an imbalance measure, of the loads of members or of hosts."""
+    """Level that measures the imbalance of loads."""
 
     measure: Measure = Measure.SUM_OF_SQUARES
     tolerance: Tolerance = EXACT
@@ -120,7 +120,7 @@ class _LoadLevel:
 
 @dataclass(frozen=True, slots=True)
 class Imbalance(_LoadLevel):
-    """Level: imbalance of the loads of all members that subscribe to a topic with partitions.
+    """Level that measures the imbalance of the loads of the members.
 
     If members differ in speed, loads are compared relative to the speeds, see
     `metrics.imbalance_of`.
@@ -138,13 +138,13 @@ class Imbalance(_LoadLevel):
 
     @property
     def name(self) -> str:
-        """Return the name of the level, which is the name of its measure."""
+        """Return the name of the measure as the name of the level."""
         return str(self.measure)
 
 
 @dataclass(frozen=True, slots=True)
 class HostImbalance(_LoadLevel):
-    """Level: imbalance of the loads of hosts, which are the values of `Client.host`.
+    """Level that measures the imbalance of the loads of the hosts.
 
     The load of a host is the load of its members, and its speed the sum of their speeds. A
     member without a host is a host of its own.
@@ -152,7 +152,7 @@ class HostImbalance(_LoadLevel):
 
     @property
     def name(self) -> str:
-        """Return the name of the level: ``host_`` and the name of its measure."""
+        """Return ``host_`` and the name of the measure as the name of the level."""
         return f"host_{self.measure}"
 
 
@@ -162,7 +162,7 @@ HOST_LEVELS = MappingProxyType({f"host_{measure}": measure for measure in Measur
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Level: total cost of the moves; by default, each move has cost 1.
+    """Level that adds up the costs of the moves; a move costs 1 by default.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class CrossRack:
-    """Level: number of partitions without a replica in the rack of their member.
+    """Level that counts the partitions without a replica in the rack of their member.
 
     Partitions without a known rack and members without a rack never count.
     """
@@ -209,7 +209,7 @@ class CrossRack:
 
 @dataclass(frozen=True, slots=True)
 class TopicSpread:
-    """Level: imbalance of each topic's partitions over its subscribers, summed over topics.
+    """Level that measures how unevenly members share the partitions of each topic.
 
     The sum over topics and members of the squared number of the topic's partitions that
     the member has.
@@ -221,7 +221,7 @@ class TopicSpread:
 
 @dataclass(frozen=True, slots=True)
 class MembersUsed:
-    """Level: number of members with at least one partition."""
+    """Level that counts the members with at least one partition."""
 
     tolerance: Tolerance = EXACT
     name: ClassVar[str] = "members_used"
@@ -229,7 +229,7 @@ class MembersUsed:
 
 @dataclass(frozen=True, slots=True)
 class FlowLevel:
-    """Level that only flows minimise, see `kassay.solver.network.level_cost_network`."""
+    """Level that only network flows can minimise."""
 
     tolerance: Tolerance = EXACT
     name: ClassVar[str]
@@ -237,35 +237,35 @@ class FlowLevel:
 
 @dataclass(frozen=True, slots=True)
 class IdleMembers(FlowLevel):
-    """Level: number of members without a partition, among those that subscribe to one."""
+    """Level that counts the subscribed members without a partition."""
 
     name: ClassVar[str] = "idle_members"
 
 
 @dataclass(frozen=True, slots=True)
 class MembersPerPartition(FlowLevel):
-    """Level: sum over partitions of the squared number of their members."""
+    """Level that adds up the squared number of members of each partition."""
 
     name: ClassVar[str] = "members_per_partition"
 
 
 @dataclass(frozen=True, slots=True)
 class Slots(FlowLevel):
-    """Level: number of (partition, member) pairs in the assignment."""
+    """Level that counts the (partition, member) pairs of the assignment."""
 
     name: ClassVar[str] = "slots"
 
 
 @dataclass(frozen=True, slots=True)
 class StatefulImbalance(FlowLevel):
-    """Level: sum over members of the squared number of their stateful partitions."""
+    """Level that adds up the squared number of stateful partitions of each member."""
 
     name: ClassVar[str] = "stateful_sum_of_squares"
 
 
 @dataclass(frozen=True, slots=True)
 class MissingTagValues(FlowLevel):
-    """Level: number of tag values that the copies of stateful partitions lack.
+    """Level that counts the tag values that the hosts of a partition's copies lack.
 
     For each partition and tag, it adds the greatest possible number of different values minus the
     number of values of the hosts with a copy, for the standbys with the most values.
@@ -276,7 +276,7 @@ class MissingTagValues(FlowLevel):
 
 @dataclass(frozen=True, slots=True)
 class StandbyMoves(FlowLevel):
-    """Level: number of standbys on hosts that do not hold the partition.
+    """Level that counts the standbys on hosts without the state of the partition.
 
     The standbys are those with the fewest `MissingTagValues` and, among them, the fewest moves.
     """
@@ -286,7 +286,7 @@ class StandbyMoves(FlowLevel):
 
 @dataclass(frozen=True, slots=True)
 class Colocation:
-    """Level: number of additional members that colocated partitions are spread over.
+    """Level that counts the additional members of partitions that should be colocated.
 
     For each set of topics and each number N, the value adds the number of members that have
     partitions N of these topics, minus 1.
@@ -330,8 +330,8 @@ LEVELS: Mapping[str, Level] = MappingProxyType({level.name: level for level in _
 
 
 def only_by_flows(level: FlowLevel) -> UsageError:
-    """Build the error of a search that gets a level of `FLOW_LEVELS`, which only flows minimise."""
-    return UsageError(f"the level {level.name!r} requires a network flow, but a limit prevented it")
+    """Create the error for a level that only network flows can minimise."""
+    return UsageError(f"the level {level.name!r} needs a network flow; increase the work limit")
 
 
 def default_levels(
@@ -353,7 +353,7 @@ def is_preference(level: Level) -> bool:
 
 
 def with_preference(levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Add a low sum of squared loads as a preference after the maximum load and the moves."""
+    """Add the sum of squares as a preference if the levels are makespan and movement."""
     match levels:
         case (Imbalance(measure=Measure.MAKESPAN), Movement(cost=MovementCost.COUNT)):
             return (*levels, Imbalance(Measure.SUM_OF_SQUARES, is_preference=True))
@@ -372,7 +372,7 @@ def ordered_levels(
     tolerance: Tolerance | None = None,
     further: Sequence[Level] = (),
 ) -> tuple[Level, ...]:
-    """Return further levels in their order. Add imbalance and movement if they are missing.
+    """Add the levels imbalance and movement if ``further`` does not contain them.
 
     If the further levels contain no imbalance of members, it comes first. If they contain no
     movement, it comes directly after this imbalance.
@@ -394,7 +394,7 @@ def default_tolerance(group: Group, measure: Measure | str | None = None) -> Tol
 
 
 def requested_levels(group: Group, levels: Iterable[Level | str] | str | None) -> tuple[Level, ...]:
-    """Convert names to levels; None means `default_levels`. UsageError for an unknown name."""
+    """Convert names to levels; None means the default levels."""
     if levels is None:
         return default_levels(group)
     named = {"imbalance": Imbalance(default_measure(group)), **LEVELS}
@@ -410,14 +410,14 @@ def requested_levels(group: Group, levels: Iterable[Level | str] | str | None) -
 
 
 def has_arc_costs(group: Group, levels: Sequence[Level]) -> bool:
-    """Return whether convex costs of arcs express all levels of a group with equal weights."""
+    """Return whether a flow with convex arc costs can minimise all levels of a group."""
     return bool(group.common_weight) and not any(
         level.tolerance or not are_arc_costs(level) for level in levels
     )
 
 
 def are_arc_costs(level: Level) -> bool:
-    """Return whether convex costs of arcs express a level."""
+    """Return whether a flow with convex arc costs can minimise a level."""
     match level:
         case Imbalance(measure=measure) | HostImbalance(measure=measure):
             return measure is Measure.SUM_OF_SQUARES
@@ -430,7 +430,7 @@ def are_arc_costs(level: Level) -> bool:
 
 
 def is_optimal_by_squares_and_moves(group: Group, levels: Sequence[Level]) -> bool:
-    """Return whether the least sum of squares, then the fewest moves, are optimal on given levels.
+    """Return whether minimising the sum of squares, then moves, minimises the levels.
 
     Strictly convex measures are minimal only at the least majorised loads. For the other measures,
     fewer moves may suffice elsewhere.

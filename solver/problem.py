@@ -1,4 +1,4 @@
-"""Optimisation problem: a group as arrays with one entry per copy of a partition.
+"""Represent a group as the arrays of an optimisation problem.
 
 `Arithmetic` lists the integers that each method represents exactly. All modules compute the
 greatest magnitude of their numbers, sums and products in Python integers, from the coefficients,
@@ -41,7 +41,7 @@ UNREACHABLE = 2**62
 
 
 class Arithmetic(Enum):
-    """Kind of arithmetic with a limited range; the value is the first magnitude out of range."""
+    """Kinds of arithmetic, and the smallest magnitude that each kind cannot represent."""
 
     INT64 = 2**60
     """Arrays of NumPy: a few numbers in range can be added without overflow."""
@@ -151,7 +151,7 @@ _MAX_TERMS = 20_000
 
 @dataclass(frozen=True)
 class Problem:
-    """Optimisation problem as arrays: partitions to assign, and members that may receive them.
+    """Arrays of the partitions to assign and of the members that may receive them.
 
     Partitions are those of topics with subscribers: topics in the order of the group, then by
     number. Members are those that consume a topic, in the order of the group. A partition that
@@ -174,24 +174,24 @@ class Problem:
 
     @property
     def partition_count(self) -> int:
-        """Number of partitions to assign."""
+        """Return the number of partitions to assign."""
         return len(self.topic)
 
     @property
     def member_count(self) -> int:
-        """Number of members that consume a topic."""
+        """Return the number of members that consume a topic."""
         return len(self.members)
 
     @cached_property
     def consumer_set(self) -> Column:
-        """Return, per partition, the index of its set of consumers in ``consumer_sets``."""
+        """Return the index in ``consumer_sets`` of the consumers of each partition."""
         if self.permitted is not None:
             return self.permitted
         return self.consumer_set_of_topic[self.topic] if self.partition_count else self.topic
 
     @cached_property
     def may_consume(self) -> NDArray[np.bool_]:
-        """Return a table: whether a set of consumers (row) contains a member (column)."""
+        """Return a Boolean table of the sets of consumers (rows) and their members (columns)."""
         table = np.zeros((len(self.consumer_sets), self.member_count), dtype=np.bool_)
         for index, consumers in enumerate(self.consumer_sets):
             table[index, consumers] = True
@@ -199,37 +199,37 @@ class Problem:
 
     @cached_property
     def total(self) -> int:
-        """Total load of all partitions."""
+        """Return the total load of all partitions."""
         return sum(self.weight.tolist())
 
     @property
     def has_big_loads(self) -> bool:
-        """Return whether loads may exceed 64 bits, so that they are Python integers."""
+        """Return whether loads may exceed 64 bits and are Python integers."""
         weights = self.weight if self.profiles is None else self.profiles
         return weights.dtype == object
 
     @property
     def load_table(self) -> Weights:
-        """Relative load per partition (row) and window."""
+        """Return the relative load per partition (row) and weight window (column)."""
         return self.weight[:, None] if self.profiles is None else self.profiles
 
     @property
     def window_count(self) -> int:
-        """Number of windows."""
+        """Return the number of weight windows."""
         return int(self.load_table.shape[1])
 
     @property
     def has_few_terms(self) -> bool:
-        """Whether a CP-SAT model with all windows is small, and fast."""
+        """Return whether a CP-SAT model with all weight windows is small."""
         return self.load_table.size * self.member_count <= _MAX_TERMS
 
     @cached_property
     def greatest_total(self) -> int:
-        """Maximum over the windows of the total relative load of all partitions."""
+        """Return the maximum total load of all partitions in any weight window."""
         return max(map(sum, self.load_table.T.tolist()), default=0)
 
     def merged_windows(self, windows: Sequence[int]) -> "Problem":
-        """Return the problem with one window, whose loads are sums over some windows.
+        """Return the problem with the sum of some weight windows as its only weight.
 
         In each assignment, a load of a member is at most its peak times the number of windows.
         """
@@ -238,7 +238,7 @@ class Problem:
 
     @cached_property
     def weight_codes(self) -> Ints:
-        """Numbers that are equal for partitions of equal weight or equal profile."""
+        """Return integers that are equal for partitions with equal weights."""
         if self.profiles is None:
             codes = np.unique(self.weight, return_inverse=True)[1]
         else:
@@ -247,7 +247,7 @@ class Problem:
         return codes.reshape(-1).astype(np.int64)
 
     def load_profiles(self, placement: Placement) -> Weights:
-        """Return the relative load of every member (row) in every window."""
+        """Return the relative load of every member (row) in every weight window (column)."""
         if self.profiles is None:
             return np.array(self.loads(placement), dtype=self.weight.dtype)[:, None]
         loads = np.zeros((self.member_count, self.window_count), dtype=self.profiles.dtype)
@@ -256,29 +256,29 @@ class Problem:
 
     @cached_property
     def owned_weight_sums(self) -> tuple[tuple[int, ...], ...]:
-        """Return, per member, the total weights of its 0, 1, 2, … heaviest owned partitions."""
+        """Return the total weights of the 0, 1, 2, … heaviest owned partitions per member."""
         owned = positions_by_value(self.owner, self.member_count)
         weights = (sorted(self.weight[partitions].tolist(), reverse=True) for partitions in owned)
         return tuple(tuple(accumulate(each, initial=0)) for each in weights)
 
     @cached_property
     def weight_unit(self) -> int:
-        """Greatest common divisor of all weights, or 1 if all weights are zero."""
+        """Return the greatest common divisor of all weights, or 1 if all weights are zero."""
         return int(np.gcd.reduce(self.load_table.reshape(-1))) or 1 if self.partition_count else 1
 
     @property
     def member_units(self) -> LoadUnits:
-        """Members as load units, with their speeds."""
+        """Return the members with their speeds."""
         return member_units(self.group)
 
     @property
     def host_units(self) -> LoadUnits:
-        """Hosts of the members as load units, with their speeds."""
+        """Return the hosts of the members with their speeds."""
         return host_units(self.group)
 
     @cached_property
     def member_index(self) -> dict[str, int]:
-        """Index of each member, by member id."""
+        """Return the index of each member by id."""
         members = self.group.members
         return {members[index].id: member for member, index in enumerate(self.members)}
 
@@ -288,7 +288,7 @@ class Problem:
 
     @cached_property
     def partition_index(self) -> dict[TopicPartition, int]:
-        """Index of each partition, by topic name and partition number."""
+        """Return the index of each partition by topic name and partition number."""
         names = [topic.name for topic in self.group.topics]
         pairs = zip(self.topic.tolist(), self.number.tolist(), strict=True)
         return {
@@ -314,7 +314,7 @@ class Problem:
         return Assignment(lists)
 
     def to_placement(self, assignment: Assignment) -> Placement | None:
-        """Convert an assignment to a placement. None if a partition has no permitted member."""
+        """Convert an assignment to a placement; return None for an invalid assignment."""
         if self.copies is not None:
             return self._placement_of_copies(assignment)
         is_placed = np.repeat(self.consumer_set_of_topic >= 0, topic_starts(self.group).counts)
@@ -324,7 +324,7 @@ class Problem:
         return placement if valid.all() else None
 
     def _placement_of_copies(self, assignment: Assignment) -> Placement | None:
-        """Convert a valid assignment, or return None. Copies without a member have `NO_OWNER`."""
+        """Convert an assignment of copies to a placement; return None if it is invalid."""
         if any(violations(self.group, assignment)):
             return None
         placement = np.full(self.partition_count, NO_OWNER, dtype=np.int32)
@@ -340,18 +340,18 @@ class Problem:
         return placement
 
     def valid_placement(self, assignment: Assignment) -> Placement:
-        """Convert a valid assignment to a placement. Raise UsageError if it is not valid."""
+        """Convert an assignment to a placement; raise UsageError for an invalid assignment."""
         for violation in violations(self.group, assignment):
             raise UsageError(f"the assignment is not valid: {violation}")
         placement = self.to_placement(assignment)
         if placement is None:
-            raise InternalError("a valid assignment leaves partitions without a member")
+            raise InternalError("internal error: a partition has no member; report the group")
         return placement
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Classes of partitions with copies: minimum and maximum number of members, and holders.
+    """Classes of partitions that several members can receive.
 
     A class contains the partitions of one topic with equal numbers of copies and equal holders.
     """
@@ -365,7 +365,7 @@ class Copies:
 
     @cached_property
     def is_held(self) -> NDArray[np.bool_]:
-        """Return, per class, whether a member holds its partitions."""
+        """Return which classes have partitions that a member holds."""
         return np.asarray(self.holders.any(axis=1))
 
 
@@ -380,7 +380,7 @@ def _copies(problem: Problem) -> Problem:
         at = int(np.flatnonzero(least > subscribers)[0])
         name = f"{group.topics[problem.topic[at]].name}-{problem.number[at]}"
         raise InputError(
-            f"{name} must have {least[at]} members, but {subscribers[at]} subscribe to its topic"
+            f"{name} needs {least[at]} members, but has {subscribers[at]} subscribers; add members"
         )
     most = np.minimum(most, subscribers)
     holders = np.zeros((problem.partition_count, width), dtype=np.bool_)
@@ -450,7 +450,7 @@ def build_problem(group: Group) -> Problem:
 
 
 def _member_numbers(group: Group, members: Sequence[int]) -> Column:
-    """Return the number in the problem of each group member; the last entry is for no owner."""
+    """Return the index of each group member in the problem, or `NO_OWNER`."""
     numbers = np.full(len(group.members) + 1, NO_OWNER, dtype=np.int32)
     numbers[list(members)] = np.arange(len(members), dtype=np.int32)
     return numbers
@@ -471,7 +471,7 @@ def _weights(topics: list[Topic]) -> Weights:
 
 
 def _profiles(group: Group, topics: Sequence[Topic]) -> Weights:
-    """Return the load per partition and window, relative to the capacities of the windows.
+    """Return the load per partition and weight window, relative to window capacities.
 
     In every window, a partition of a topic without weights has the load 1.
     """
@@ -487,7 +487,7 @@ def _profiles(group: Group, topics: Sequence[Topic]) -> Weights:
 def connected_components(
     problem: Problem, units: LoadUnits | None = None
 ) -> list[tuple[list[int], NDArray[np.intp]]]:
-    """Return the components of the subscription graph: members, or load units, and partitions."""
+    """Divide members and partitions into connected components of the subscription graph."""
     count = problem.member_count if units is None else len(units.names)
     if any(len(consumers) == problem.member_count for consumers in problem.consumer_sets):
         return [([*range(count)], np.arange(problem.partition_count))]
@@ -514,7 +514,7 @@ def connected_components(
 
 
 def first_partitions(problem: Problem) -> dict[str, int]:
-    """Return the index of the first partition of each topic of a problem."""
+    """Return the index of the first partition of each topic."""
     names = [topic.name for topic in problem.group.topics]
     first = np.flatnonzero(problem.number == 0)
     pairs = zip(problem.topic[first].tolist(), first.tolist(), strict=True)
@@ -522,7 +522,7 @@ def first_partitions(problem: Problem) -> dict[str, int]:
 
 
 def positions_by_value(column: NDArray[np.integer], count: int) -> list[NDArray[np.intp]]:
-    """Return, per value from 0 to ``count - 1``, its positions in the column, ascending."""
+    """Return the ascending positions of each value from 0 to ``count - 1`` in a column."""
     order = np.argsort(column, kind="stable")
     starts = np.searchsorted(column[order], np.arange(count + 1))
     return [order[starts[at] : starts[at + 1]] for at in range(count)]

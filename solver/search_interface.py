@@ -1,4 +1,4 @@
-"""Requests and results of searches: levels, claims, known placements and proven bounds."""
+"""Define the requests and results of searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from kassay.solver.solution import Method, ProgressPoint, UsedMethod
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Problem with levels and constraints, and the options that decide how it is solved."""
+    """Problem to solve, with its levels, constraints and options."""
 
     problem: Problem
     levels: tuple[Level, ...]
@@ -29,7 +29,7 @@ class Request:
 
     @property
     def choices(self) -> int:
-        """Number of pairs of a partition and a member."""
+        """Return the number of pairs of a partition and a member."""
         return self.problem.partition_count * self.problem.member_count
 
 
@@ -46,7 +46,7 @@ class LexicographicResult:
     method: UsedMethod = UsedMethod.CP_SAT
 
     def placements(self, problem: Problem) -> tuple[Placement, ...]:
-        """Return the answer, and placements that are better on a level with a tolerance."""
+        """Return the best placement, and the placements that are better on a single level."""
         if self.placement is None:
             return ()
         best = (problem.to_placement(claim.best) for claim in self.claims if claim.best)
@@ -75,7 +75,7 @@ class ProvenBound(NamedTuple):
 
 @dataclass
 class KnownLevels:
-    """Placements, and proven bounds by level index, before the levels are minimised in order.
+    """Placements and bounds that are known before the levels are minimised.
 
     ``is_complete`` is true if one of the placements is optimal for all levels.
     """
@@ -89,7 +89,7 @@ class KnownLevels:
     def priced_claims(
         self, claims: Sequence[LevelClaim]
     ) -> tuple[tuple[LevelClaim, ...], tuple[int, ...]]:
-        """Return claims and node prices. Without a claim on each priced level, drop the prices."""
+        """Return the claims and their node prices, or no prices if the claims are incomplete."""
         priced = [one.origin is Origin.NODE_PRICES for one in self.bounds.values()].count(True)
         if all(claim.origin is Origin.NODE_PRICES for claim in claims[:priced]):
             return tuple(claims), self.node_prices
@@ -101,7 +101,7 @@ class KnownLevels:
 
 @dataclass(frozen=True, slots=True)
 class LevelResult:
-    """Result of a finished level: claim, limit for later levels, and best placement."""
+    """Result of a finished level."""
 
     claim: LevelClaim
     limit: int

@@ -1,4 +1,4 @@
-"""Result of the solver: assignment, values and proven bounds."""
+"""Result of the solver with the assignment, the values and the proven bounds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from kassay.solver.problem import integer_text
 
 
 class Method(StrEnum):
-    """Method that finds the optimum: flow, CP-SAT, or automatic choice."""
+    """Method to find the optimum."""
 
     AUTO = "auto"
     FLOW = "flow"
@@ -41,7 +41,7 @@ class Status(StrEnum):
 
 
 class UsedMethod(StrEnum):
-    """Method that found a solution. If several contributed, it is the last one in this order.
+    """Last method of this list that contributed to a solution.
 
     ``counting`` means bounds by counting that initial placements meet, without a search.
     """
@@ -55,7 +55,7 @@ class UsedMethod(StrEnum):
 
     @classmethod
     def of_origin(cls, origin: Origin) -> "UsedMethod":
-        """Return the method that proves bounds of an origin."""
+        """Return the method that proves bounds with this origin."""
         return {
             Origin.NODE_PRICES: cls.FLOW,
             Origin.FLOW: cls.FLOW,
@@ -84,11 +84,14 @@ class LevelValue:
 
     def __post_init__(self) -> None:
         if self.value < self.bound:
-            raise InternalError(f"{self.name}: value {self.value} is below its bound {self.bound}")
+            raise InternalError(
+                f"internal error: the value {self.value} of {self.name} is below its bound "
+                f"{self.bound}; report it with the group"
+            )
 
     @property
     def gap(self) -> int:
-        """Optimality gap: value minus bound."""
+        """Return the optimality gap, the value minus the bound."""
         return self.value - self.bound
 
     def __str__(self) -> str:
@@ -126,7 +129,7 @@ def level_values(claims: Iterable[LevelClaim]) -> tuple[LevelValue, ...]:
 def value_and_bound(
     level: LevelValue | None, group: Group | None = None
 ) -> dict[str, int | float] | None:
-    """Return the value and bound of a level as a JSON object, or None if the level is None.
+    """Convert the value and the bound of a level to a JSON object.
 
     With a group, both are in the unit of its loads, as `load_metrics.shown` converts them.
     """
@@ -137,7 +140,7 @@ def value_and_bound(
 
 
 def level_keys(names: Iterable[str]) -> list[str]:
-    """Return the JSON keys of levels: ``imbalance`` for the first imbalance, else the name.
+    """Return the JSON key of each level: ``imbalance`` or the name of the level.
 
     Examples
     --------
@@ -153,7 +156,7 @@ def level_keys(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ProgressPoint:
-    """Fewest moves found and greatest bound proven at one point of a search."""
+    """Fewest moves and greatest lower bound known at one point of a search."""
 
     work: float  # counted since the start of the search
     value: int
@@ -208,7 +211,7 @@ class Solution:
 
     @property
     def condition(self) -> str | None:
-        """Return the condition under which the status holds; None without assumed data."""
+        """Return the assumptions on which the status depends, or None."""
         if self.group is None:
             return None
         with_racks = any(level.name == CrossRack.name for level in self.levels)
@@ -216,7 +219,7 @@ class Solution:
 
     @property
     def moves(self) -> tuple[Transfer, ...]:
-        """List the moves of owned partitions; the list is empty without an assignment."""
+        """List the moves; the list is empty without an assignment."""
         if self.assignment is None or self.group is None:
             return ()
         owners, members = ownership(self.group).owners, self.group.members
@@ -229,7 +232,7 @@ class Solution:
 
     @property
     def status(self) -> Status:
-        """Return the status of the solution, derived from its levels."""
+        """Derive the status of the solution from its levels."""
         if self.assignment is None:
             return Status.INFEASIBLE if self.conflict else Status.UNKNOWN
         return Status.OPTIMAL if self.is_optimal else Status.FEASIBLE
@@ -249,13 +252,13 @@ class Solution:
 
     @property
     def imbalance(self) -> LevelValue:
-        """Return the value of the first level about the imbalance of members.
+        """Return the value of the first imbalance level.
 
         Without such a level, return the value of the first level. Raise LookupError if there is no
         assignment.
         """
         if not self.levels:
-            raise LookupError("the solution has no assignment, so its levels have no values")
+            raise LookupError("a solution without an assignment has no values; check `status`")
         measures = (level for level in self.levels if level.name in list(Measure))
         return next(measures, self.levels[0])
 
@@ -272,7 +275,7 @@ class Solution:
         return {key: str(level.proof) for key, level in zip(keys, self.levels, strict=True)}
 
     def values_by_level(self) -> dict[str, dict[str, int | float]]:
-        """Return a JSON object with the value and the bound per level, as `value_and_bound`."""
+        """Return a JSON object with the value and the bound per level."""
         keys = level_keys(level.name for level in self.levels)
         values = (value_and_bound(level, self.group) or {} for level in self.levels)
         return dict(zip(keys, values, strict=True))
@@ -283,7 +286,7 @@ class Solution:
             if level.name == name:
                 return level
         names = ", ".join(repr(level.name) for level in self.levels) or "none"
-        raise LookupError(f"the solution has no level {name!r}; its levels: {names}")
+        raise LookupError(f"the solution has no level {name!r}; it has the levels {names}")
 
     def _repr_html_(self) -> str:
         under = "" if self.condition is None else f" if {self.condition}"

@@ -36,7 +36,7 @@ def solve(
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
 ) -> Solution:
-    """Find an assignment that minimises the levels in order, each within the earlier tolerances.
+    """Find an assignment that minimises the levels in lexicographic order.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def solve(
 def _check_request(
     group: Group, levels: Sequence[objective.Level], rules: Sequence[Constraint], method: Method
 ) -> None:
-    """Check that levels and constraints fit the group, and that the method applies to them."""
+    """Check that the method supports the group, its levels and its constraints."""
     if not levels:
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     if any(map(objective.is_preference, levels[:-1])):
@@ -120,7 +120,7 @@ def _check_request(
 
 
 def solve_request(request: Request) -> LexicographicResult:
-    """Return the result of the first method that has one, or minimise the levels in order."""
+    """Solve all levels at once with the first suitable method, or one after the other."""
     for row in engine.rows_for(request.problem, engine.METHODS):
         result = row.run(request) if row.applies(request) else None
         if result is not None:
@@ -134,7 +134,7 @@ def solve_request(request: Request) -> LexicographicResult:
 
 
 def _minimise_levels(start: Start) -> LexicographicResult:
-    """Minimise the levels in order, with a claim about each level."""
+    """Minimise the levels one after the other."""
     pool, known, methods = start.pool, start.known(), start.methods
     moves, progress = FewestMovesProofs(pool), list[ProgressPoint]()
     for index in range(len(pool.levels)):
@@ -205,14 +205,14 @@ def minimise_level(task: LevelTask) -> list[UsedMethod]:
 
 
 def _tolerated(task: LevelTask, bound: int) -> int:
-    """Return the load at which searches stop early, if there are several windows, else 0."""
+    """Return the load at which searches stop early, or 0 without several weight windows."""
     has_windows = task.pool.problem.profiles is not None
     is_load = has_windows and not isinstance(task.level, objective.Movement)
     return task.level.tolerance.limit(bound) if is_load else 0
 
 
 def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBound:
-    """Return a bound within the tolerances of the best known values.
+    """Return a bound that is valid within the tolerances of the best known values.
 
     If moves are proven before loads, or with several windows, the searches use lower limits, within
     the tolerances of the bounds. Their bounds can be too high within the tolerances of the minima,
@@ -236,7 +236,7 @@ def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBoun
 
 
 def _known_bound(task: LevelTask) -> ProvenBound:
-    """Return the greatest bound before the searches. Of equal bounds, prefer node prices."""
+    """Return the greatest bound that is known before the searches."""
     greatest = ProvenBound(0, Origin.COUNTING)
     for row in engine.rows_for(task.pool.problem, engine.BOUNDS):
         if not row.applies(task):
@@ -251,7 +251,7 @@ def _known_bound(task: LevelTask) -> ProvenBound:
 def _solution(
     problem: Problem, result: LexicographicResult, constraints: tuple[Constraint, ...]
 ) -> Solution:
-    """Convert a result to a solution, after a check of its placement."""
+    """Check the placement of a result, and convert the result to a solution."""
     method = result.method
     if result.placement is None:
         if not result.conflict:
@@ -265,7 +265,10 @@ def _solution(
         )
     rules = (*evaluation.group_constraints(problem.group), *constraints)
     for rule in evaluation.violated(problem, rules, result.placement):
-        raise InternalError(f"the result of the method {method} violates a constraint: {rule}")
+        raise InternalError(
+            f"internal error: the result of {method} violates the constraint that {rule}; "
+            "report it with the group"
+        )
     return Solution(
         assignment=problem.to_assignment(result.placement),
         method=str(method),

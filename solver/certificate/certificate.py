@@ -1,4 +1,4 @@
-"""Certificates: claims that an assignment or a trajectory is optimal, with evidence."""
+"""Certificates that an assignment or a sequence of rebalances is optimal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,12 +47,12 @@ class Origin(StrEnum):
 
     @property
     def is_checked(self) -> bool:
-        """Return whether `certificate_errors` checks a bound of this method without a solver."""
+        """Return whether bounds of this method can be checked without a solver."""
         return self in _CHECKED
 
     @property
     def proof(self) -> Proof:
-        """Return the kind of proof for bounds and conflicts that this method proves."""
+        """Return the kind of proof that this method gives."""
         if self.is_checked:
             return Proof.CERTIFICATE
         return Proof.CP_SAT if self is Origin.CP_SAT else Proof.SEARCH
@@ -91,12 +91,12 @@ class LevelClaim:
 
     @property
     def slack(self) -> int:
-        """Return the maximum excess of the value over the bound that the tolerance permits."""
+        """Return the maximum permitted difference between value and bound."""
         return self.level.tolerance.limit(self.bound) - self.bound
 
     @property
     def is_proven(self) -> bool:
-        """Return whether the claimed bound proves the value optimal within the tolerance."""
+        """Return whether the bound proves that the value is optimal within the tolerance."""
         return self.bound >= 0 and self.value - self.bound <= self.slack
 
     @property
@@ -116,7 +116,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Claims about the levels of an assignment, or a conflict of constraints, with evidence.
+    """Claims about an assignment, or a conflict between constraints, with evidence.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Certificate:
 
     @property
     def is_optimal(self) -> bool:
-        """Return whether the certificate claims that all levels except preferences are optimal."""
+        """Return whether the certificate claims that the assignment is optimal."""
         return self.conflict is None and self.proof is not Proof.NONE
 
     @property
@@ -159,7 +159,7 @@ class Certificate:
 
     @property
     def trusted(self) -> tuple[LevelClaim, ...]:
-        """Return the claims with bounds that cannot be checked without a solver."""
+        """Return the claims that only a solver can check."""
         return tuple(claim for claim in self.claims if not claim.origin.is_checked)
 
 
@@ -172,7 +172,7 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
 def level_limits(
     group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
 ) -> list[tuple[Level, int]]:
-    """Return the level of each claim with its limit: the best known value plus the tolerance."""
+    """Return each level with its limit, the best known value plus the tolerance."""
     return [
         (claim.level, claim.level.tolerance.limit(value_of(group, best, claim.level)))
         for claim in claims
@@ -181,7 +181,7 @@ def level_limits(
 
 
 def stable_claims(problem: Problem, claims: Sequence[LevelClaim]) -> Sequence[LevelClaim]:
-    """Return the first claims: their bounds stay valid if a search improves their assignment.
+    """Return the claims that remain valid if a search improves the assignment.
 
     If the search lowers the value of a level, fewer assignments are within its limit: the bound on
     the next level stays valid. The next level's value can then rise, so later bounds are not valid.
@@ -213,7 +213,7 @@ def improves(
 
 @dataclass(frozen=True, slots=True)
 class RebalanceEvidence:
-    """Evidence about one rebalance of a trajectory."""
+    """Evidence about one rebalance in a sequence of rebalances."""
 
     member_sets: tuple[tuple[str, ...], ...]
     """Sets of members by descending load. The members of the first sets receive all partitions that
@@ -228,13 +228,13 @@ class RebalanceEvidence:
 
     @property
     def loads(self) -> LoadEvidence:
-        """Return ``member_sets``, or ``best`` without sets, as evidence of the permitted loads."""
+        """Return the evidence for the permitted loads of the members."""
         return self.member_sets if self.member_sets or self.best is None else self.best
 
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryCertificate:
-    """Claim about the total of moves over a sequence of rebalances, with evidence.
+    """Claim about the total moves in a sequence of rebalances, with evidence.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ class TrajectoryCertificate:
 
     @property
     def trusted(self) -> tuple[int, ...]:
-        """Return the rebalances whose minimum makespan cannot be checked without a solver.
+        """Return the rebalances with a minimum makespan that only a solver can check.
 
         The value and the bound then refer to the makespan of ``best``.
         """
@@ -267,7 +267,7 @@ class TrajectoryCertificate:
 
 
 def _is_least(one: RebalanceEvidence, tolerance: Tolerance) -> bool:
-    """Return whether a certificate proves that the minimum makespan gives the same load limit."""
+    """Return whether a certificate without a solver proves the load limit of a rebalance."""
     if one.least is None or not one.least.claims:
         return False
     claim = one.least.claims[0]

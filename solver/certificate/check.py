@@ -1,11 +1,4 @@
-"""Check certificates of optimality, of infeasibility and of trajectories, without a solver.
-
-For equal weights, node prices prove an assignment optimal. If no prices exist, a chain of transfers
-improves the assignment: see `kassay.solver.network.improving_chains`.
-
-For weighted groups there are no such prices. The certificate then names the origin of each
-bound, and `Certificate.trusted` lists the claims that cannot be checked.
-"""
+"""Check certificates without a solver."""
 
 from collections.abc import Iterator, Sequence
 
@@ -73,11 +66,7 @@ def certificate_errors(
 def _node_price_errors(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Check the node prices that prove the first levels, and yield a message per error.
-
-    For equal weights, the levels are one minimum cost flow with convex costs. The flow is optimal
-    if and only if the prices satisfy complementary slackness on each arc [1]_.
-    """
+    """Check the node prices of a network flow, and yield a message per error."""
     priced = [claim for claim in certificate.claims if claim.origin is Origin.NODE_PRICES]
     if not priced:
         if certificate.node_prices:
@@ -99,7 +88,7 @@ def _node_price_errors(
 
 
 def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
-    """Check a certificate of infeasible constraints, and yield a message per error.
+    """Check the proof that constraints conflict, and yield a message per error.
 
     Without errors, infeasibility is proven. A conflict with an origin that is not checked is only
     compared with the constraints. Raise InputError if a constraint refers to a member, topic or
@@ -125,7 +114,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
 def _invalid_assignments(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Yield a message per rule that the assignment or a best known assignment violates."""
+    """Yield a message per rule that an assignment in the certificate violates."""
     named = [("the assignment", assignment)] + [
         (f"the best known assignment on {claim.level.name}", claim.best)
         for claim in certificate.claims
@@ -146,7 +135,7 @@ def _invalid_assignments(
 
 
 def _wrong_claims(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
-    """Check claims about an assignment without search, and yield a message per error."""
+    """Check the claims of a certificate, and yield a message per error."""
     if not certificate.claims:
         yield "the certificate has no claims"
         return
@@ -176,7 +165,7 @@ def _bound_errors(
     limits: Sequence[tuple[Level, int]],
     claim: LevelClaim,
 ) -> Iterator[str]:
-    """Check the bound of a claim, by counting or by its evidence, and yield a message per error."""
+    """Check the bound of a claim, and yield a message per error."""
     name = f"the bound {integer_text(claim.bound)} on {claim.level.name}"
     if claim.origin is Origin.COUNTING:
         bound = level_bound(problem, claim.level, limits)
@@ -191,7 +180,7 @@ def _bound_errors(
 
 
 def _is_proven_in(problem: Problem, claim: LevelClaim) -> bool:
-    """Return whether the loads of the windows of a claim prove its bound."""
+    """Return whether the loads in the weight windows of a claim prove its bound."""
     level, windows = claim.level, claim.windows
     return (
         isinstance(level, Imbalance | HostImbalance)
@@ -207,7 +196,7 @@ def _evidence_error(
     limits: Sequence[tuple[Level, int]],
     evidence: LevelClaim | Conflict,
 ) -> str | None:
-    """Return why the evidence does not prove a bound or a conflict, or None if it does."""
+    """Return the error in the evidence for a bound or a conflict, or None."""
     if evidence.origin is Origin.CASES and not cases_refute(problem, rules, limits):
         return "there are too many cases, or a case meets all limits"
     if evidence.origin is not Origin.PARTITION_PRICES:
@@ -222,7 +211,7 @@ def _evidence_error(
 def _best_errors(
     group: Group, claim: LevelClaim, limits: Sequence[tuple[Level, int]]
 ) -> Iterator[str]:
-    """Yield a message if the best known assignment of a claim contradicts a bound or a limit."""
+    """Check the best known assignment of a claim, and yield a message per error."""
     if claim.best is None:
         return
     name = f"the best known assignment on {claim.level.name}"
@@ -252,17 +241,12 @@ def _chain_errors(group: Group, assignment: Assignment, certificate: Certificate
 def trajectory_errors(
     groups: Sequence[Group], assignments: Sequence[Assignment], certificate: TrajectoryCertificate
 ) -> Iterator[str]:
-    """Check the certificate of a trajectory without a solver, and yield a message per error.
+    """Check the certificate of a sequence of rebalances, and yield a message per error.
 
     Without errors, the assignments reach the level of imbalance at each rebalance and have the
     claimed value, and no assignments with this imbalance have a value below the bound. If weights
     or speeds differ, `TrajectoryCertificate.trusted` lists the rebalances whose minimum is not
     proven.
-
-    Yields
-    ------
-    str
-        One failed condition.
     """
     if not len(groups) == len(assignments) == len(certificate.rebalances):
         yield (
@@ -347,7 +331,7 @@ def _prices(stream: trajectory_evidence.Stream, certificate: TrajectoryCertifica
     for number, one in enumerate(certificate.rebalances):
         for name, price in one.prices.items():
             if name not in stream.members:
-                raise InputError(f"rebalance {number}: unknown member {name!r}")
+                raise InputError(f"rebalance {number}: the prices name the unknown member {name!r}")
             if abs(price) > (limit := trajectory_evidence.greatest_price(stream)):
                 raise InputError(
                     f"rebalance {number}: prices must be from -{limit} to {limit}, got {price}"

@@ -1,4 +1,4 @@
-"""JSON documents of certificates, levels and constraints."""
+"""Convert certificates, levels and constraints to JSON documents and back."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -93,7 +93,7 @@ def constraint_document(rule: constraints.Constraint) -> dict[str, object]:
     """Convert a constraint to a JSON document."""
     name = next((name for name, kind in CONSTRAINTS.items() if isinstance(rule, kind)), None)
     if name is None:
-        raise InternalError(f"CONSTRAINTS in {__name__} has no entry for {rule!r}")
+        raise InternalError(f"internal error: no JSON format for {rule!r}; report this message")
     document = {field.name: getattr(rule, field.name) for field in fields(rule)}
     if document.get("window", 0) is None:
         del document["window"]
@@ -165,7 +165,7 @@ def parse_certificate(document: object, where: str = "certificate") -> Certifica
     del fields["version"]
     for index, claim in enumerate(fields["claims"][:-1]):
         if objective.is_preference(claim.level):
-            raise InputError(f"{where}.claims[{index}].preference: allowed only on the last level")
+            raise InputError(f"{where}.claims[{index}]: only the last level can be a preference")
     return Certificate(**fields)
 
 
@@ -206,7 +206,7 @@ _EVIDENCE: dict[str, Parser[Any]] = {
 
 
 def parse_partition(value: object, where: str) -> TopicPartition:
-    """Parse an array [topic, partition number]. Raise InputError if it is not valid."""
+    """Parse an array [topic, partition number]. Raise InputError for other values."""
     pair = as_array(value, where)
     if len(pair) != 2:
         raise InputError(f"{where}: expected [topic, partition number], got {value!r}")

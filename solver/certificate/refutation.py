@@ -1,4 +1,4 @@
-"""Check refutations: proofs that no assignment meets given constraints and level limits.
+"""Check proofs that no assignment meets the constraints and the limits of levels.
 
 Two kinds of evidence exist, and neither needs a solver to check.
 
@@ -31,7 +31,7 @@ Limit = tuple[objective.Level, int]
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    """Linear limit: cost of each block of partitions at each member, and maximum total cost."""
+    """Costs per block of colocated partitions and member, and the maximum total cost."""
 
     costs: NDArray[np.object_]  # Python integers, shape (blocks, members)
     limit: int
@@ -39,7 +39,7 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """Relaxed problem: place blocks of partitions on members within limits.
+    """Relaxed problem that assigns blocks of partitions to members within limits.
 
     Assignments that meet all constraints are among its solutions. The cost row of a level is None
     if the level is not linear, its maximum sum of squares if it is not a sum of squares.
@@ -61,7 +61,7 @@ class Relaxation:
 def build_relaxation(
     problem: Problem, rules: Sequence[constraints.Constraint], limits: Sequence[Limit]
 ) -> Relaxation:
-    """Build the relaxed problem of a group under constraints and level limits.
+    """Build the relaxed problem of a group with constraints and limits of levels.
 
     ``rules`` include the capacities of the group.
     """
@@ -121,7 +121,7 @@ def build_relaxation(
 def _row(
     problem: Problem, blocks: Sequence[tuple[int, ...]], level: objective.Level, limit: int
 ) -> CostRow | None:
-    """Convert a level to costs per block and member, or return None if it is not linear."""
+    """Convert a level to linear costs per block of partitions and member, or return None."""
     match level:
         case objective.Movement():
             costs = np.where(
@@ -145,7 +145,7 @@ _GRID = 20_000
 
 
 class Item(NamedTuple):
-    """Knapsack item: a block of partitions with its profit, weight and set of alternatives."""
+    """Block of partitions as a knapsack item with a profit and a weight."""
 
     profit: int
     weight: int
@@ -178,7 +178,7 @@ def maximum_profit(
 
 
 def _greatest_sum(items: Sequence[Item], max_items: int | None) -> int:
-    """Return the sum of the greatest profits, with one item per set of alternatives."""
+    """Return an upper bound on the knapsack profit that ignores the weights."""
     single = [item.profit for item in items if item.apart < 0]
     sets: dict[int, int] = {}
     for item in items:
@@ -189,7 +189,7 @@ def _greatest_sum(items: Sequence[Item], max_items: int | None) -> int:
 
 
 def _fractional_profit(items: Sequence[Item], max_load: int) -> int:
-    """Return the maximum profit if one item can be split, rounded down."""
+    """Return the maximum knapsack profit if items may be divided."""
     total = sum(item.profit for item in items if item.weight == 0)
     heavy = [item for item in items if item.weight]
     for item in sorted(heavy, key=lambda item: Fraction(-item.profit, item.weight)):
@@ -200,7 +200,7 @@ def _fractional_profit(items: Sequence[Item], max_load: int) -> int:
 
 
 def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | None:
-    """Compute the maximum profit by dynamic programming; return None for large instances."""
+    """Compute the maximum knapsack profit by dynamic programming; None for large instances."""
     profit = sum(item.profit for item in items)
     weight = sum(item.weight for item in items)
     width = min(max_load, weight)
@@ -226,7 +226,7 @@ def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | N
 
 
 def _sets_of(items: Sequence[Item]) -> list[list[Item]]:
-    """Group the items by set of alternatives; at most one item per set can be chosen."""
+    """Group knapsack items by set; at most one item per set can be chosen."""
     sets: dict[int, list[Item]] = {}
     for index, item in enumerate(items):
         sets.setdefault(item.apart if item.apart >= 0 else -1 - index, []).append(item)
@@ -234,7 +234,7 @@ def _sets_of(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _greatest_profits(items: Sequence[Item], profits: Ints) -> Ints:
-    """Update ``profits``, the greatest profit for each total weight, with the given items."""
+    """Add items to the table of the maximum profit per total weight."""
     for choice in _sets_of(items):
         before = profits.copy()
         for item in choice:
@@ -252,7 +252,7 @@ _CASES_PER_ASSIGNMENT = 40  # a complete assignment takes as long as this many c
 
 @dataclass(frozen=True, slots=True)
 class PartitionPrices:
-    """Partition prices and limit multipliers that prove that no assignment meets all limits."""
+    """Dual values (prices) that prove that no assignment meets all limits."""
 
     prices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Price of each partition per topic; topics that are missing have prices of 0."""
@@ -266,7 +266,7 @@ def prices_refute(
     limits: Sequence[Limit],
     prices: PartitionPrices,
 ) -> bool:
-    """Return whether prices prove that no assignment meets all limits; False for large groups."""
+    """Return whether partition prices prove a conflict of limits; False for large groups."""
     if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CELLS:
         return False
     return relaxation_refuted(problem, build_relaxation(problem, rules, limits), prices)
@@ -307,7 +307,7 @@ def relaxation_refuted(problem: Problem, relaxation: Relaxation, prices: Partiti
 def _member_maxima(
     relaxation: Relaxation, profits: NDArray[np.object_], *, squares: int, most: int
 ) -> Iterator[int]:
-    """Yield, per member, an upper bound on the knapsack profit; stop when the sum is ``most``."""
+    """Yield an upper bound on the knapsack profit of each member, up to the sum ``most``."""
     known: dict[object, int] = {}
     for member in range(profits.shape[1]):
         items = tuple(
@@ -338,7 +338,7 @@ def _member_maxima(
 def cases_refute(
     problem: Problem, rules: Sequence[constraints.Constraint], limits: Sequence[Limit]
 ) -> bool:
-    """Return whether all assignments violate constraints or limits; False if there are many."""
+    """Return whether each assignment violates a limit; return False for large groups."""
     if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CASES:
         return False
     relaxation = build_relaxation(problem, rules, limits)
@@ -349,7 +349,7 @@ def cases_refute(
 
 @dataclass
 class _Cases:
-    """Exhaustive search over all assignments; it skips partial assignments above a limit."""
+    """Exhaustive search that skips partial assignments above a limit."""
 
     problem: Problem
     rules: Sequence[constraints.Constraint]
@@ -358,7 +358,7 @@ class _Cases:
     left: int = _MAX_CASES
 
     def refute(self) -> bool:
-        """Return whether the search was complete and found no assignment within the limits."""
+        """Return whether a complete search found no assignment within the limits."""
         relaxation = self.relaxation
         self.order = sorted(
             range(len(relaxation.blocks)),
@@ -372,7 +372,7 @@ class _Cases:
         return not self._has_solution(0) and self.left > 0
 
     def _has_solution(self, depth: int) -> bool:
-        """Return whether the blocks from ``depth`` on fit. False when no steps are left."""
+        """Return whether all blocks of partitions from ``depth`` on can be assigned."""
         self.left -= 1 if depth < len(self.order) else _CASES_PER_ASSIGNMENT
         if self.left <= 0:
             return False

@@ -1,4 +1,4 @@
-"""Permitted loads of the members at one rebalance of a sequence.
+"""Permitted loads in a sequence of rebalances, and a lower bound on its moves.
 
 All least majorised load vectors of a group share one structure (A. Frank, K. Murota. "Decreasing
 minimization on M-convex sets: background and structures". Mathematical Programming 195, 2022):
@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 
 
 def trajectory_imbalance(levels: Sequence[Level]) -> Imbalance:
-    """Return the imbalance level of a trajectory. Raise UsageError for other levels."""
+    """Return the level of imbalance, or raise UsageError if trajectories do not support it."""
     match levels:
         case [Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX) as level, Movement()]:
             is_supported = not level.tolerance
@@ -50,14 +50,14 @@ def trajectory_imbalance(levels: Sequence[Level]) -> Imbalance:
             is_supported = False
     if not is_supported or levels[1] != Movement(MovementCost.COUNT):
         raise UsageError(
-            "a trajectory requires the levels imbalance, then movement: sum_of_squares or leximax "
-            f"without a tolerance, or makespan; got {', '.join(level.name for level in levels)}"
+            "a trajectory requires two levels: makespan, or sum_of_squares or leximax without a "
+            f"tolerance, then movement; got {', '.join(level.name for level in levels)}"
         )
     return level
 
 
 class LoadRange(NamedTuple):
-    """Loads of some members at one rebalance: limits per member, and the total.
+    """Minimum and maximum load per member, and the total load of these members.
 
     Loads are numbers of partitions, or total weights if weights or speeds differ in the stream.
     """
@@ -70,7 +70,7 @@ class LoadRange(NamedTuple):
 
 @dataclass(frozen=True)
 class PermittedAssignments:
-    """Permitted assignments at one rebalance.
+    """Limits that define the permitted assignments at one rebalance.
 
     ``subscribed`` and ``permitted`` are tables of sets of consumers and members of the stream:
     whether the member subscribes, and whether the level of imbalance permits it to receive a
@@ -85,7 +85,7 @@ class PermittedAssignments:
     least_makespan: int | None = None  # by counting; None if weights or speeds differ in the stream
 
     def permits(self, loads: Ints) -> bool:
-        """Return whether the loads of all members of the stream keep the limits and the totals."""
+        """Return whether loads are within the limits and have the required totals."""
         return all(
             bool(((one.low <= loads[one.members]) & (loads[one.members] <= one.high)).all())
             and int(loads[one.members].sum()) == one.total
@@ -94,12 +94,12 @@ class PermittedAssignments:
 
     @cached_property
     def first_partitions(self) -> dict[str, int]:
-        """Index of the first partition of each topic of the problem."""
+        """Return the index of the first partition of each topic."""
         return first_partitions(self.problem)
 
     @cached_property
     def most(self) -> Ints:
-        """Maximum load per member of the stream; 0 for members without a range."""
+        """Return the maximum load per member; it is 0 for absent members."""
         most = np.zeros(self.permitted.shape[1], dtype=np.int64)
         for one in self.ranges:
             most[one.members] = one.high
@@ -109,10 +109,7 @@ class PermittedAssignments:
 def permitted_loads(
     problem: Problem, level: Imbalance, evidence: LoadEvidence, members: Mapping[str, int]
 ) -> PermittedAssignments:
-    """Return the permitted assignments of a group, from evidence of its level of imbalance.
-
-    ``members`` are numbers in the stream. Raise InputError if the evidence does not prove loads.
-    """
+    """Derive the permitted assignments of a group from evidence about its imbalance."""
     number = np.array([members[name] for name in problem.member_index], dtype=np.int64)
     subscribed = np.zeros((len(problem.consumer_sets) + 1, len(members)), dtype=np.bool_)
     for row, own in enumerate(problem.consumer_sets):
@@ -133,7 +130,7 @@ def permitted_loads(
     limits = [mean_load(total, capacity[rank == at]) for at, total in enumerate(totals)]
     if any(high <= low for high, low in pairwise(limits)):
         raise InputError(
-            f"{problem.group.label}: the loads of the sets in the evidence must fall, got {limits}"
+            f"{problem.group.label}: the loads of the member sets must decrease, got {limits}"
         )
     least_makespan = max(limits, default=0)
     if level.measure is Measure.MAKESPAN:
@@ -160,7 +157,7 @@ def permitted_loads(
 
 
 def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
-    """Return the maximum load per member. Raise InputError if ``best`` is not valid evidence."""
+    """Return the maximum load per member, from an assignment with the minimum makespan."""
     group = problem.group
     for violation in violations(group, best):
         raise InputError(f"{group.label}: the assignment in the evidence is not valid: {violation}")
@@ -172,33 +169,33 @@ def _load_limits(problem: Problem, level: Imbalance, best: Assignment) -> Ints:
     for name, member in problem.member_index.items():
         capacity = group.member_table()[name].capacity
         if isinstance(capacity, tuple):
-            raise InputError(f"{group.label}: a trajectory requires one weight per partition")
+            raise InputError(f"{group.label}: a trajectory supports only one weight per partition")
         if capacity is not None and loads[member] > capacity:
-            raise InputError(f"{group.label}: load {loads[member]} of {name!r} exceeds {capacity=}")
+            raise InputError(f"{group.label}: {name!r} has load {loads[member]}, above {capacity=}")
         most[member] = most[member] if capacity is None else min(most[member], capacity)
     return most
 
 
 def _ranks(problem: Problem, sets: MemberSets) -> Ints:
-    """Return the index of each member's set. Raise InputError for a member in no set or in two."""
+    """Return the index of the set that contains each member."""
     rank = np.full(problem.member_count, -1, dtype=np.int64)
     for at, names in enumerate(sets):
         for name in names:
             member = problem.member_index.get(name)
             if member is None or rank[member] != -1:
                 raise InputError(
-                    f"{problem.group.label}: member {name!r} of a set consumes no topic, or "
-                    "is in two sets"
+                    f"{problem.group.label}: each member set must contain other consuming members, "
+                    f"got {name!r} again or without a topic"
                 )
             rank[member] = at
     if (rank < 0).any():
         missing = problem.member_id(int(np.argmin(rank)))
-        raise InputError(f"{problem.group.label}: member {missing!r} is in no set")
+        raise InputError(f"{problem.group.label}: no member set contains {missing!r}")
     return rank
 
 
 class Block(NamedTuple):
-    """Consecutive partitions of one topic with the same history."""
+    """Consecutive partitions of one topic with equal weights at each rebalance."""
 
     topic: str
     first: int
@@ -207,7 +204,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Stream:
-    """Sequence of rebalances of a group. Partitions with equal histories form a class."""
+    """Sequence of rebalances. Partitions that are equal at each rebalance form a class."""
 
     members: Mapping[str, int]
     rebalances: tuple[PermittedAssignments, ...]
@@ -217,7 +214,7 @@ class Stream:
 
     @cached_property
     def start(self) -> Ints:
-        """Number of partitions that a member owns at the start, per class and member."""
+        """Count the initially owned partitions per class and member."""
         start = np.zeros((len(self.blocks), len(self.members)), dtype=np.int64)
         rebalance = self.rebalances[0]
         for row in np.flatnonzero(self.assigned(0)).tolist():
@@ -227,7 +224,7 @@ class Stream:
         return start
 
     def partitions(self, row: int, rebalance: int) -> Ints:
-        """Return the indices of a class's partitions in the problem of a rebalance."""
+        """Return the indices of the partitions in a class at one rebalance."""
         first = self.rebalances[rebalance].first_partitions
         return np.concatenate(
             [first[block.topic] + np.arange(block.first, block.end) for block in self.blocks[row]]
@@ -235,31 +232,31 @@ class Stream:
 
     @cached_property
     def count(self) -> Ints:
-        """Number of partitions per class."""
+        """Return the number of partitions in each class of equal partitions."""
         sizes = [sum(block.end - block.first for block in blocks) for blocks in self.blocks]
         return np.array(sizes, dtype=np.int64)
 
     @cached_property
     def is_weighted(self) -> bool:
-        """Return whether weights or speeds differ at a rebalance."""
+        """Return whether weights or speeds differ at any rebalance."""
         return any(one.least_makespan is None for one in self.rebalances)
 
     def permitted(self, rebalance: int) -> Mask:
-        """Return, per class and member, whether the member may receive a partition."""
+        """Return which members may receive partitions of each class, as a Boolean table."""
         one = self.rebalances[rebalance]
         fits = self.weight[:, rebalance, None] <= one.most
         return np.asarray(one.permitted[self.consumer_set[:, rebalance]] & fits)
 
     def loads(self, rebalance: int, counts: Ints) -> Ints:
-        """Return the load per member, from counts per class and member."""
+        """Compute the load per member from its number of partitions per class."""
         return np.asarray(self.weight[:, rebalance] @ counts)
 
     def subscribed(self, rebalance: int) -> Mask:
-        """Return, per class and member, whether the member subscribes to the topic."""
+        """Return which members subscribe to the topics of each class, as a Boolean table."""
         return np.asarray(self.rebalances[rebalance].subscribed[self.consumer_set[:, rebalance]])
 
     def assigned(self, rebalance: int) -> Mask:
-        """Return, per class, whether its partitions have a subscriber at a rebalance."""
+        """Return which classes of partitions have a subscriber at a rebalance."""
         return np.asarray(
             self.consumer_set[:, rebalance] < len(self.rebalances[rebalance].subscribed) - 1
         )
@@ -268,10 +265,7 @@ class Stream:
 def build_stream(
     groups: Sequence[Group], levels: Sequence[Level], evidence: Sequence[LoadEvidence]
 ) -> Stream:
-    """Build the stream of a sequence of groups, with evidence of the permitted loads per group.
-
-    Raise InputError if the evidence does not prove the loads, UsageError for unsupported levels.
-    """
+    """Build a `Stream` from one group and one piece of evidence per rebalance."""
     level = trajectory_imbalance(levels)
     check_groups(groups, level)
     members: dict[str, int] = {}
@@ -281,7 +275,7 @@ def build_stream(
     if any(isinstance(one, Assignment) != is_weighted(groups) for one in evidence):
         raise InputError(
             "the evidence must consist of sets of members if all weights and speeds are equal, "
-            "else of assignments"
+            "otherwise of assignments"
         )
     rebalances = tuple(
         permitted_loads(build_problem(group), level, one, members)
@@ -294,21 +288,21 @@ def build_stream(
 
 
 def is_weighted(groups: Sequence[Group]) -> bool:
-    """Return whether weights or speeds differ in one of the groups."""
+    """Return whether weights or speeds differ in any group."""
     return not all(group.uniform_weight for group in groups)
 
 
 def check_groups(groups: Sequence[Group], level: Imbalance) -> None:
-    """Raise UsageError if no trajectory with the level of imbalance exists for the groups."""
+    """Raise UsageError if trajectories do not support the groups or the level."""
     if not groups:
         raise UsageError("groups is empty; pass at least one group")
     for number, group in enumerate(groups):
         require_single_copies(group)
         if group.window_count > 1:
-            raise UsageError(f"groups[{number}]: a trajectory requires one weight per partition")
+            raise UsageError(f"groups[{number}]: a partition must have one weight, not several")
     if is_weighted(groups) and level.measure is not Measure.MAKESPAN:
         raise UsageError(
-            f"if weights or speeds differ, a trajectory requires makespan, got {level.measure}"
+            f"if weights or speeds differ, the measure must be makespan, got {level.measure}"
         )
     for number, group in enumerate(groups) if is_weighted(groups) else ():
         total = sum(topic.total_weight for topic in group.topics)
@@ -321,7 +315,7 @@ def check_groups(groups: Sequence[Group], level: Imbalance) -> None:
 def _histories(
     groups: Sequence[Group], rebalances: Sequence[PermittedAssignments]
 ) -> dict[tuple[tuple[int, int], ...], list[Block]]:
-    """Return partitions by history: pairs (row of the tables, weight), one per rebalance."""
+    """Group partitions by their subscribers and weights at all rebalances."""
     weighted = is_weighted(groups)
     present: dict[str, dict[int, tuple[Topic, int]]] = {}  # topic and row by name and rebalance
     for at, (group, rebalance) in enumerate(zip(groups, rebalances, strict=True)):
@@ -350,7 +344,7 @@ _NOT_PERMITTED = UNREACHABLE // 2
 
 
 def greatest_price(stream: Stream) -> int:
-    """Return the greatest scale and price for which sums over all rebalances fit into 64 bits."""
+    """Return the greatest dual price for which all sums fit into 64 bits."""
     return Arithmetic.INT64.value // (4 * len(stream.rebalances))
 
 
@@ -362,9 +356,11 @@ def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
     """
     heaviest = max(int(stream.weight.max(initial=0)), 1)
     most = greatest_price(stream)
-    prices_fit = heaviest * int(np.abs(prices).max(initial=0)) <= most
-    if not prices_fit or not 1 <= scale <= most:
-        raise InputError(f"prices must be at most {most}, the scale from 1 to {most}, got {scale}")
+    highest = heaviest * int(np.abs(prices).max(initial=0))
+    if highest > most or not 1 <= scale <= most:
+        raise InputError(
+            f"prices must be at most {most} and scale from 1 to {most}, got {highest} and {scale}"
+        )
     owned_cost, free_cost = _path_costs(stream, prices, scale)
     total = 0
     for row, count in enumerate(stream.count.tolist()):
@@ -379,7 +375,7 @@ def price_bound(stream: Stream, prices: Ints, scale: int) -> int:
 
 
 def _path_costs(stream: Stream, prices: Ints, scale: int) -> tuple[Ints, Ints]:
-    """Return the costs of cheapest paths over all rebalances.
+    """Compute the cheapest path of each class of partitions through all rebalances.
 
     The first array has the cost by class and owner at the start, the second one the cost by class
     of a partition without an owner.
@@ -400,7 +396,7 @@ def _path_costs(stream: Stream, prices: Ints, scale: int) -> tuple[Ints, Ints]:
 
 
 def _highest_value(one: LoadRange, price: Ints) -> int:
-    """Return the maximum total price of loads with the limits and the total of a range."""
+    """Maximise the total price of loads within the limits of a `LoadRange`."""
     prices = price[one.members].tolist()
     pairs = zip(prices, one.low.tolist(), one.high.tolist(), strict=True)
     value, rest = 0, one.total - int(one.low.sum())

@@ -1,1 +1,1 @@
-"""Solver based on CP-SAT of OR-Tools, for all weights, levels and constraints."""
+"""Find optimal assignments with the CP-SAT solver of OR-Tools."""

@@ -28,7 +28,7 @@ _MAX_PAIRS = 40_000
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """CP-SAT expression for a level.
+    """CP-SAT expression that represents the value of a level.
 
     The value of the level is at least ``factor * expression + offset``. If weights are exact, it
     is equal.
@@ -46,11 +46,11 @@ class Term:
         return self.factor * scaled + self.offset
 
     def scaled(self, value: int) -> int:
-        """Convert an upper limit on the level to an upper limit on the expression."""
+        """Convert an upper limit on the level to an upper limit on the CP-SAT expression."""
         return (value - self.offset) // self.factor
 
     def scaled_up(self, bound: int) -> int:
-        """Convert a lower bound on the level to a lower bound on the expression, at least 0."""
+        """Convert a lower bound on the level to a lower bound on the CP-SAT expression."""
         return max(-((self.offset - bound) // self.factor), 0) if self.is_exact else 0
 
 
@@ -146,7 +146,7 @@ _MAX_WINDOW_SQUARES = 500
 def _window_squares(
     model: AssignmentModel, level: objective.Imbalance | objective.HostImbalance, worst: int
 ) -> tuple[Term, ...] | None:
-    """Return a term for the sum of squared loads over windows, or None if it is too large."""
+    """Return a term for the squared loads in all weight windows, or None if it is too large."""
     units, squared = evaluation.load_units(model.problem, level), model.scale.unit**2
     if not units.names:
         return (Term(0),)
@@ -218,7 +218,7 @@ def _distances(
 def _plain_squares(
     model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits, worst: int
 ) -> Term | None:
-    """Return a term for the sum of squared loads. None for different speeds or large numbers.
+    """Return a term for the sum of squared loads at equal speeds, or None.
 
     CP-SAT has cuts for squares of variables from 0, which prove more than `_squares`.
     """
@@ -238,7 +238,7 @@ def _plain_squares(
 def _squares(
     model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits, worst: int
 ) -> Term:
-    """Return a term with small coefficients for the sum of load times relative load.
+    """Return a term with small coefficients for the sum of squared loads.
 
     With the factor ``f`` of a unit and its centre ``c``, ``f * load**2`` is
     ``f * (load - c)**2 + 2 * f * c * load - f * c**2``.
@@ -333,7 +333,7 @@ def add_constraint(
     constraint: constraints.Constraint,
     literal: cp_model.IntVar | None = None,
 ) -> None:
-    """Add a constraint to the model. With a literal, it applies only if the literal is true."""
+    """Add a constraint to the CP-SAT model, enforced only if ``literal`` is true."""
     for expression, least, most in _ranges(model, constraint):
         if not isinstance(expression, int):
             rule = model.cp.add_linear_constraint(expression, least, most)
@@ -394,5 +394,5 @@ def _partition_ranges(
 
 
 def _has(model: AssignmentModel, partition: int, member: int) -> Expression:
-    """Return an expression that is 1 if a member has a partition, the only one in its class."""
+    """Return an expression that is 1 if the member has the partition, else 0."""
     return model.count[int(model.classes.class_of[partition])].get(member, 0)

@@ -1,4 +1,4 @@
-"""Searches with CP-SAT: minimum of a level, fewest moves, any placement within constraints."""
+"""Minimise levels and find valid placements with CP-SAT."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ from kassay.solver.problem import Ints, Placement, Problem
 
 
 def search_level(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> int:
-    """Search for better placements on one level with CP-SAT; return a lower bound.
+    """Minimise one level with CP-SAT, and return a lower bound on the level.
 
     Return 0 without a search, or if leximax before the level is not proven: then the model also
     excludes placements with a lower leximax value.
@@ -76,7 +76,7 @@ def _is_leximax(level: Level) -> bool:
 
 
 def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> AssignmentModel | None:
-    """Build a model with the limits of the finished levels. Return None if it is too large."""
+    """Build a CP-SAT model with the limits of finished levels; None if it is too large."""
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
     levels = [level, *(done.claim.level for done in pool.reached)]
@@ -116,7 +116,7 @@ def _search_leximax(
     level: Level,
     budget: SearchBudget,
 ) -> int:
-    """Minimise the greatest load, then the sum of the two greatest, and so on. Return a bound."""
+    """Minimise the loads in descending order, one after the other; return a lower bound."""
     problem, units = pool.problem, load_units(pool.problem, level)
     members, unit = len(terms), problem.weight_unit
     base = problem.total * max(units.factors) + 1
@@ -153,7 +153,7 @@ LevelLimit = tuple[Level, int]
 
 @dataclass(frozen=True, slots=True)
 class MovedPartitionsModel:
-    """Searches for few moves and low loads with a variable per possible move.
+    """CP-SAT model with one variable per possible move.
 
     A partition with an owner stays, unless the variable of its class that counts the leaving
     partitions is positive. The load of a member is its owned load, minus the load that leaves, plus
@@ -250,7 +250,7 @@ class MovedPartitionsModel:
         budget: SearchBudget,
         windows: tuple[int, ...],
     ) -> "_LeavingModel | None":
-        """Build the model of all constraints and limits; return None if it is too large."""
+        """Build the CP-SAT model, or return None if it is too large."""
         problem = self.problem
         levels = [self.movement, level, *(limited for limited, _ in limits)]
         classes = symmetry_classes(problem, levels, self.constraints)
@@ -270,7 +270,7 @@ class MovedPartitionsModel:
     def _worst_value(
         self, level: Level, limits: Sequence[LevelLimit], hint: Placement | None
     ) -> int:
-        """Return the value of a valid hint, or the greatest value if one member has everything."""
+        """Return an upper bound on the minimum of a level."""
         problem = self.problem
         if hint is not None and self._is_within(limits, hint):
             return level_value(problem, level, hint)
@@ -286,7 +286,7 @@ class _LeavingModel(AssignmentModel):
     """Number of partitions that leave their owner, per symmetry class with an owner."""
 
     def new_counts(self, index: int, consumers: Sequence[int]) -> dict[int, Expression]:
-        """Create the variables of a symmetry class: numbers of leaving and received partitions."""
+        """Create variables for the moved partitions of one symmetry class."""
         partitions = self.classes.partitions[index]
         size, owner = len(partitions), int(self.problem.owner[partitions[0]])
         if self.possible is not None:
@@ -331,7 +331,7 @@ _FIRST_WINDOWS, _MORE_WINDOWS = 2, 3
 def first_windows(
     problem: Problem, hint: Placement | None, levels: Sequence[Level]
 ) -> tuple[int, ...]:
-    """Return the windows of the first model: with the greatest total loads or peaks of the hint.
+    """Select the weight windows with the highest loads for the first CP-SAT model.
 
     It contains all windows if the group is small or a level is a sum of squares.
     """

@@ -1,4 +1,4 @@
-"""CP-SAT model: number of partitions per symmetry class and member, the loads, and one search.
+"""CP-SAT model that counts the partitions per symmetry class and member.
 
 The ranges of its numbers are computed from the coefficients before the model is built.
 """
@@ -36,7 +36,7 @@ _WITH_DIFFERENCES = (Measure.LEXIMAX, Measure.DEVIATION, Measure.BALANCE_SCORE, 
 
 @dataclass(frozen=True, slots=True)
 class SquarePart:
-    """Part of a sum of squares: factor times a square of (load - centre), plus slope times load."""
+    """Term of a sum of squares: ``factor * (load - centre)**2 + slope * load``."""
 
     factor: int
     centre: int
@@ -47,14 +47,14 @@ class SquarePart:
 
 @dataclass(frozen=True, slots=True)
 class SquareRange:
-    """A sum of squares: one part per load unit, plus ``offset``."""
+    """Sum of squared loads: one `SquarePart` per member or host, plus ``offset``."""
 
     parts: tuple[SquarePart, ...]
     offset: int
 
 
 def square_range(units: LoadUnits, total: int, worst: int) -> SquareRange:
-    """Return the parts of the sum of load times relative load, up to the value ``worst``.
+    """Split the sum of squared loads into terms with small coefficients.
 
     The centres are the shares of the total load in proportion to the speeds.
     """
@@ -80,7 +80,7 @@ def square_range(units: LoadUnits, total: int, worst: int) -> SquareRange:
 
 @dataclass(frozen=True, slots=True)
 class RelativeFactors:
-    """Factors from loads to relative loads, divided by a unit and rounded down if too large.
+    """Factors that convert loads to relative loads, rounded down if they are too large.
 
     Many different speeds have a large common multiple.
     """
@@ -90,7 +90,7 @@ class RelativeFactors:
 
     @classmethod
     def of(cls, units: LoadUnits, total: int | None) -> "RelativeFactors":
-        """Return the factors of load units, rounded if a total load is given."""
+        """Return the factors of members or hosts, rounded if a total load is given."""
         if total is None:
             return cls(units.factors, 1)
         bits = max(_FACTOR_BITS, Arithmetic.CP_SAT.value.bit_length() - total.bit_length() - 3)
@@ -99,7 +99,7 @@ class RelativeFactors:
 
 
 def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Scale:
-    """Return the scale of the weights in a model of levels with given greatest values."""
+    """Return the scale with which CP-SAT can represent all loads."""
     measured = [
         (level, evaluation.load_units(problem, level), worst)
         for level, worst in levels
@@ -137,7 +137,7 @@ def cost_scale(costs: Weights) -> Scale:
 def _magnitudes(
     measure: Measure, units: LoadUnits, total: int, worst_squares: int
 ) -> tuple[int, int]:
-    """Return the greatest activity of a constraint of one level, and the sum of its domains."""
+    """Bound the numbers in the CP-SAT constraints of one imbalance measure."""
     count, most = len(units.names), total * max(units.factors)
     match measure:
         case Measure.MAKESPAN:
@@ -176,7 +176,7 @@ def _square_magnitudes(parts: Sequence[SquarePart], total: int) -> tuple[int, in
 
 @dataclass(frozen=True, slots=True)
 class SymmetryClasses:
-    """Classes of partitions that are equal for all levels and constraints."""
+    """Classes of partitions that levels and constraints do not distinguish."""
 
     class_of: Ints  # per partition
     partitions: tuple[Column, ...]  # per class, ascending
@@ -187,7 +187,7 @@ class SymmetryClasses:
         return np.bincount(keys, minlength=len(self.partitions) * members).reshape(-1, members)
 
     def to_placement(self, problem: Problem, counts: Ints) -> Placement:
-        """Convert counts per class and member to a placement; owners keep partitions first."""
+        """Convert numbers of partitions per class and member to a placement."""
         placement = np.full(problem.partition_count, NO_OWNER, dtype=np.int32)
         members = np.arange(problem.member_count, dtype=np.int32)
         for index, partitions in enumerate(self.partitions):
@@ -315,7 +315,6 @@ class AssignmentModel:
     _unit_loads: dict[tuple[str, ...], list[Expression]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Create the variables: number of partitions per symmetry class and member."""
         problem = self.problem
         self.windows = self.windows or range(problem.window_count)
         self.count = []
@@ -339,18 +338,18 @@ class AssignmentModel:
 
     @cached_property
     def weight(self) -> list[int]:
-        """Weight per partition, in the unit of ``scale``."""
+        """Return the weight of each partition, in the unit of ``scale``."""
         weights = self.problem.weight.tolist()
         return [self.scale.quotient(weight, rounds_up=self.rounds_up) for weight in weights]
 
     @cached_property
     def total(self) -> int:
-        """Total load, in the unit of ``scale``."""
+        """Return the total load, in the unit of ``scale``."""
         return sum(self.weight)
 
     @cached_property
     def highest(self) -> int:
-        """Maximum load in a window, in the unit of ``scale``."""
+        """Return the maximum total load in a weight window, in the unit of ``scale``."""
         if self.problem.profiles is None:
             return self.total
         # Each load of a partition may be rounded up.
@@ -383,7 +382,7 @@ class AssignmentModel:
         return self._unit_loads[units.names]
 
     def window_loads(self, units: LoadUnits) -> list[list[Expression]]:
-        """Return the load of each member or host per window, in the unit of ``scale``."""
+        """Return the load of each member or host in each weight window."""
         if self.problem.profiles is None:
             return [self.unit_loads(units)]
         for window in self.windows:
@@ -399,20 +398,20 @@ class AssignmentModel:
 
     @cached_property
     def zero(self) -> cp_model.IntVar:
-        """Return the constant 0 as an expression, to convert integers to expressions."""
+        """Return the constant 0 as a CP-SAT expression."""
         return self.cp.new_constant(0)
 
     @cached_property
     def partitions(self) -> list[Expression]:
-        """Return an expression per member for its number of partitions."""
+        """Return one CP-SAT expression per member that counts its partitions."""
         return self._sums(lambda _: 1)
 
     def load_sums(self) -> list[Expression]:
-        """Return an expression per member for its load, a sum over its partition counts."""
+        """Return one CP-SAT expression per member that computes its load."""
         return self._sums(lambda partition: self.weight[partition])
 
     def _sums(self, weight: Callable[[int], int]) -> list[Expression]:
-        """Return an expression per member: the sum of its partition counts times their weights."""
+        """Return one expression per member that adds up the weights of its partitions."""
         terms: list[list[tuple[Expression, int]]] = [[] for _ in range(self.problem.member_count)]
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             factor = weight(partitions[0])
@@ -422,7 +421,7 @@ class AssignmentModel:
         return [weighted_sum(parts) for parts in terms]
 
     def moves(self, costs: Ints) -> Expression:
-        """Return an expression for the total cost of moves. Costs in a class must be equal."""
+        """Return a CP-SAT expression for the total cost of the moves."""
         terms: list[tuple[Expression, int]] = []
         for partitions, counts in zip(self.classes.partitions, self.count, strict=True):
             owner, cost = int(self.problem.owner[partitions[0]]), int(costs[partitions[0]])
@@ -431,7 +430,7 @@ class AssignmentModel:
         return weighted_sum(terms)
 
     def hint(self, placement: Placement) -> None:
-        """Give a placement to CP-SAT as warm start."""
+        """Give a placement to CP-SAT as a warm start."""
         self.cp.clear_hints()
         values = self.classes.counts(placement, self.problem.member_count)
         for index, counts in enumerate(self.count):
@@ -455,7 +454,7 @@ class AssignmentModel:
         return self.classes.to_placement(self.problem, values)
 
     def add_limit(self, expression: Expression, most: int) -> None:
-        """Limit an expression to a maximum. Ignore a maximum above the range of CP-SAT."""
+        """Limit an expression to a maximum, unless CP-SAT cannot represent the maximum."""
         if most < 0:
             self.cp.add_bool_or([])
         elif Arithmetic.CP_SAT.represents(most):
@@ -465,7 +464,7 @@ class AssignmentModel:
 def is_small_enough(
     problem: Problem, classes: SymmetryClasses, levels: Iterable[Level], budget: SearchBudget
 ) -> bool:
-    """Return whether a model with some levels is small. If so, count the work to build it."""
+    """Return whether the remaining work suffices to build a model, and spend the work."""
     sizes = [len(consumers) for consumers in problem.consumer_sets]
     counts: int = sum(
         sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions
@@ -479,7 +478,7 @@ def is_small_enough(
 
 
 def _term_count(problem: Problem, level: Level) -> int:
-    """Estimate the number of constraints that a level adds, if they can be many."""
+    """Estimate the number of constraints that a level adds to a model."""
     match level:
         case TopicSpread():
             sizes = np.bincount(problem.topic) if problem.partition_count else np.zeros(1, int)
@@ -504,7 +503,7 @@ def weighted_sum(parts: Sequence[tuple[Expression, int]]) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Result of one CP-SAT search: placement, lower bound, and proven infeasibility."""
+    """Result of one CP-SAT search."""
 
     placement: Placement | None  # the best one found
     bound: int | None  # None if no search ran
@@ -520,7 +519,7 @@ def minimise(
     interleaves: bool = False,
     is_direct: bool = False,
 ) -> SearchResult:
-    """Minimise an expression with a known lower bound, by one CP-SAT search.
+    """Minimise an expression with one CP-SAT search.
 
     With ``is_direct``, the expression is the objective itself, without the known bound. It must
     have no constant. This proves sums of squares in less time.
@@ -545,7 +544,7 @@ def minimise(
 def search(
     model: AssignmentModel, budget: SearchBudget, *, interleaves: bool = False
 ) -> SearchResult:
-    """Run CP-SAT once: minimise the objective of the model, or find any placement without one."""
+    """Run CP-SAT once, and convert its solution to a placement."""
     solver, status = run_cpsat(model.cp, budget, interleaves=interleaves)
     feasible = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return SearchResult(
@@ -557,7 +556,7 @@ def search(
 
 
 def new_solver(model: cp_model.CpModel) -> cp_model.CpSolver:
-    """Create a solver, and switch off the steps of the presolve that are wrong for a model.
+    """Create a CP-SAT solver without the presolve steps that have known errors.
 
     With coefficients of 2**30 and more, three parts of the presolve of OR-Tools 9.15 have removed
     optimal solutions: the substitution of variables, the search for included constraints, and
@@ -587,7 +586,7 @@ def _greatest_coefficient(model: cp_model.CpModel) -> int:
 def run_cpsat(
     model: cp_model.CpModel, budget: SearchBudget, *, interleaves: bool = False
 ) -> tuple[cp_model.CpSolver, cp_model.CpSolverStatus]:
-    """Run CP-SAT once; with ``interleaves``, one worker runs several strategies in turn."""
+    """Run CP-SAT once within the limits of a search."""
     solver = new_solver(model)
     solver.parameters.max_time_in_seconds = budget.seconds
     solver.parameters.num_workers = budget.limits.workers
@@ -601,5 +600,5 @@ def run_cpsat(
     work = solver.response_proto.deterministic_time * WORK_PER_DETERMINISTIC_TIME
     budget.spend(_WORK_PER_SEARCH + work)
     if status is None or status == cp_model.MODEL_INVALID:
-        raise InternalError(f"CP-SAT rejects the model: {model.validate()}")
+        raise InternalError(f"internal error: invalid CP-SAT model: {model.validate()}; report it")
     return solver, status

@@ -1,1 +1,1 @@
-"""Flow networks of partitions and members: optimal flow, node prices, chains of transfers."""
+"""Optimise assignments of partitions with equal weights by network flows."""

@@ -1,4 +1,4 @@
-"""Chains of transfers that improve an assignment, and explanations by such chains."""
+"""Find chains of transfers that improve an assignment."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def improving_chain(group: Group, assignment: Assignment) -> tuple[Transfer, ...
 
 
 class _Step(NamedTuple):
-    """Transfer of one partition between members; topic and members are network indices."""
+    """Transfer of one partition between members, as indices of the network."""
 
     topic: int
     giver: int
@@ -62,7 +62,7 @@ class _Step(NamedTuple):
 
 
 def _improving_steps(network: SubscriptionNetwork, counts: Ints) -> tuple[_Step, ...]:
-    """Return a chain of transfers that improves counts, from a cycle of the residual network."""
+    """Find an improving chain of transfers from a cycle of the residual network."""
     arcs = LevelNetwork(network, hosts=None, has_sums=False, has_speeds=False)
     _, cycle = arcs.paths(arcs.weighted(SQUARES_AND_MOVES), arcs.flow_of(counts))
     number = np.where(cycle < 0, ~cycle, cycle)
@@ -77,20 +77,20 @@ def _improving_steps(network: SubscriptionNetwork, counts: Ints) -> tuple[_Step,
 
 
 def apply_chain(group: Group, assignment: Assignment, chain: tuple[Transfer, ...]) -> Assignment:
-    """Apply transfers in order. Raise UsageError if a giver does not have its partition."""
+    """Apply a chain of transfers to an assignment."""
     lists = {m.id: list(assignment[m.id]) if m.id in assignment else [] for m in group.members}
     for transfer in chain:
         if transfer.partition not in lists.get(transfer.giver, ()):
             raise UsageError(f"member {transfer.giver!r} does not have {transfer.partition}")
         if transfer.taker not in lists:
-            raise UsageError(f"no member {transfer.taker!r} in the group")
+            raise UsageError(f"the group has no member {transfer.taker!r}")
         lists[transfer.giver].remove(transfer.partition)
         lists[transfer.taker].append(transfer.partition)
     return Assignment(lists)
 
 
 class _PartitionChoice:
-    """Choice of partitions for a chain of transfers, with the current member of each partition."""
+    """Selection of the partitions that a chain of transfers moves."""
 
     def __init__(self, network: SubscriptionNetwork, placement: Placement) -> None:
         self.problem = network.problem
@@ -163,7 +163,7 @@ class Explanation:
 
     @property
     def loads(self) -> tuple[tuple[str, float, float], ...]:
-        """Return the members with a changed load, with their loads before and after."""
+        """Return the members with a changed load, and their old and new loads."""
         return tuple(member for member in self.members if member[1] != member[2])
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Network whose convex arc costs are the levels of the objective, and prices of its nodes.
+"""Flow network with convex arc costs that represent the levels of the objective.
 
 Copies flow from the topics of a subscription network through their members and hosts to a sink.
 Without a level about hosts, they flow from the members to the sink.
@@ -43,7 +43,7 @@ class ShortestPaths:
 
 
 def shortest_paths(tail: Ints, head: Ints, cost: Weights, *, sink: int) -> ShortestPaths:
-    """Compute the distances to the sink by the Bellman-Ford algorithm, or find a negative cycle.
+    """Compute distances to the sink (Bellman-Ford algorithm), or find a negative cycle.
 
     The sink is the last node. Nodes without a path to it have distances that are greater than all
     others, and valid prices. Each round relaxes the arcs into the nodes whose distance fell in the
@@ -82,7 +82,7 @@ def shortest_paths(tail: Ints, head: Ints, cost: Weights, *, sink: int) -> Short
 
 
 def _cycle(head: Ints, via: Ints, sink: int) -> list[int]:
-    """Return the arcs of a cycle of negative cost, preferably through the sink, if any."""
+    """Return the arcs of a cycle with negative cost, or an empty list."""
     nodes = sink + 1
     step = np.append(np.where(via >= 0, head[via], nodes), nodes)
     reached = step
@@ -104,11 +104,11 @@ def _cycle(head: Ints, via: Ints, sink: int) -> list[int]:
 
 
 class LevelNetwork:
-    """Arcs from topics through members and hosts to a sink, in consecutive parts.
+    """Flow network from topics through members and hosts to a sink.
 
-    The parts are: partitions that move or have no owner, owned partitions, members, hosts (None if
-    they have no costs), topics at a member (for topic spreads), stateful partitions at a member,
-    copies without a member. With ``has_speeds``, loads are relative to the speeds of the members.
+    The parts of the arcs are: partitions that move or have no owner, owned partitions, members,
+    hosts (None if they have no costs), topics at a member (for topic spreads), stateful partitions
+    at a member, copies without a member. With ``has_speeds``, loads are relative to the speeds.
     """
 
     def __init__(
@@ -174,14 +174,14 @@ class LevelNetwork:
         )
 
     def _pairs(self) -> Ints:
-        """Return a number per subscription, which identifies its topic and its member."""
+        """Return an integer per subscription that identifies its topic and member."""
         names = {name: at for at, name in enumerate(dict.fromkeys(self.network.topic_names))}
         topic = np.array([names[name] for name in self.network.topic_names], dtype=np.int64)
         return topic[self.network.tail] * max(self.network.members, 1) + self.network.head
 
     @property
     def supply(self) -> Ints:
-        """Supply of each node: the copies of each topic, and their sum at the sink."""
+        """Return the supply of each node; the supply of the sink is negative."""
         supply = np.zeros(self.sink + 1, dtype=np.int64)
         supply[: self.network.topics] = self.network.supply
         supply[-1] = -int(self.network.supply.sum())
@@ -194,7 +194,7 @@ class LevelNetwork:
         return counts
 
     def flow_of(self, counts: Ints) -> Ints:
-        """Return the flow with given numbers of partitions per subscription."""
+        """Convert numbers of partitions per subscription to a flow."""
         network = self.network
         flow = np.zeros(len(self.tail), dtype=np.int64)
         kept = np.minimum(counts, network.owned)
@@ -214,7 +214,7 @@ class LevelNetwork:
         return flow
 
     def even_shares(self) -> tuple[Ints, Ints]:
-        """Return the least and most partitions of a topic at a member in an even spread."""
+        """Return the lowest and highest count per subscription if topics are spread evenly."""
         network = self.network
         consumers = np.bincount(network.tail, minlength=network.topics)
         least, more = np.divmod(network.supply, np.maximum(consumers, 1))
@@ -222,7 +222,7 @@ class LevelNetwork:
         return least[network.tail], most[network.tail]
 
     def part_of(self, level: objective.Level) -> slice:
-        """Return the part of the arcs that have the costs of a level."""
+        """Return the slice of the arcs that have the costs of a level."""
         part = self.members
         match level:
             case objective.Movement():
@@ -240,9 +240,10 @@ class LevelNetwork:
         return part
 
     def unit_cost(self, level: objective.Level, place: Ints, unit: Ints) -> Weights:
-        """Return the costs of units of flow. ``place`` is the index of an arc in the level's part.
+        """Return the costs of units of flow on the arcs of one level.
 
-        Units of an arc are numbered from 1. The costs of an arc do not fall with the number.
+        ``place`` is the index of an arc in the part of the level. Units of an arc are numbered from
+        1. The costs of an arc do not fall with the number.
         """
         match level:
             case (
@@ -268,17 +269,17 @@ class LevelNetwork:
             case objective.MissingTagValues() | objective.StandbyMoves():
                 cost = self._pair_costs(level)[self.subscription[place]]
             case _:
-                raise InternalError(f"arcs have no cost for the level {level.name!r}")
+                raise InternalError(f"internal error: {level.name!r} has no arc costs; report it")
         return cost
 
     def _pair_costs(self, level: objective.FlowLevel) -> Ints:
-        """Return the costs of the standbys for an active task, per subscription."""
+        """Return the standby costs of an active task per subscription."""
         if self.network.problem.copies is None:
             return np.zeros(len(self.network.tail), dtype=np.int64)
         return pair_costs(self.network.problem, level)[self.network.tail, self.network.head]
 
     def _factors(self, level: objective.Level) -> Weights:
-        """Return the factors of the squares of a level, which differ if the speeds differ."""
+        """Return the factors that adjust squared loads for different speeds."""
         problem, part = self.network.problem, self.part_of(level)
         factors = (1,) * (part.stop - part.start)
         if isinstance(level, objective.Imbalance) and self.has_speeds:
@@ -289,7 +290,7 @@ class LevelNetwork:
         return exact_column(np.array(factors, dtype=object), most)
 
     def greatest_unit_cost(self, level: objective.Level) -> int:
-        """Return the maximum magnitude of the cost of a unit of flow, for one level."""
+        """Return the maximum absolute cost of one unit of flow for a level."""
         most = int(self.high[self.part_of(level)].max(initial=0))
         match level:
             case objective.Movement() | objective.Slots() | objective.IdleMembers():
@@ -302,7 +303,7 @@ class LevelNetwork:
                 return int(self._factors(level).max(initial=1)) * (2 * most + 1)
 
     def weighted(self, levels: Sequence[objective.Level]) -> WeightedLevels:
-        """Return the levels with weights, each above the effect of all later levels on a cycle.
+        """Return weights that combine the levels into one lexicographic cost.
 
         A cycle has at most as many arcs as nodes, so that a cycle that is worse on a level and
         better on later ones has positive cost.
@@ -314,7 +315,7 @@ class LevelNetwork:
         return tuple(zip(levels, reversed(weights), strict=True))
 
     def fits(self, *levels: objective.Level) -> bool:
-        """Return whether the weighted costs of some levels fit into 64 bits."""
+        """Return whether the weighted costs of the levels fit into 64 bits."""
         return self._fit(self.weighted(levels))
 
     def _fit(self, costs: WeightedLevels) -> bool:
@@ -323,7 +324,7 @@ class LevelNetwork:
         return Arithmetic.INT64.represents(4 * most * (self.sink + 2))
 
     def unit_costs(self, costs: WeightedLevels, arc: Ints, unit: Ints) -> Weights:
-        """Return the costs of units of flow on arcs, for the weighted sum of some levels."""
+        """Return the weighted costs of units of flow on arcs."""
         dtype = np.int64 if self._fit(costs) else np.object_
         total: Weights = np.zeros(len(arc), dtype=dtype)
         for level, weight in costs:
@@ -336,7 +337,7 @@ class LevelNetwork:
     def paths(
         self, costs: WeightedLevels, flow: Ints, limits: tuple[Ints, Ints] | None = None
     ) -> tuple[ShortestPaths, Ints]:
-        """Return the shortest paths of the residual network of a flow, and the arcs of a cycle.
+        """Return shortest paths of the residual network, and the arcs of a negative cycle.
 
         The number of a reversed arc ``i`` is ``~i``. ``limits`` are the minimum and the maximum
         flow of the arcs.
@@ -357,7 +358,7 @@ class LevelNetwork:
         return found, np.concatenate([forward, ~backward])[list(found.cycle)]
 
     def prices(self, levels: Sequence[objective.Level], flow: Ints) -> tuple[int, ...] | None:
-        """Return the prices of the nodes that prove a flow optimal, or None if it is not."""
+        """Return node prices (dual values) that prove a flow optimal, or None."""
         found, _ = self.paths(self.weighted(levels), flow)
         return None if found.cycle else tuple(map(int, found.distance.tolist()))
 
@@ -396,7 +397,7 @@ class LevelNetwork:
 def level_network(
     problem: Problem, levels: Sequence[objective.Level], network: SubscriptionNetwork | None = None
 ) -> LevelNetwork:
-    """Build the network with the given levels as costs of arcs."""
+    """Build the network with arc costs for the given levels."""
     has_hosts = any(isinstance(level, objective.HostImbalance) for level in levels)
     return LevelNetwork(
         build_network(problem) if network is None else network,
@@ -414,7 +415,7 @@ measures of imbalance."""
 def priced_levels(
     group: Group, levels: Sequence[objective.Level]
 ) -> Sequence[objective.Level] | None:
-    """Return levels with node prices that prove ``levels`` optimal, or None if prices cannot."""
+    """Return the levels whose node prices prove ``levels`` optimal, or None."""
     if has_arc_costs(group, levels):
         return levels
     is_proven = is_optimal_by_squares_and_moves(group, levels)
@@ -424,7 +425,7 @@ def priced_levels(
 def placement_flow(
     problem: Problem, levels: Sequence[objective.Level], placement: Placement
 ) -> tuple[LevelNetwork, Ints, str | None]:
-    """Return the network and the flow of a placement, and an error if the flow has lower costs.
+    """Return the network and flow of a placement, and an error if their costs differ.
 
     The flow of a placement has the fewest moves, and the most equal members per partition, of all
     placements with its counts.

@@ -1,4 +1,4 @@
-"""Optimal placement for equal weights by one minimum cost flow, and the structure of its loads.
+"""Find optimal placements for equal weights by minimum cost flows.
 
 A minimum cost flow gives members few topics with many partitions each. If a member then leaves,
 its partitions have few consumers with room, and others must move. The counts of received
@@ -76,14 +76,16 @@ def min_cost_flow(
     if status == flow.INFEASIBLE:
         return None
     if status != flow.OPTIMAL:
-        raise InternalError(f"OR-Tools found no minimum cost flow: {status}")
+        raise InternalError(
+            f"internal error: OR-Tools finds no flow (status {status}); report it with the group"
+        )
     return np.asarray(flow.flows(ids), dtype=np.int64)
 
 
 def _pieces(
     low: Ints, high: Ints, first: Ints, last: Ints, windows: NDArray[np.bool_]
 ) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Yield parts of arcs as columns: arc, capacity and a unit with the cost of the part.
+    """Split arcs with convex costs into parallel arcs with linear costs.
 
     Arcs without a window are one part. Other arcs have a part per unit in the window, and parts of
     growing size outside, with the cost of their middle unit. The first of them is a single unit, so
@@ -113,7 +115,7 @@ def _pieces(
 
 @dataclass(slots=True)
 class ConvexFlow:
-    """Flows within limits per arc: find the cheapest flow, or keep only the optimal flows."""
+    """Minimum cost flow problem with convex costs and a flow range per arc."""
 
     arcs: LevelNetwork
     low: Ints = field(init=False)
@@ -123,7 +125,7 @@ class ConvexFlow:
         self.low, self.high = np.zeros_like(self.arcs.high), self.arcs.high.copy()
 
     def cheapest(self, costs: WeightedLevels, *near: Ints) -> Ints | None:
-        """Return the cheapest flow, or None if there is none. Start the search near ``near``."""
+        """Return a flow with minimum cost, or None if no flow exists."""
         low, high = self.low, self.high
         windows = np.zeros(len(low), dtype=np.bool_)
         for level, _ in costs:
@@ -143,7 +145,7 @@ class ConvexFlow:
     def _cheapest_piecewise(
         self, costs: WeightedLevels, first: Ints, last: Ints, windows: NDArray[np.bool_]
     ) -> Ints | None:
-        """Return a flow of minimum cost, or None. The costs are exact only within the windows."""
+        """Minimise costs that are exact only from ``first`` to ``last`` units per arc."""
         pieces = _pieces(self.low, self.high, first, last, windows)
         arc, capacity, unit = (np.concatenate(column) for column in zip(*pieces, strict=True))
         supply = self.arcs.supply
@@ -157,20 +159,20 @@ class ConvexFlow:
         return self.low + np.bincount(arc, weights=flows, minlength=len(first)).astype(np.int64)
 
     def keep_optimal(self, level: Level, flow: Ints) -> None:
-        """Keep only the flows that are optimal for a level, by the prices of an optimal flow.
+        """Restrict the flow per arc to the flows that are optimal for a level.
 
         A unit with a cost below the difference of the prices is in each optimal flow, and one with
         a greater cost is in none.
         """
         paths, _ = self.arcs.paths([(level, 1)], flow, (self.low, self.high))
         if paths.cycle:
-            raise InternalError("the residual network of an optimal flow has a negative cycle")
+            raise InternalError("internal error: a flow is not optimal; report it with the group")
         difference = paths.distance[self.arcs.tail] - paths.distance[self.arcs.head]
         least, most = (self._units_below(level, difference + more) for more in (0, 1))
         self.low, self.high = least, most
 
     def _units_below(self, level: Level, limit: Ints) -> Ints:
-        """Return, per arc, the number of units with a cost below a limit, by bisection."""
+        """Count the units of flow per arc with a cost below a limit."""
         low, high, arcs = self.low.copy(), self.high.copy(), np.arange(len(self.low))
         while (open_ := low < high).any():
             middle = (low + high + 1) // 2
@@ -190,7 +192,7 @@ def flow_work(problem: Problem) -> float:
 
 
 def solve_flow(problem: Problem, levels: int = 2) -> tuple[Placement, tuple[int, ...]]:
-    """Find the placement with the fewest moves among those with optimal loads, and node prices.
+    """Find a placement with optimal loads and, at these loads, the fewest moves.
 
     Weights must be equal: only counts are used. The prices are computed independently of the
     flow and prove the result, or only its loads with one level.
@@ -200,12 +202,12 @@ def solve_flow(problem: Problem, levels: int = 2) -> tuple[Placement, tuple[int,
     counts = optimal_counts(network, arcs)
     prices = arcs.prices(SQUARES_AND_MOVES[:levels], arcs.flow_of(counts))
     if prices is None:
-        raise InternalError("the prices do not prove that the flow is optimal")
+        raise InternalError("internal error: node prices are wrong; report it with the group")
     return network.place(counts), prices
 
 
 def optimal_counts(network: SubscriptionNetwork, arcs: LevelNetwork | None = None) -> Ints:
-    """Return counts per arc with optimal loads and, among those, the fewest moves.
+    """Return partition counts per arc with optimal loads and the fewest moves.
 
     Optimal loads are least majorised. Partitions that do not stay at their owner are spread over
     topics. There must be an assignment within the capacities of the network.
@@ -221,7 +223,7 @@ def optimal_counts(network: SubscriptionNetwork, arcs: LevelNetwork | None = Non
     if flow is None:
         flow = ConvexFlow(arcs).cheapest(arcs.weighted(SQUARES_AND_MOVES), expected)
     if flow is None:
-        raise InternalError("no flow meets the capacities of the members")
+        raise InternalError("internal error: no flow meets capacities; report it with the group")
     return spread_received_partitions(network, arcs.counts(flow))
 
 
@@ -249,7 +251,7 @@ def _even_flow(arcs: LevelNetwork, expected: Ints) -> Ints | None:
 
 
 def _flow_by_cycles(arcs: LevelNetwork) -> Ints | None:
-    """Improve the flow of owned partitions by a few residual cycles. None if more are needed."""
+    """Improve the flow of owned partitions by a few cycles of the residual network."""
     network = arcs.network
     is_sparse = len(network.tail) <= _MAX_ARCS_PER_NODE * (network.topics + network.members)
     flow = arcs.flow_of(network.owned)
@@ -266,7 +268,7 @@ def _flow_by_cycles(arcs: LevelNetwork) -> Ints | None:
 
 
 def _expected_loads(network: SubscriptionNetwork) -> Ints:
-    """Return the approximate optimal loads, from the most even loads of divisible partitions."""
+    """Estimate the optimal loads as if partitions were divisible."""
     mean = network.supply.sum() / max(network.members, 1)
     share = np.ones(network.members)
     loads: NDArray[np.float64] = np.zeros(network.members)
@@ -282,7 +284,7 @@ def _expected_loads(network: SubscriptionNetwork) -> Ints:
 
 
 def level_sets(network: SubscriptionNetwork, counts: Ints) -> tuple[tuple[int, ...], ...]:
-    """Return the members of each level set of optimal counts per arc, by descending load.
+    """Divide members into sets that have fixed total loads in all optimal assignments.
 
     A level set consists of the members with the greatest load, and of those that can receive their
     partitions by chains of transfers. Their loads differ by at most one, or they are full. All
@@ -325,7 +327,7 @@ def is_feasible(network: SubscriptionNetwork) -> bool:
 
 
 def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> Ints:
-    """Spread received partitions evenly over topics and members. Keep the loads and the moves."""
+    """Spread received partitions evenly, without a change of loads or moves."""
     kept = np.minimum(counts, network.owned)
     placed = counts - kept
     if int(placed.max(initial=0)) <= 1:
@@ -343,7 +345,7 @@ def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> In
 def _even_counts(
     network: SubscriptionNetwork, supply: Ints, demand: Ints, open_: NDArray[np.bool_] | bool = True
 ) -> Ints | None:
-    """Return even integer counts with given totals, by a flow. None if there are no such counts."""
+    """Return even integer counts per arc with the given totals, or None."""
     arcs = np.flatnonzero((supply[network.tail] > 0) & (demand[network.head] > 0) & open_)
     tail, head = network.tail[arcs], network.head[arcs]
     least = np.floor(_fitted(tail, head, supply, demand) + 1e-9).astype(np.int64)
@@ -381,7 +383,7 @@ def _fitted(tail: Ints, head: Ints, supply: Ints, demand: Ints) -> NDArray[np.fl
 def _bipartite_flow(
     tail: Ints, head: Ints, capacity: Ints, supply: Ints, demand: Ints
 ) -> Ints | None:
-    """Return a flow of all supply of the topics within the demand of the members, or None."""
+    """Return a flow from topics to members that uses the whole supply, or None."""
     from ortools.graph.python import max_flow  # noqa: PLC0415
 
     topics, members = np.flatnonzero(supply), np.flatnonzero(demand)
@@ -394,7 +396,7 @@ def _bipartite_flow(
         np.concatenate([capacity, supply[topics], demand[members]]),
     )
     if flow.solve(source, sink) != flow.OPTIMAL:
-        raise InternalError("OR-Tools found no maximum flow")
+        raise InternalError("internal error: no maximum flow found; report it with the group")
     counts = np.asarray(flow.flows(ids), dtype=np.int64)[: len(tail)]
     return counts if int(counts.sum()) == int(supply.sum()) else None
 
@@ -413,14 +415,14 @@ class FlowPoint(NamedTuple):
 
 
 class BoundedPoint(NamedTuple):
-    """Point (moves, sum of squares) within a limit on one value, and a bound on the other value."""
+    """Point within a limit on moves or squared loads, and a bound on the other value."""
 
     point: FlowPoint
     bound: int
 
 
 class _Circuit(NamedTuple):
-    """Closed path in the difference of two flows, with changes in moves and squared loads."""
+    """Closed path in the difference of two flows, with its changes in both objectives."""
 
     arcs: Ints
     steps: Ints  # 1, or -1 for an arc with less flow
@@ -437,7 +439,7 @@ def _flow_point(network: SubscriptionNetwork, counts: Ints) -> FlowPoint:
 
 
 def fewest_moves_point(network: SubscriptionNetwork, balanced: Ints) -> FlowPoint:
-    """Find the flow with the fewest moves and, among those, the minimum sum of squares."""
+    """Find a flow with the fewest moves and then the minimum sum of squares."""
     arcs = level_network(network.problem, SQUARES_AND_MOVES, network)
     kept = np.zeros_like(arcs.high)
     kept[arcs.members] = np.minimum(network.loads(network.owned), network.max_counts)
@@ -445,13 +447,13 @@ def fewest_moves_point(network: SubscriptionNetwork, balanced: Ints) -> FlowPoin
         arcs.weighted(SQUARES_AND_MOVES[::-1]), arcs.flow_of(balanced), kept
     )
     if flow is None:
-        raise InternalError("no flow meets the capacities of the members")
+        raise InternalError("internal error: no flow meets capacities; report it with the group")
     return _flow_point(network, arcs.counts(flow))
 
 
 @dataclass(frozen=True, slots=True)
 class ConvexHull:
-    """Lower convex hull of (moves, sum of squared loads), whose corners are found when needed."""
+    """Lower convex hull of the points (moves, sum of squared loads)."""
 
     arcs: LevelNetwork
     ends: tuple[FlowPoint, FlowPoint]  # fewest moves, minimum sum of squares
@@ -459,7 +461,7 @@ class ConvexHull:
 
     @classmethod
     def of(cls, network: SubscriptionNetwork, balanced: Ints | None = None) -> "ConvexHull":
-        """Find both ends of the hull, from optimal counts per arc if they are known."""
+        """Create the hull from its two end points."""
         counts = optimal_counts(network) if balanced is None else balanced
         arcs = level_network(network.problem, SQUARES_AND_MOVES, network)
         return cls(arcs, (fewest_moves_point(network, counts), _flow_point(network, counts)))
@@ -492,7 +494,7 @@ class ConvexHull:
         limited: Callable[[FlowPoint | _Circuit], int],
         minimised: Callable[[FlowPoint | _Circuit], int],
     ) -> BoundedPoint | None:
-        """Find a point within a limit, on the hull edge that crosses it. None below all points."""
+        """Find the best point within a limit, from the hull edge that crosses the limit."""
         inside, outside = ends
         if limited(inside) > limit:
             return None
@@ -529,7 +531,7 @@ class ConvexHull:
                 *(self.arcs.flow_of(end.counts) for end in self.ends),
             )
             if flow is None:
-                raise InternalError("no flow has the loads of a known placement")
+                raise InternalError("internal error: no flow has the known loads; report the group")
             point = _flow_point(self.arcs.network, self.arcs.counts(flow))
             below = moves * point.squares + squares * point.moves
             is_below = below < moves * left.squares + squares * left.moves

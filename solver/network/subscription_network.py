@@ -1,4 +1,4 @@
-"""Network of subscriptions: topics supply partitions, and members receive them.
+"""Flow network in which topics supply partitions to subscribed members.
 
 Partitions of one topic with one owner are interchangeable, so the network has one arc per
 subscription. An assignment is a count of partitions per arc. Constraints on single members and
@@ -38,13 +38,13 @@ class SubscriptionNetwork:
 
     @cached_property
     def partitions(self) -> Ints:
-        """Number of distinct partitions per topic of the network: a member gets each once."""
+        """Return the number of distinct partitions per topic."""
         copies = self.problem.copies
         return self.supply if copies is None else copies.partitions
 
     @cached_property
     def optional(self) -> Ints:
-        """Number of copies per topic of the network that may remain without a member."""
+        """Return the number of copies per topic that may remain without a member."""
         copies = self.problem.copies
         if copies is None:
             return np.zeros(self.topics, dtype=np.int64)
@@ -52,25 +52,25 @@ class SubscriptionNetwork:
 
     @cached_property
     def is_stateful(self) -> NDArray[np.bool_]:
-        """Whether the partitions of each topic of the network have state."""
+        """Return which topics have partitions with state."""
         topics = self.problem.group.topic_table()
         return np.array([topics[name].is_stateful for name in self.topic_names], dtype=np.bool_)
 
     @cached_property
     def supply(self) -> Ints:
-        """Number of partitions per topic of the network."""
+        """Return the number of partitions per topic; copies count separately."""
         return np.bincount(self.topic, minlength=self.topics).astype(np.int64)
 
     @cached_property
     def owned(self) -> Ints:
-        """Number of partitions, per arc, that the member owns or holds and may keep."""
+        """Return the number of partitions per arc that the member owns and may keep."""
         if self.problem.copies is not None:
             return self.partitions[self.tail] * self.problem.copies.holders[self.tail, self.head]
         return np.bincount(self._kept_arcs[1], minlength=len(self.tail)).astype(np.int64)
 
     @cached_property
     def _kept_arcs(self) -> tuple[Ints, Ints]:
-        """Partitions that their owner may keep, and the arc from their topic to this owner."""
+        """Return the partitions that their owners may keep, with their arcs."""
         partitions = np.flatnonzero(self.problem.owner != NO_OWNER)
         topic, owner = self.topic[partitions], self.problem.owner[partitions].astype(np.int64)
         arcs = self.arc_of(topic, owner)
@@ -82,22 +82,22 @@ class SubscriptionNetwork:
 
     @property
     def topics(self) -> int:
-        """Number of topics in the network."""
+        """Return the number of topics in the network."""
         return len(self.topic_names)
 
     @property
     def members(self) -> int:
-        """Number of members in the network."""
+        """Return the number of members in the network."""
         return self.problem.member_count
 
     @property
     def member_ids(self) -> tuple[str, ...]:
-        """Ids of the members."""
+        """Return the ids of the members."""
         return tuple(self.problem.member_index)
 
     @cached_property
     def _keys(self) -> Ints:
-        """Sort key of each arc: one integer for its topic and member."""
+        """Return an integer per arc that identifies its topic and member."""
         return self.tail * self.members + self.head
 
     def arc_of(self, topic: Ints, member: Ints) -> Ints:
@@ -117,12 +117,12 @@ class SubscriptionNetwork:
 
     @cached_property
     def max_counts(self) -> Ints:
-        """Maximum number of partitions per member, from its subscription and its capacity."""
+        """Return the maximum number of partitions per member."""
         reachable = self.loads(self.partitions[self.tail])
         return reachable if self.capacity is None else np.minimum(reachable, self.capacity)
 
     def min_movement(self, counts: Ints) -> int:
-        """Return the minimum number of moves among assignments with given counts per arc."""
+        """Return the minimum number of moves for given partition counts per arc."""
         if self.problem.copies is not None:
             is_held = self.problem.copies.is_held[self.tail]
             return int(counts[is_held].sum() - np.minimum(counts, self.owned)[is_held].sum())
@@ -130,7 +130,7 @@ class SubscriptionNetwork:
         return owned - int(np.minimum(counts, self.owned).sum())
 
     def place(self, counts: Ints) -> Placement:
-        """Choose partitions for the counts per arc, with the minimum number of moves.
+        """Choose the partitions for given counts per arc with the fewest moves.
 
         An owner keeps its lowest numbers. The other partitions of a topic go to members
         in group order, in ascending order.
@@ -164,7 +164,7 @@ class SubscriptionNetwork:
 
 
 def build_network(problem: Problem, rules: Iterable[Constraint] = ()) -> SubscriptionNetwork:
-    """Build the flow network with all constraints it can express. Capacities need equal weights."""
+    """Build the flow network of a problem with the constraints that it can express."""
     group, copies = problem.group, problem.copies
     if copies is None:
         placed = np.flatnonzero(problem.consumer_set_of_topic >= 0)
@@ -198,7 +198,7 @@ def _separate(
     names: list[str],
     consumers: list[Column],
 ) -> None:
-    """Limit the consumers of topics. Give pinned and forbidden partitions topics of their own."""
+    """Create separate topics for pinned and forbidden partitions."""
     of_topics = permitted_members(problem, [one for one in restrictions if one.partition is None])
     first = first_partitions(problem).values()
     consumers[:] = [np.array(of_topics[at], dtype=np.int32) for at in first]

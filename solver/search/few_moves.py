@@ -1,4 +1,4 @@
-"""Few moves within a maximum load: greedy removal of overloads, and a search of neighbourhoods.
+"""Find few moves within a maximum load by large neighbourhood search.
 
 Two methods assign the partitions of some members again, at lower cost: a beam search of exchanges,
 which is best if almost no capacity remains free, and CP-SAT, which is best otherwise.
@@ -40,7 +40,7 @@ _MAX_RESULTS = 40  # drawn at random
 
 
 class _Exchange(NamedTuple):
-    """Exchange of a member: partitions that it receives, gives away, and takes from others."""
+    """Partitions that one member receives and gives away in an exchange."""
 
     received: tuple[int, ...]
     given: tuple[int, ...]
@@ -49,7 +49,7 @@ class _Exchange(NamedTuple):
 
 
 class _BeamState(NamedTuple):
-    """State of the beam search: members with final loads, and partitions moved so far."""
+    """Partial solution of the beam search over exchanges."""
 
     score: float
     cost: int
@@ -63,7 +63,7 @@ class _BeamState(NamedTuple):
 
 @dataclass
 class ExchangeBeam:
-    """Beam search of exchanges among some members; the partitions of all other members stay.
+    """Beam search for exchanges of partitions among some members.
 
     Each state has some members with final loads, and loose partitions that left their owners. The
     next member exchanges partitions with the loose ones and with the members that are not final
@@ -81,7 +81,6 @@ class ExchangeBeam:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        """Split the members' partitions into owned, loose (to be placed again) and fixed ones."""
         self._weight: list[int] = self.problem.weight.tolist()
         here = np.flatnonzero(np.isin(self.placement, self.members))
         owner = self.problem.owner[here]
@@ -100,7 +99,7 @@ class ExchangeBeam:
         self.least_cost = int(costs.min()) if len(costs) else 0
 
     def search(self, width: int, budget: int, may_continue: Callable[[], bool]) -> Placement | None:
-        """Find a placement whose moves among these members cost at most ``budget``, or None."""
+        """Find a placement with moves that cost at most ``budget``, or return None."""
         loose = tuple(self.loose.tolist())
         total = sum(self.fixed_load.values()) + self._load(loose)
         total += sum(map(self._load, self.own.values()))
@@ -140,7 +139,7 @@ class ExchangeBeam:
         return [p for p in self.own[member] if p not in left]
 
     def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
-        """Yield the states after an exchange of the next member. Skip members without exchange."""
+        """Yield the states after an exchange of the next member that has an exchange."""
         for member in state.open[:_MAX_POSTPONED]:
             found = False
             for child in self._children(state, member):
@@ -167,7 +166,7 @@ class ExchangeBeam:
     def _exchanges(
         self, state: _BeamState, member: int, own: list[int], rest: Sequence[int], free: int
     ) -> Iterator[_Exchange]:
-        """Yield exchanges after which a member has at most twice its share of free capacity."""
+        """Yield exchanges that leave little free capacity at a member."""
         usable = [p for p in state.loose if self._may(p, member)]
         required = [p for p in state.loose if not any(self._may(p, other) for other in rest)]
         if not set(required) <= set(usable):
@@ -215,7 +214,7 @@ class _Subsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _MemberExchanges:
-    """Partitions that a member may exchange: its own, unplaced ones, and other members' ones."""
+    """Partitions that one member may exchange with other members."""
 
     weight: Ints  # of all partitions of the problem
     loose: Ints  # partitions without a member that this member may receive
@@ -275,7 +274,7 @@ def _items(items: Ints, mask: int) -> tuple[int, ...]:
 
 
 def _small_subsets(weights: Ints, max_size: int) -> _Subsets:
-    """List subsets of weights by increasing size, until the limit on their number is reached."""
+    """List subsets of weights in ascending order of size, up to a maximum number."""
     total, mask = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     highest = np.full(1, -1)
     parts = [(total, mask)]
@@ -297,7 +296,7 @@ def _small_subsets(weights: Ints, max_size: int) -> _Subsets:
 def _matches(
     ascending: Ints, low: Ints, high: Ints, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Return index pairs (value, range) such that the range contains the value, or a sample."""
+    """Return index pairs of values and the ranges that contain them, or a random sample."""
     start = np.searchsorted(ascending, low, side="left")
     ends = np.cumsum(np.searchsorted(ascending, high, side="right") - start)
     total = int(ends[-1])
@@ -343,7 +342,7 @@ class NeighbourhoodSearch:
     def initial_solution(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
-        """Find a first placement within the maximum load. Return None if none is found."""
+        """Find a first placement within the maximum load, or return None."""
         removal = _OverloadRemoval(self.problem, self.max_load, start.copy())
         if removal.run(may_continue):
             return removal.placement
@@ -356,7 +355,7 @@ class NeighbourhoodSearch:
     def improve(
         self, placement: Placement, bound: int, may_continue: Callable[[], bool]
     ) -> Placement:
-        """Lower the cost of a placement to a bound, by exchanges and by CP-SAT.
+        """Reduce the cost of a placement towards a lower bound, by exchanges and CP-SAT.
 
         The search with more improvements per call runs more often.
         """
@@ -448,7 +447,7 @@ class NeighbourhoodSearch:
         chosen[int(self.problem.owner[partition])] = chosen[int(placement[partition])] = None
 
     def _reassigned(self, placement: Placement) -> Placement | None:
-        """Reassign the partitions of some members by CP-SAT. None without a placement."""
+        """Reassign the partitions of some members by CP-SAT; return None if that fails."""
         members = self._choose_members(placement)
         if np.count_nonzero(np.isin(placement, members)) > _MAX_PARTITIONS or len(members) < 2:
             return None
@@ -492,7 +491,7 @@ class NeighbourhoodSearch:
 
 @dataclass
 class _OverloadRemoval:
-    """Greedy moves of partitions away from overloaded members, one after the other.
+    """Greedy search that moves partitions away from overloaded members.
 
     The lightest partition that ends the overload of its member moves first, otherwise the heaviest
     one. If none can move, the member exchanges a partition for a lighter one.
@@ -506,7 +505,7 @@ class _OverloadRemoval:
         self.loads = np.array(self.problem.loads(self.placement), dtype=np.int64)
 
     def run(self, may_continue: Callable[[], bool]) -> bool:
-        """Move partitions away from overloaded members. Return whether no overload is left."""
+        """Move partitions away from overloaded members; return whether all overloads ended."""
         failed = np.zeros(self.problem.member_count, dtype=np.bool_)
         while (waiting := (self.loads > self.max_load) & ~failed).any():
             if not may_continue():
@@ -536,7 +535,7 @@ class _OverloadRemoval:
         return True
 
     def _swap_one(self, overloaded: int) -> bool:
-        """Exchange a partition of an overloaded member for a lighter one of another member."""
+        """Exchange a partition of an overloaded member for a lighter partition."""
         problem, placement, loads = self.problem, self.placement, self.loads
         weight, sets, may_consume = problem.weight, problem.consumer_set, problem.may_consume
         best: tuple[int, int, int] | None = None

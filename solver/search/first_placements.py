@@ -1,4 +1,4 @@
-"""Placements and bounds from which the levels are minimised in order.
+"""Find initial placements and bounds before the levels are minimised.
 
 Modules that load OR-Tools or SciPy are imported in functions, because most small groups are
 solved by counting bounds alone and loading these libraries takes seconds.
@@ -46,7 +46,7 @@ _WORK_PER_CHOICE = 1e-5
 
 @dataclass
 class Start:
-    """Placements and bounds known so far; ``solve`` solves a derived request."""
+    """Collection of initial placements and bounds for a request."""
 
     request: search_interface.Request
     solve: Callable[[search_interface.Request], search_interface.LexicographicResult]
@@ -61,7 +61,7 @@ class Start:
 
     @property
     def has_placement(self) -> bool:
-        """Return whether a placement is known that meets the constraints."""
+        """Return whether a placement that meets the constraints is known."""
         return bool(self.pool.placements)
 
     @property
@@ -71,13 +71,13 @@ class Start:
 
     @property
     def may_place_within(self) -> bool:
-        """Return whether work is left for the greedy rule for constraints, or it is necessary."""
+        """Return whether the greedy rule for constraints may run."""
         has_work = self.request.budget.left > self.request.choices * _WORK_PER_CHOICE
         return self.has_few_choices and (has_work or not self.has_placement)
 
     @cached_property
     def units(self) -> list[LoadUnits]:
-        """Load units whose loads the greedy rules balance: none without levels about hosts."""
+        """Return the members and hosts whose loads the greedy rules balance."""
         request = self.request
         if not any(isinstance(level, HostImbalance) for level in request.levels):
             return []
@@ -86,7 +86,7 @@ class Start:
 
     @cached_property
     def budget_for_any(self) -> SearchBudget:
-        """Budget to find any placement. Some work is always left, also after a limit."""
+        """Return a budget to find any placement, even after a limit is reached."""
         return self.request.budget.for_first_result(_MIN_WORK)
 
     @property
@@ -102,7 +102,7 @@ class Start:
                 self.pool.add(placement)
 
     def known(self) -> search_interface.KnownLevels:
-        """Return the results of the flows. Higher bounds of the merged problem replace theirs."""
+        """Return the results of the flows and the higher bounds of the merged problem."""
         bounds = dict(self.flows.bounds)
         for index, bound in self.merged.bounds.items():
             if index not in bounds or bound.value > bounds[index].value:
@@ -137,14 +137,14 @@ def merge_and_solve(start: Start) -> None:
 
 
 def _origin_without_check(origin: Origin) -> Origin:
-    """Return the origin of a bound on a merged group, which only a solver can check."""
+    """Convert the origin of a bound to an origin that only a solver can check."""
     if origin is Origin.NODE_PRICES:
         return Origin.FLOW
     return Origin.PACKING if origin.is_checked else origin
 
 
 def solve_rounded(start: Start) -> None:
-    """Add the best placement for weights above 64 bits, rounded up to meet the capacities."""
+    """Add a placement that is optimal for rounded weights, if weights exceed 64 bits."""
     request, problem = start.request, start.request.problem
     total = problem.total + problem.partition_count
     scale = scale_to_fit(
@@ -184,7 +184,7 @@ def _rounded_tolerance(level: Level, scale: Scale) -> Tolerance:
 
 
 def conflict_of_numbers(start: Start) -> search_interface.LexicographicResult | None:
-    """Return constraints that conflict for any weights, if flows of counts prove it; else None."""
+    """Return constraints that conflict for any weights, or None."""
     problem = start.request.problem
     rules = [rule for rule in start.request.rules if not isinstance(rule, Capacity)]
     may_start = partial(start.budget_for_any.may_start, flow_work(problem))
@@ -216,10 +216,7 @@ def find_any_by_cpsat(start: Start) -> search_interface.LexicographicResult | No
 
 
 def add_constraints_one_by_one(start: Start) -> search_interface.LexicographicResult | None:
-    """Add the constraints that the answer without them violates, one by one.
-
-    Repairs meet one more constraint more easily than all of them together.
-    """
+    """Solve with few constraints, and add violated constraints one after the other."""
     request = start.request
     rules: tuple[Constraint, ...] = ()
     given = (*request.given, *start.merged.placements)

@@ -61,7 +61,7 @@ def solve_levels_by_flow(
 
 @dataclass
 class _LevelFlows:
-    """Search for placements and bounds. It keeps the flows that are optimal on finished levels."""
+    """Search that minimises the levels one after the other by network flows."""
 
     problem: Problem
     levels: Sequence[objective.Level]
@@ -87,7 +87,7 @@ class _LevelFlows:
 
     @property
     def _has_even_loads(self) -> bool:
-        """Whether the least sum of squares of the members minimises all measures of their loads."""
+        """Return whether the minimum sum of squares minimises all measures of imbalance."""
         has_hosts = any(isinstance(level, objective.HostImbalance) for level in self.levels)
         is_plain = self.problem.copies is None and self.problem.group.has_equal_speeds
         return is_plain and not has_hosts
@@ -132,7 +132,7 @@ class _LevelFlows:
         ]
 
     def _solve(self, index: int) -> bool:
-        """Minimise one level. Return whether the kept flows are all those within its limit."""
+        """Minimise one level; return whether the kept flows are all flows within its limit."""
         level = self.levels[index]
         if index == 0 and isinstance(level, objective.TopicSpread) and self._may_spread_evenly:
             limit = self._spread_evenly()
@@ -187,7 +187,7 @@ class _LevelFlows:
         return is_free and self._has_even_loads and self._network.capacity is None
 
     def _spread_evenly(self) -> int | None:
-        """Limit each topic to its even shares, and minimise the next levels by one flow.
+        """Spread each topic evenly, and minimise the next levels by one flow.
 
         Even shares need no search. Within them, the least sum of squared loads minimises all
         measures of the loads, as without limits: the loads are those of an integral polymatroid.
@@ -206,19 +206,19 @@ class _LevelFlows:
         return self._value(self.levels[0])
 
     def _take_cheapest(self, costs: WeightedLevels) -> None:
-        """Set the flow to the cheapest one of the kept flows."""
+        """Replace the flow by the flow with minimum cost."""
         flow = self.limits.cheapest(costs, self.flow)
         if flow is None:
-            raise InternalError("no flow is within the limits of a known placement")
+            raise InternalError("internal error: no flow within limits; report it with the group")
         self.flow = flow
 
     @property
     def _minimised(self) -> Sequence[objective.Level]:
-        """Levels that the flow of an earlier level already minimises."""
+        """Return the levels that the current flow already minimises."""
         return [*takewhile(objective.are_arc_costs, self.evened)]
 
     def _with_few_moves(self, level: objective.Level) -> WeightedLevels:
-        """Return the costs of a level and, with a lower weight, of the moves."""
+        """Return costs that combine a level with moves as a secondary objective."""
         levels = level, objective.Movement()
         if isinstance(level, objective.Movement) or not self.arcs.fits(*levels):
             return [(level, 1)]
@@ -230,7 +230,7 @@ class _LevelFlows:
     def _minimise_makespan(
         self, level: objective.Imbalance | objective.HostImbalance, *, is_first: bool
     ) -> int | None:
-        """Find the minimum makespan by bisection over the values that one load can have."""
+        """Find the minimum makespan by bisection over the possible loads."""
         part, units = self.arcs.part_of(level), load_units(self.problem, level)
         weight = int(self.problem.weight[0])
         factors = [factor * weight for factor in units.factors]
@@ -263,7 +263,7 @@ class _LevelFlows:
         return np.array([min(top, limit // factor) for factor in factors], dtype=np.int64)
 
     def _limit_loads(self, part: slice, factors: Sequence[int], limit: int) -> bool:
-        """Find a flow within a maximum relative load, and return whether it exists."""
+        """Find a flow within a maximum relative load, and return whether the flow exists."""
         within = optimal_flow.ConvexFlow(self.arcs)
         within.low, within.high = self.limits.low, self.limits.high.copy()
         within.high[part] = np.minimum(within.high[part], self._max_counts(factors, limit))
@@ -283,7 +283,7 @@ class _LevelFlows:
         return ConvexHull.of(self._network, self._balanced)
 
     def _bound_first_levels(self, first: objective.Level) -> None:
-        """Bound the first two levels within a limit on moves, and within a tolerance."""
+        """Bound the first two levels within the limit on moves and the tolerance."""
         match first, self.levels[1]:
             case objective.Imbalance(), second:
                 if self._network.min_movement(self._balanced) > self._max_moves:
@@ -309,7 +309,7 @@ class _LevelFlows:
         return min(limits, default=self.problem.partition_count)
 
     def _limit(self, level: objective.Level) -> int | None:
-        """Return the limit of the first level for later ones, or None without a valid placement."""
+        """Return the limit of the first level for later levels, or None."""
         values = [level_value(self.problem, level, one) for one in self._valid_placements()]
         return level.tolerance.limit(min(values)) if values else None
 
@@ -380,7 +380,7 @@ def _with_max_load(network: SubscriptionNetwork, high: int) -> SubscriptionNetwo
 
 
 def is_infeasible(problem: Problem, constraints: Sequence[Constraint]) -> bool:
-    """Return whether flows show that no assignment meets the constraints."""
+    """Return whether network flows prove that no assignment meets the constraints."""
     network = build_network(problem, constraints)
     if not optimal_flow.is_feasible(network):
         return True
@@ -417,7 +417,7 @@ def find_conflict_by_flow(
 def solve_by_arc_costs(
     request: Request, may_start: Callable[[], bool]
 ) -> LexicographicResult | None:
-    """Solve all levels by flows with convex costs.
+    """Minimise all levels by flows with convex arc costs.
 
     Return None if flows cannot minimise a level, or if the optimum violates a constraint. A group
     with copies has no other method: levels without a result have the bound 0.
@@ -442,7 +442,7 @@ def solve_by_arc_costs(
         if priced < len(levels):
             prices = placement_prices(problem, levels, values[best])
         if prices is None:
-            raise InternalError("the flow of all levels is not optimal")
+            raise InternalError("internal error: a flow is not optimal; report it with the group")
     claims = [
         LevelClaim(level, value, value, Origin.NODE_PRICES)
         if prices is not None

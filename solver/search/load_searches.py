@@ -1,4 +1,4 @@
-"""Searches for lower loads of members and hosts.
+"""Search for lower loads of members and hosts.
 
 Most searches add placements to the pool. Some prove a lower bound on the level.
 """
@@ -44,12 +44,12 @@ _MAX_PAIR_FAILURES = 200
 
 
 def _is_large_enough(problem: Problem) -> bool:
-    """Return whether a group has equal speeds, and enough partitions for methods before CP-SAT."""
+    """Return whether the group has equal speeds and enough partitions for local search."""
     return problem.partition_count >= MIN_PARTITIONS and problem.group.has_equal_speeds
 
 
 def fill_members(pool: IncumbentPool, level: Imbalance) -> int:
-    """Bound the makespan by the total load, which must fit within capacities and pins."""
+    """Return a lower bound on the makespan, from capacities and pinned partitions."""
     problem, unit = pool.problem, pool.problem.weight_unit
     if level.measure is not Measure.MAKESPAN or not pool.constraints:
         return 0
@@ -70,10 +70,10 @@ def fill_members(pool: IncumbentPool, level: Imbalance) -> int:
 
 
 def _bound_beside_lightest(pool: IncumbentPool) -> int:
-    """Bound the makespan: the member of the heaviest partition gets others, too.
+    """Return a lower bound on the load of the member with the heaviest partition.
 
-    They are those for which the other members have no room, and are at least as heavy as the
-    lightest ones.
+    It also gets partitions for which the other members have no room. Their weights are at least
+    those of the lightest partitions.
     """
     problem = pool.problem
     counts = Room(problem, pool.constraints).counts
@@ -85,7 +85,7 @@ def _bound_beside_lightest(pool: IncumbentPool) -> int:
 
 
 def _bound_beside_pins(problem: Problem) -> int:
-    """Bound the makespan: a member gets a partition besides those that only it may consume."""
+    """Return a lower bound on the makespan, from partitions with a single consumer."""
     if not problem.group.has_equal_speeds:
         return 0
     pinned = [0] * problem.member_count
@@ -115,7 +115,7 @@ def pack_identical(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) 
 
 
 def may_pack(pool: IncumbentPool, level: Imbalance) -> bool:
-    """Return whether `pack_identical` applies: members with common partitions are identical."""
+    """Return whether `pack_identical` supports the group and the level."""
     members = np.concatenate([*pool.problem.consumer_sets, np.zeros(0, dtype=np.int64)])
     return (
         not pool.reached
@@ -133,7 +133,7 @@ def may_balance(pool: IncumbentPool) -> bool:
 
 
 def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
-    """Improve the best placement on the first level by local search. Packing may follow it."""
+    """Improve the best placement on the first level by local search."""
     problem, is_makespan = pool.problem, level.measure is Measure.MAKESPAN
     if pool.constraints:
         problem = within_pins(problem, pool.constraints)
@@ -165,7 +165,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
 
 
 def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
-    """Return the best placement on a level with the lowest sum of squared loads."""
+    """Return the most even of the best placements on a level."""
     problem, best = pool.problem, pool.value(level)
     return min(
         (one for one in pool.placements if level_value(problem, level, one) == best),
@@ -174,7 +174,7 @@ def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
 
 
 def heaviest_moved(problem: Problem) -> tuple[int | None, int]:
-    """Return two limits on the weights of moved partitions: no limit, and half the lowest load.
+    """Return two alternative limits on the weights of moved partitions.
 
     Few moves of heavy partitions and several moves of light ones can each lead to lower loads.
     """
@@ -195,11 +195,7 @@ def may_limit_moves(pool: IncumbentPool, level: Imbalance) -> bool:
 
 
 def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> int:
-    """Lower the loads within the maximum number of moves, and bound the makespan.
-
-    Beam searches, and moves that lower the sum of squares, start from the assignment with the
-    fewest moves and from the incumbent.
-    """
+    """Lower the loads within the maximum number of moves, and bound the makespan."""
     problem = pool.problem
     limits = [rule.limit for rule in pool.constraints if isinstance(rule, MaxMoves)]
     most, within = min(limits), within_pins(problem, pool.constraints)
@@ -224,7 +220,7 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
 
 
 def may_move_greedily(pool: IncumbentPool) -> bool:
-    """Return whether `move_greedily` applies: the first limit is not on a maximum load."""
+    """Return whether `move_greedily` supports the finished levels."""
     problem = pool.problem
     measures = [level.measure for level, _ in pool.limits() if isinstance(level, Imbalance)]
     has_other_measure = bool(measures) and measures[0] not in (Measure.MAKESPAN, Measure.LEXIMAX)
@@ -232,10 +228,9 @@ def may_move_greedily(pool: IncumbentPool) -> bool:
 
 
 def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> None:
-    """Add a placement with few moves within a limit on an imbalance, by greedy moves.
+    """Make greedy moves until the imbalance is within its limit.
 
-    Each move lowers the sum of squared loads most. The other searches for few moves need a limit
-    on the makespan, so this one serves the other measures. It proves no bound.
+    Each move lowers the sum of squared loads most.
     """
     problem = pool.problem
     within, start = within_pins(problem, pool.constraints), keep_owned(problem)
@@ -247,14 +242,14 @@ def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 
 def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
-    """Give moved partitions to other members for a lower sum of squares, without more moves."""
+    """Reassign moved partitions to lower the sum of squares without more moves."""
     problem, may_continue = pool.problem, budget.counted(move_work(pool.problem))
     within, start = within_pins(problem, pool.constraints), pool.incumbent(level)
     pool.add(spread_moved(within, start, may_continue))
 
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:
-    """Return the maximum load per member within capacities and limits. None without limits."""
+    """Return the maximum load per member within capacities and limits, or None."""
     loads = counting_bounds.max_loads_within(pool.problem, limits)
     room = Room(pool.problem, pool.constraints).loads
     return None if loads is None else list(map(min, loads, room))
@@ -267,12 +262,12 @@ Floats = NDArray[np.float64]
 
 
 def move_work(problem: Problem) -> float:
-    """Return the work of one move."""
+    """Estimate the work of one greedy move."""
     return _STEP + problem.partition_count * problem.member_count * _STEP_PER_CHOICE
 
 
 class _Loads:
-    """Placement that changes by single moves, with its loads relative to the speeds."""
+    """Mutable placement with its loads relative to the speeds."""
 
     def __init__(self, problem: Problem, start: Placement) -> None:
         self.problem = problem
@@ -282,7 +277,7 @@ class _Loads:
         self.loads = np.array(problem.loads(start), dtype=np.float64) * self.scale
 
     def drops(self, partitions: Ints) -> Floats:
-        """Return the decrease of the sum of squares per partition and member; -inf if forbidden."""
+        """Return the decrease of the sum of squares for each possible move, or -inf."""
         source, own = self.placement[partitions], self.weight[partitions][:, None]
         scale, may_consume = self.scale, self.problem.may_consume[self.problem.consumer_set]
         drop: Floats = 2 * (self.loads[source][:, None] - self.loads)
@@ -304,7 +299,7 @@ class _Loads:
         return changed
 
     def lower(self, partitions: Ints, drop: Floats) -> bool:
-        """Make the move with the greatest decrease; return False if none is above 0."""
+        """Make the best move; return False if no move lowers the sum of squares."""
         if drop.max(initial=0) <= 0:
             return False
         row, target = divmod(int(drop.argmax()), self.problem.member_count)
@@ -315,7 +310,7 @@ class _Loads:
 def lower_squares(
     problem: Problem, start: Placement, most: int, may_continue: Callable[[], bool]
 ) -> Iterator[Placement]:
-    """Yield the placement after each of at most ``most`` moves; no partition moves twice.
+    """Yield the placement after each greedy move; no partition moves twice.
 
     Each move lowers the sum of load times relative load most. The moves end if none lowers it.
     """
@@ -331,7 +326,7 @@ def lower_squares(
 
 
 def spread_moved(problem: Problem, start: Placement, may_continue: Callable[[], bool]) -> Placement:
-    """Give moved partitions to other members while this lowers the sum of squares.
+    """Reassign moved partitions while this lowers the sum of squares.
 
     No further partition moves, and no load exceeds the maximum load of ``start``.
     """
@@ -352,7 +347,7 @@ _STATE, _STATE_PER_PARTITION = 1.5e-4, 1e-7
 
 @dataclass(frozen=True)
 class MovesBeam:
-    """Beam search for low loads, by one move after the other."""
+    """Beam search for low loads that makes one move after the other."""
 
     problem: Problem
     width: int  # number of placements that are kept per number of moves
@@ -379,7 +374,7 @@ class MovesBeam:
 
     @property
     def step(self) -> float:
-        """Work of one more move."""
+        """Return the work of one more move."""
         return self.width * (_STATE + self.problem.partition_count * _STATE_PER_PARTITION)
 
     @cached_property
@@ -388,7 +383,7 @@ class MovesBeam:
         return (weight > 0) & (True if self.heaviest is None else weight <= self.heaviest)
 
     def _changes(self, state: _Loads) -> list[tuple[float, float, _Loads, int, int]]:
-        """Return the best moves: maximum load, sum of squares, state, partition and new member."""
+        """Return the best moves from the member with the maximum load, and their effects."""
         problem, loads, scale = self.problem, state.loads, state.scale
         source = int(loads.argmax())
         is_unmoved = (problem.owner == source) | (problem.owner == NO_OWNER)
@@ -419,7 +414,7 @@ class MovesBeam:
 
 @dataclass
 class LoadBalancer:
-    """Local search for balanced loads; it changes the placement in place.
+    """Local search that balances the loads of a placement in place.
 
     ``base`` is an additional load per member, which does not move. ``permits`` returns whether a
     placement may be kept; by default, all may.
@@ -437,7 +432,7 @@ class LoadBalancer:
         self.loads = np.array([*loads], dtype=self.problem.weight.dtype)
 
     def lower_makespan(self, target: int, may_continue: Callable[[], bool]) -> None:
-        """Lower the makespan until it is the target, no work is left, or many attempts fail."""
+        """Lower the makespan towards a target until no work is left or many attempts fail."""
         failures = 0
         while self.loads.max() > target and failures < _MAX_FAILURES and may_continue():
             if self._lower_load(int(self.loads.argmax())):
@@ -457,7 +452,7 @@ class LoadBalancer:
                 return
 
     def balance_random_pairs(self, may_continue: Callable[[], bool]) -> None:
-        """Balance random pairs of members until many of them in a row cannot be balanced."""
+        """Balance random pairs of members until many attempts in a row fail."""
         width = self.problem.member_count
         failures = 0
         while width > 1 and failures < _MAX_PAIR_FAILURES and may_continue():
@@ -507,7 +502,7 @@ class LoadBalancer:
 
 
 def _all_sums(weights: Weights) -> Weights:
-    """Return the total weight of every subset; bit i of the index of a subset means item i."""
+    """Return the total weight of every subset, indexed by the bit mask of the subset."""
     sums = np.zeros(1, dtype=weights.dtype)
     for weight in weights:
         sums = np.concatenate([sums, sums + weight])

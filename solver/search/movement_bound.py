@@ -1,4 +1,4 @@
-"""Lower bound on moves within maximum loads: column generation over knapsacks of the members.
+"""Compute a lower bound on moves within maximum loads by column generation.
 
 A member pays the price of each partition that it gives away, and earns the price minus the
 cost of the move for each partition that it receives. For any prices, the sum of the members'
@@ -39,14 +39,14 @@ class ExchangePattern(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Stage of the knapsack dynamic program: partitions added, and decisions per capacity."""
+    """Stage of a knapsack dynamic program for received partitions."""
 
     partitions: Ints
     chosen: NDArray[np.bool_]
 
 
 class _GiveStep(NamedTuple):
-    """Stage of given partitions, one per member: decisions per member and amount given away."""
+    """Stage of a knapsack dynamic program for partitions that members give away."""
 
     members: Ints
     chosen: NDArray[np.bool_]
@@ -75,7 +75,6 @@ class MemberExchange:
     grid: int  # units in the greatest maximum load
 
     def __post_init__(self) -> None:
-        """Convert weights and capacities to whole numbers of grid units."""
         problem = self.problem
         grain = max(1, max(self.max_loads, default=0) // self.grid)
         weight = problem.weight.astype(np.int64)
@@ -96,7 +95,7 @@ class MemberExchange:
             self.owned[: len(partitions), member] = partitions
 
     def solve(self, price: Ints) -> Knapsacks:
-        """Solve the knapsacks of all members at prices of at least 0, times `SCALE`."""
+        """Solve the knapsack problems of all members for given partition prices."""
         price_paid, giving = self._give_tables(price)
         price_earned, receiving = self._receive_tables(price)
         net = _sum_of_payments(price_paid, self._payments(price_earned))
@@ -105,7 +104,7 @@ class MemberExchange:
         return Knapsacks(net, bound, giving, receiving)
 
     def bounds_of_moves(self, price: Ints, most: int) -> Ints:
-        """Return a lower bound on the cost of placements that move a partition to a member.
+        """Return a lower bound on the total cost of placements with each single move.
 
         Rows are partitions, columns members. Bounds are multiplied by `SCALE`. They are at least
         ``most`` + 1 if the partition is too expensive for its owner to give away, or the member may
@@ -131,7 +130,7 @@ class MemberExchange:
         return bounds
 
     def _extra_of_given(self, price: Ints, payments: Ints, least: Ints) -> Ints:
-        """Return the increase of the owner's payment if it gives a partition away; 0 if unowned."""
+        """Return how much the owner's payment grows if the owner gives each partition away."""
         extra = np.zeros(len(price), dtype=np.int64)
         last = np.arange(self.width)
         for member, column in enumerate(self.owned.T):
@@ -152,7 +151,7 @@ class MemberExchange:
         return extra
 
     def pattern(self, knapsacks: Knapsacks, member: int, amount: int) -> ExchangePattern:
-        """Return a member's best pattern that gives away a given load, in grid units."""
+        """Return the best exchange pattern of a member that gives away a given load."""
         left = min(int(self.free_capacity[member]) + amount, self.room - 1)
         received = []
         for partitions, chosen in reversed(knapsacks.receiving[member]):
@@ -177,13 +176,13 @@ class MemberExchange:
         return ExchangePattern(member, tuple(given.tolist()), tuple(received.tolist()))
 
     def choices(self, patterns: Sequence[ExchangePattern], width: int) -> sparse.csr_matrix:
-        """Return the matrix of members and columns: 1 if the column is a pattern of the member."""
+        """Return a sparse matrix that is 1 where a pattern (column) belongs to a member (row)."""
         members = [pattern.member for pattern in patterns]
         ones, columns = np.ones(len(patterns)), np.arange(len(patterns))
         return sparse.csr_matrix((ones, (members, columns)), (self.problem.member_count, width))
 
     def matrix(self, patterns: Sequence[ExchangePattern]) -> sparse.csr_matrix:
-        """Return the matrix of patterns and partitions: -1 for given, 1 for received partitions."""
+        """Return a sparse matrix with -1 for given and 1 for received partitions per pattern."""
         sizes = [len(one.given) + len(one.received) for one in patterns]
         columns = [at for one in patterns for at in (*one.given, *one.received)]
         signs = [
@@ -197,12 +196,12 @@ class MemberExchange:
         )
 
     def fees(self, patterns: Sequence[ExchangePattern]) -> Floats:
-        """Return, per pattern, the cost of moving the received partitions to its member."""
+        """Return the cost of moving the received partitions of each pattern."""
         cost = self.move_cost.tolist()
         return np.array([float(sum(cost[at] for at in one.received)) for one in patterns])
 
     def _give_tables(self, price: Ints) -> tuple[Ints, list[_GiveStep]]:
-        """Return the minimum price of giving, per member and load, and the decisions."""
+        """Solve the knapsacks of the partitions that members give away."""
         amounts = np.arange(self.width)
         price_paid = np.full((self.problem.member_count, self.width), INFEASIBLE, dtype=np.int64)
         price_paid[:, 0] = 0
@@ -218,7 +217,7 @@ class MemberExchange:
         return price_paid, steps
 
     def _receive_tables(self, price: Ints) -> tuple[Ints, list[list[_Step]]]:
-        """Return the maximum gain of receiving, per member and capacity, and the decisions."""
+        """Solve the knapsacks of the partitions that members receive."""
         members = self.problem.member_count
         price_earned = np.zeros((members, self.room), dtype=np.int64)
         receiving: list[list[_Step]] = [[] for _ in range(members)]
@@ -228,7 +227,7 @@ class MemberExchange:
         return price_earned, receiving
 
     def _payments(self, price_earned: Ints, weight: int = 0) -> Ints:
-        """Return minus the gain of received partitions, per member and load given away.
+        """Return the negative gain from received partitions per member and load given away.
 
         ``weight`` of the capacity is not available. Payments are INFEASIBLE without capacity.
         """
@@ -244,7 +243,7 @@ class MemberExchange:
         partitions: Ints,
         profit: Ints,
     ) -> None:
-        """Compute the maximum gain of received partitions, per member and capacity.
+        """Compute the maximum gain from received partitions per member and capacity.
 
         ``members`` is a range of members. ``tables`` contains the gains of earlier partitions.
         Partitions that all members of the range may receive are added once; each half of the
@@ -290,7 +289,7 @@ _WINDOWS = 6
 
 @dataclass
 class ColumnGeneration:
-    """Column generation for prices: first one price per weight, then one price per partition.
+    """Column generation that finds partition prices for a lower bound on moves.
 
     A linear program over the patterns found so far computes prices: each pattern is a cut, the
     knapsacks find the next ones (Dantzig and Wolfe, 1960; Gilmore and Gomory, 1961). Prices of
@@ -309,7 +308,6 @@ class ColumnGeneration:
     active: dict[ExchangePattern, None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Set the first prices: the costs of moves as a piecewise linear function of the weight."""
         problem = self.exchange.problem
         weight, owner = problem.weight.astype(np.float64), problem.owner
         knots = _knots(weight)
@@ -332,7 +330,7 @@ class ColumnGeneration:
         self.prices = np.zeros(problem.partition_count, dtype=np.int64)
 
     def raise_bound(self, enough: int, may_continue: Callable[[], bool]) -> bool:
-        """Raise the bound above ``enough``. Return whether it stopped rising before that."""
+        """Raise the bound above ``enough``; return whether the bound stops rising earlier."""
         self.add(
             ExchangePattern(member, (), ())
             for member in np.flatnonzero(self.exchange.free_capacity >= 0).tolist()
@@ -377,7 +375,7 @@ class ColumnGeneration:
         self.active |= dict.fromkeys(patterns)
 
     def priced(self) -> "PricedExchanges":
-        """Return the best prices with the bound that they prove."""
+        """Return the best partition prices and the bound that they prove."""
         return PricedExchanges(self.exchange, self.prices, -(-self.bound // SCALE))
 
     def _shrink_box(self, failures: int) -> None:
@@ -388,7 +386,7 @@ class ColumnGeneration:
             self.box = max(self.box * 0.7, _MIN_BOX_OF_PARTITIONS)
 
     def _collect(self, knapsacks: Knapsacks) -> None:
-        """Add each member's best patterns, overall and for some ranges of load given away."""
+        """Add the best exchange patterns of each member."""
         least = knapsacks.net.argmin(axis=1).tolist()
         price = knapsacks.net.min(axis=1)
         wide = max(self.exchange.width // 16, 1)
@@ -405,7 +403,7 @@ class ColumnGeneration:
             )
 
     def _program(self) -> tuple[float, Floats] | None:
-        """Solve the linear program over the known patterns; return its bound and its prices."""
+        """Solve the linear program over the known patterns; return its value and dual values."""
         width, count = self.exchange.problem.member_count, len(self.centre)
         unowned = self.exchange.problem.owner == NO_OWNER
         # Dual values are the prices; a column bounds them from above, its negative from below.
@@ -439,7 +437,7 @@ class ColumnGeneration:
 
 
 def _knots(weight: Floats) -> Floats:
-    """Return the breakpoints of the prices: all weights, or a selection if there are many."""
+    """Return the weights at which the piecewise linear prices have breakpoints."""
     each = np.unique(np.append(weight, 0.0))
     if len(each) == 1:
         return np.array([0.0, 1.0])
@@ -460,14 +458,14 @@ _WORK_PER_STEP, _WORK_PER_CELL = 5e-3, 6e-9  # of the linear program and of the 
 
 @dataclass(frozen=True, slots=True)
 class PricedExchanges:
-    """Prices of partitions, and the lower bound on the cost of moves that they prove."""
+    """Partition prices, and the lower bound on the cost of moves that they prove."""
 
     exchange: MemberExchange
     prices: Ints  # times `SCALE`
     bound: int
 
     def possible_moves(self, cost: int) -> NDArray[np.bool_]:
-        """Return, per partition and member, whether the move may occur within a total cost."""
+        """Return which moves (partition, member) may occur within a total cost."""
         most = cost * SCALE
         return self.exchange.bounds_of_moves(self.prices, most) <= most
 
@@ -480,7 +478,7 @@ def price_by_weight(
     incumbent: int,
     may_continue: Callable[[], bool],
 ) -> PricedExchanges | None:
-    """Find prices per weight, which need less time than prices per partition.
+    """Find partition prices that depend only on the weight of the partition.
 
     Stop when the bound reaches the cost of the incumbent. Return None if the knapsacks are too
     large.
@@ -500,7 +498,7 @@ def price_by_partition(
     start: Placement,
     may_continue: Callable[[], bool],
 ) -> PricedExchanges | None:
-    """Find prices per weight and then per partition, as `price_by_weight` does.
+    """Find an individual price for each partition.
 
     Stop when the bound is the cost of the placement ``start``.
     """
@@ -520,7 +518,7 @@ def price_by_partition(
 
 
 def price_step(problem: Problem) -> float:
-    """Return the work of one step of the column generation, which fills a knapsack per member."""
+    """Estimate the work of one step of the column generation."""
     cells = problem.partition_count * problem.member_count
     return _WORK_PER_STEP + _WORK_PER_CELL * cells * min(_GRID, _MAX_CELLS // max(cells, 1))
 

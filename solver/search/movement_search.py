@@ -1,4 +1,4 @@
-"""Prove the fewest moves within limits, with CP-SAT and prices of partitions.
+"""Prove the fewest moves within limits, by CP-SAT and column generation.
 
 A short search of CP-SAT solves most groups with few members. For the others, prices per weight
 prove a higher bound. They also exclude most moves from placements whose cost is the bound, so that
@@ -51,13 +51,13 @@ LevelLimit = tuple[Level, int]
 
 
 def has_few_choices(problem: Problem) -> bool:
-    """Return whether CP-SAT mostly proves the fewest moves of a group of this size in seconds."""
+    """Return whether the group is small enough for a fast proof by CP-SAT."""
     return problem.partition_count * problem.member_count <= _MAX_CHOICES_OF_CPSAT
 
 
 @dataclass
 class FewestMovesProof:
-    """Search for the fewest moves within limits on the levels before; the pool gets placements."""
+    """Search that proves the fewest moves within limits on earlier levels."""
 
     pool: IncumbentPool
     level: Movement
@@ -91,12 +91,12 @@ class FewestMovesProof:
         return ProvenBound(self.bound, Origin.CP_SAT if is_counted else self.origin)
 
     def raise_bound(self, bound: int, origin: Origin) -> None:
-        """Set the bound to a proven bound, with its origin, if that is higher."""
+        """Replace the bound and its origin if the new bound is higher."""
         if bound > self.bound:
             self.bound, self.origin = bound, origin
 
     def within(self, limits: Sequence[LevelLimit]) -> "FewestMovesProof":
-        """Return a search within lower limits, which starts from the bound and the prices."""
+        """Create a search with lower limits that reuses the bound and the prices."""
         return replace(self, limits=limits, preferred=None)
 
     def _cost(self) -> int | None:
@@ -104,7 +104,7 @@ class FewestMovesProof:
         return None if best is None else level_value(self.pool.problem, self.level, best)
 
     def run(self, budget: SearchBudget) -> None:
-        """Search placements and bounds until the fewest moves are proven, or no work is left."""
+        """Search until the fewest moves are proven or no work is left."""
         if self.is_proven:
             return
         if self.priced is None and not self.prices_first and not self.has_failed:
@@ -123,7 +123,7 @@ class FewestMovesProof:
 
     @property
     def prices_first(self) -> bool:
-        """Return whether prices mostly need less work than a search without them."""
+        """Return whether the column generation runs before CP-SAT."""
         problem = self.pool.problem
         choices = int(problem.may_consume[problem.consumer_set].sum())
         is_large = problem.member_count >= _MANY_MEMBERS and choices >= _MANY_CHOICES
@@ -132,7 +132,7 @@ class FewestMovesProof:
 
     @property
     def first_share(self) -> float:
-        """Return the share of the work left for this search, before other searches."""
+        """Return the share of the remaining work for this search."""
         return _SHARE_OF_CPSAT if self.cpsat_first else _SHARE
 
     @property
@@ -142,20 +142,20 @@ class FewestMovesProof:
 
     @property
     def cpsat_first(self) -> bool:
-        """Return whether CP-SAT runs before prices: with hosts, speeds or several consumer sets."""
+        """Return whether a long CP-SAT search runs before the column generation."""
         problem = self.pool.problem
         is_mixed = len(problem.consumer_sets) > 1 or not problem.group.has_equal_speeds
         return is_mixed or self.has_hosts
 
     @property
     def _has_only_limits(self) -> bool:
-        """Return whether only loads and counts are limited: prices ignore all other rules."""
+        """Return whether all constraints limit only loads or numbers of partitions."""
         return all(
             isinstance(rule, Capacity | MaxPartitions) for rule in self.pool.constraints
         ) and all(isinstance(level, Imbalance | HostImbalance) for level, _ in self.limits)
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
-        """Search for placements whose cost is the bound. Each search has more work than the last.
+        """Search for placements with a cost equal to the bound, with more and more work.
 
         Long searches alternate with searches among all moves, which find better placements with
         higher costs, too. All searches do so if only the repair of overloads finds placements.
@@ -181,7 +181,7 @@ class FewestMovesProof:
         interleaves: bool = False,
         from_best: bool = True,
     ) -> bool:
-        """Search once with CP-SAT, among all moves or those that the prices permit at the bound.
+        """Search once with CP-SAT, among all moves or only among ``possible`` moves.
 
         The search starts from the best placement, or without one, which is better if
         ``cpsat_first``. Return whether a search was possible.
@@ -233,7 +233,7 @@ class FewestMovesProof:
 
 @dataclass
 class FewestMovesProofs:
-    """Searches for the fewest moves of one problem, which share their bounds and prices."""
+    """Searches for the fewest moves that share their bounds and prices."""
 
     pool: IncumbentPool
     proven: ProvenBound | None = None
@@ -242,7 +242,7 @@ class FewestMovesProofs:
     has_found: bool = False  # whether CP-SAT found a placement before the minimum of loads
 
     def may_come_first(self, index: int) -> bool:
-        """Return whether moves may be searched before the minimum of a level of loads."""
+        """Return whether a movement search may run before a load level is finished."""
         problem = self.pool.problem
         return (
             any(isinstance(level, Movement) for level in self.pool.levels[index:])
@@ -252,7 +252,7 @@ class FewestMovesProofs:
         )
 
     def search_first(self, index: int, bound: int, budget: SearchBudget) -> None:
-        """Search for the fewest moves before the minimum of loads that have a tolerance.
+        """Search for the fewest moves before the minimum loads are proven.
 
         The minima of the loads are between their bounds and the best known values. If the fewest
         moves are equal within the tolerances of both, the minima do not matter for the moves.
@@ -296,7 +296,7 @@ class FewestMovesProofs:
     def within(
         self, level: Movement, limits: Sequence[LevelLimit], bound: int = 0
     ) -> FewestMovesProof:
-        """Return a search for the fewest moves; continue one with higher limits if there is one."""
+        """Return a search for the fewest moves that reuses an earlier search if possible."""
         permitted = dict(limits)
         looser = [
             one
@@ -340,7 +340,7 @@ def may_add_few_moves(pool: IncumbentPool) -> bool:
 
 
 def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
-    """Add placements with few moves, within the best known makespan or the bound, to the pool."""
+    """Add placements with few moves within a low makespan to the pool."""
     problem, level = pool.problem, pool.levels[0]
     owned = keep_owned(problem)
     best = pool.value(level)
@@ -362,7 +362,7 @@ def add_few_moves(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 
 def may_exchange(pool: IncumbentPool, level: Movement) -> bool:
-    """Return whether `MovementSearch` accepts the size and the weights."""
+    """Return whether `MovementSearch` supports the size and weights of the group."""
     problem = pool.problem
     return (
         problem.partition_count >= _MIN_PARTITIONS
@@ -374,7 +374,7 @@ def may_exchange(pool: IncumbentPool, level: Movement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MovementSearch:
-    """Search for fewer moves and a bound; ``progress`` records each improvement."""
+    """Search for few moves, and for a lower bound on the moves."""
 
     pool: IncumbentPool
     level: Movement
@@ -382,7 +382,7 @@ class MovementSearch:
     progress: list[ProgressPoint]
 
     def run(self, bound: int) -> int:
-        """Search for fewer moves, from a known lower bound, and return a bound on them."""
+        """Search for fewer moves, and return a lower bound on the moves."""
         permitted = max_loads(self.pool, self.pool.limits())
         if permitted is None:
             return 0
@@ -417,7 +417,7 @@ class MovementSearch:
         return proven
 
     def _initial_placement(self, search: "NeighbourhoodSearch") -> Placement:
-        """Return a first placement, found without search and added to the pool at once."""
+        """Find a first placement without a search, and add the placement to the pool."""
         soon = self.budget.part(_INITIAL_SHARE).for_first_result(_WORK_FOR_FEW_MOVES / 2)
         start = search.initial_solution(keep_owned(self.pool.problem), soon.counted(_MOVE_STEP))
         is_valid = start is not None and self.pool.add(start)

@@ -40,7 +40,7 @@ _LEAST_REDUCTION = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class LoadLimit:
-    """Maximum load of each unit: of each member, or of each host.
+    """Maximum load of each member or of each host.
 
     Equal weights limit the number of partitions. Weights of 0 exclude partitions from the limit.
     """
@@ -72,7 +72,7 @@ class OverloadRepair:
         return self.problem.weight.astype(np.int64)
 
     def _set_costs(self, costs: Ints) -> None:
-        """Set the costs of moves. Partitions without owners are placed, not moved."""
+        """Set the cost of each move; partitions without an owner cost nothing."""
         self.costs = np.where(self.problem.owner == NO_OWNER, 0, costs)
 
     def run(
@@ -84,7 +84,7 @@ class OverloadRepair:
         may_continue: Callable[[], bool],
         enough: int = 0,
     ) -> Placement | None:
-        """Return a placement within the limits with few moves, or None if none is found.
+        """Find a placement with few moves within the limits, or return None.
 
         The search ends at a placement whose moves cost at most ``enough``.
         """
@@ -113,7 +113,7 @@ class OverloadRepair:
         return best
 
     def place_heaviest_first(self, noise: float) -> Placement | None:
-        """Place all partitions on the permitted members with the lowest new relative loads.
+        """Assign partitions, heaviest first, to the members with the lowest new loads.
 
         The heaviest ones come first, after a random change of weights by up to a share ``noise``.
         Return None if a partition finds no room.
@@ -250,7 +250,7 @@ class OverloadRepair:
         return False
 
     def _eject(self, candidates: Ints) -> None:
-        """Move a heavy candidate to a member that can hold it alone. Keep it there for some steps.
+        """Move a heavy partition to a random member, and keep the partition there for a while.
 
         The following steps then move other partitions away from this member.
         """
@@ -266,7 +266,7 @@ class OverloadRepair:
             self.kept.append(partition)
 
     def _partitions_of_overloaded_unit(self) -> Ints | None:
-        """Return the partitions of the unit with the largest overload, or None without overload."""
+        """Return partitions of the most overloaded member or host, or None without overload."""
         largest, chosen = 0, None
         for limit, loads in zip(self.limits, self.loads, strict=True):
             overload = loads - limit.max_loads
@@ -286,7 +286,7 @@ class OverloadRepair:
         return self.rng.choice(partitions, size=most, replace=False)
 
     def _transfer(self, candidates: Ints) -> bool:
-        """Make the transfer of one candidate that lowers the overload most; False if none does."""
+        """Make the transfer that reduces overload most; return False without such a transfer."""
         givers, takers = self.placement[candidates], np.arange(self.problem.member_count)
         change = self._change(
             givers[:, None], takers[None, :], lambda weight: weight[candidates][:, None]
@@ -303,7 +303,7 @@ class OverloadRepair:
         return True
 
     def _exchange(self, candidates: Ints) -> bool:
-        """Make the exchange with a candidate that lowers the overload most; False if none does."""
+        """Make the exchange that reduces overload most; return False without such an exchange."""
         givers, takers = self.placement[candidates], self.placement
 
         def difference(weight: Ints) -> Ints:
@@ -328,7 +328,7 @@ class OverloadRepair:
         moved_weight: Callable[[Weights], Weights],
         loads_of: Iterable[tuple[LoadLimit, Weights]] | None = None,
     ) -> Weights:
-        """Return the change of the total overload if weight moves from givers to takers.
+        """Return the change of the total overload if weight moves between members.
 
         ``moved_weight`` returns the weights that move, from the weights of the partitions.
         """
@@ -392,7 +392,7 @@ _LEAST_CHANGE = 1e-9
 
 @dataclass
 class WindowRepair(OverloadRepair):
-    """Local search for a placement with few moves within load limits in all windows.
+    """Local search for a placement with few moves within load limits in all weight windows.
 
     Loads are floating-point numbers, with a column per window. The caller checks the placements in
     exact integers.
@@ -422,7 +422,7 @@ class WindowRepair(OverloadRepair):
         may_continue: Callable[[], bool],
         enough: int = 0,
     ) -> Placement | None:
-        """Return a placement within the limits with few moves, or None if none is found.
+        """Find a placement with few moves within the limits, or return None.
 
         In the first run, changes only lower the overloads, or the cost without overloads. The price
         of moves rises after runs that end within the limits, and falls after others.
@@ -456,7 +456,7 @@ class WindowRepair(OverloadRepair):
 
     @property
     def _has_small_tables(self) -> bool:
-        """Return whether steps of the tabu search are short, and all limits are per member."""
+        """Return whether the tabu search supports the size and the limits of the group."""
         members, size = self.problem.member_count, self.problem.partition_count
         windows = sum(limit.weight.shape[1] for limit in self.limits)
         return (
@@ -472,17 +472,13 @@ class WindowRepair(OverloadRepair):
         self._sum_overloads()
 
     def _sum_overloads(self) -> None:
-        """Set the overload per member: the sum of the overloads of its units."""
+        """Compute the total overload per member over all limits."""
         self.overloads = np.zeros(self.problem.member_count)
         for limit, loads in zip(self.limits, self.loads, strict=True):
             self.overloads += np.maximum(loads - limit.max_loads, 0).sum(axis=1)[limit.unit_of]
 
     def _make_change(self, price: float, heat: float) -> None:
-        """Make the best one of random changes that the temperature permits, if there is one.
-
-        The first half are transfers. The others are exchanges. Every second one is of a member
-        with an overload, if there is one.
-        """
+        """Make the best of several random changes, if the temperature permits the change."""
         rng, owner, count = self.rng, self.problem.owner, proposals(self.problem)
         half = count // 2
         ones, others = rng.integers(len(owner), size=(2, count))
@@ -515,7 +511,7 @@ class WindowRepair(OverloadRepair):
                 self._move(other, giver)
 
     def _after(self, changes: Ints, windows: int | None = None) -> Floats:
-        """Return the overload after each change. With ``windows``, it is a lower bound."""
+        """Compute the overload after each change, in all or in the first weight windows."""
         ones, others = changes[:2]
         total = np.zeros(len(ones))
         for limit, loads in zip(self.limits, self.loads, strict=True):
@@ -530,11 +526,7 @@ class WindowRepair(OverloadRepair):
     def lower_squares(
         self, start: Placement, costs: Ints, max_cost: int | None, may_continue: Callable[[], bool]
     ) -> Placement:
-        """Return a placement with a lower sum of squares over windows within the limits.
-
-        Each step makes the best transfer of one partition. ``max_cost`` is the maximum cost of the
-        moves; None means no maximum.
-        """
+        """Return a placement with a lower sum of squares over weight windows within the limits."""
         self._reset(start)
         self._set_costs(costs)
         most, at = np.inf if max_cost is None else max_cost, np.arange(len(start))
@@ -571,7 +563,7 @@ class WindowRepair(OverloadRepair):
 
 
 class _TabuSearch:
-    """Tabu search from the placement of a search with limits per member.
+    """Tabu search for a placement with fewer moves within load limits per member.
 
     Each step makes the best transfer or exchange, also if it is worse. The tables have the
     overloads in some windows after each change: ``gained`` by partition and taker, ``exchanged`` by
@@ -596,7 +588,7 @@ class _TabuSearch:
         self._update(np.arange(len(self.excess)))
 
     def _update(self, members: Ints) -> None:
-        """Compute the parts of the tables that depend on the loads of some members."""
+        """Update the tables of overloads for some members."""
         own = self.search.placement
         self.gained[:, members] = _overload(self.weight[:, None] + self.excess[members])
         given = np.flatnonzero(np.isin(own, members))
@@ -606,7 +598,7 @@ class _TabuSearch:
     def run(
         self, tenure: int, fewest: float, enough: int, may_continue: Callable[[], bool]
     ) -> Placement | None:
-        """Return a placement with a lower cost than ``fewest``, or None if none is found soon.
+        """Find a placement that costs less than ``fewest``, or return None.
 
         The price of moves rises while there are no overloads, and falls while there are some.
         """
@@ -629,7 +621,7 @@ class _TabuSearch:
         return found
 
     def _adds_windows(self) -> bool:
-        """Add windows with an overload to the tables; return whether there are some."""
+        """Add weight windows with an overload to the tables; return whether any are added."""
         loads = -self.max_loads
         np.add.at(loads, self.search.placement, self.weights)
         peaks = loads.max(axis=0)
@@ -641,7 +633,7 @@ class _TabuSearch:
         return len(missing) > 0
 
     def _change(self, free_from: Floats, step: int, tenure: int) -> None:
-        """Make the best change that does not return a partition too soon, if there is one."""
+        """Make the best change that is not tabu."""
         own, costs = self.search.placement, self.search.cost_with
         overload, rest = _overload(self.excess), self.excess[own] - self.weight
         moved = self.prices[tenure] * self.unit * (costs - costs[self.at, own, None])
@@ -671,18 +663,18 @@ class _TabuSearch:
 
 
 def _overload(excess: Floats) -> Floats:
-    """Return the total overload over windows, the last axis."""
+    """Return the total overload over the last axis, the weight windows."""
     return np.maximum(excess, 0) @ np.ones(excess.shape[-1])
 
 
 def proposals(problem: Problem) -> int:
-    """Return the number of proposed changes of one step."""
+    """Return the number of random changes that one step of the search proposes."""
     count = _PROPOSALS_PER_PARTITION * problem.partition_count
     return min(max(count, _MIN_PROPOSALS), _MAX_PROPOSALS)
 
 
 def _with_sorted_windows(limit: LoadLimit) -> LoadLimit:
-    """Return a limit with its windows as columns, in descending order of total weight."""
+    """Sort the weight windows of a limit in descending order of total weight."""
     weight, most = (
         np.asarray(each.reshape(len(each), -1), dtype=np.float64)
         for each in (limit.weight, limit.max_loads)

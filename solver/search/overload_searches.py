@@ -72,13 +72,13 @@ _WINDOW_SQUARES_WORK = 0.3
 
 
 def may_add_repaired(pool: IncumbentPool) -> bool:
-    """Return whether `add_repaired` supports the levels, and is useful."""
+    """Return whether `add_repaired` supports the levels and is useful."""
     measured, is_owned = _measured(pool), (pool.problem.owner != NO_OWNER).any()
     return bool(measured) and bool(is_owned) and _may_repair(pool, measured)
 
 
 def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
-    """Add a placement with few moves within the lowest loads that the bounds permit to the pool.
+    """Add a placement with few moves and low loads to the pool.
 
     If none is found, add one within the best known loads. `add_few_moves` does the same for groups
     without hosts, different speeds, racks and constraints.
@@ -99,7 +99,7 @@ def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 
 def _measured(pool: IncumbentPool) -> list[Imbalance | HostImbalance]:
-    """Return the levels about loads. With several windows, omit preferences."""
+    """Return the load levels that the repair considers."""
     levels = _loads_of(pool.levels)
     has_one = pool.problem.profiles is None
     return levels if has_one else [level for level in levels if not is_preference(level)]
@@ -112,7 +112,7 @@ def add_any_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
 
 
 def may_repair_overloads(pool: IncumbentPool, level: Level) -> bool:
-    """Return whether `repair_overloads` supports the level, and is useful."""
+    """Return whether `repair_overloads` supports the level and is useful."""
     if _is_sum_of_squares(level):
         is_first = not pool.reached and bool(pool.constraints)
         has_windows = pool.problem.profiles is not None
@@ -125,7 +125,7 @@ def may_repair_overloads(pool: IncumbentPool, level: Level) -> bool:
 
 
 def repair_again(pool: IncumbentPool, level: Movement, bound: int, budget: SearchBudget) -> None:
-    """Add placements with fewer moves than the incumbent to the pool, for several windows."""
+    """Add placements with fewer moves than the incumbent to the pool."""
     search = _OverloadSearch(pool, _loads_up_to(pool, level), level, budget)
     start, within, most = search.merged(pool.incumbent(level)), budget.until(_LAST_WORK), 10**6
     search.is_repaired(
@@ -134,12 +134,7 @@ def repair_again(pool: IncumbentPool, level: Movement, bound: int, budget: Searc
 
 
 def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: SearchBudget) -> None:
-    """Add placements to the pool: with lower loads, or with fewer moves within the limits.
-
-    The search proves no bound. It lowers loads of groups with hosts or different speeds and within
-    limits on moves and colocations, sums of squares within constraints, and the number of moves
-    within constraints and racks.
-    """
+    """Add placements with lower loads or fewer moves to the pool."""
     if isinstance(level, Imbalance) and _is_sum_of_squares(level):
         _lower_squares(pool, level, budget)
         return
@@ -177,7 +172,7 @@ def _lower_squares(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) 
 
 
 def _lower_loads(search: "_OverloadSearch", level: Level, bound: int, budget: SearchBudget) -> None:
-    """Add placements with lower loads, for load limits between the bound and the incumbent."""
+    """Add placements with lower loads, by bisection between the bound and the incumbent."""
     pool = search.pool
     low, high = max(bound, level_bound(search.problem, level)), pool.value(level)
     precision = (level.tolerance.limit(low) - low) // _PARTS_OF_TOLERANCE
@@ -221,7 +216,7 @@ def _loads_up_to(pool: IncumbentPool, level: Level) -> list[Imbalance | HostImba
 
 
 def _has_load_units(pool: IncumbentPool) -> bool:
-    """Return whether a group has different speeds, or different weights and levels about hosts."""
+    """Return whether speeds differ, or weights differ and a level concerns hosts."""
     group = pool.problem.group
     has_hosts = any(isinstance(each, HostImbalance) for each in pool.levels)
     return not group.has_equal_speeds or (group.is_weighted and has_hosts)
@@ -232,10 +227,7 @@ def _limits_moves_or_colocates(pool: IncumbentPool) -> bool:
 
 
 def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalance]) -> bool:
-    """Return whether the repair of overloads supports the levels, and is useful.
-
-    CP-SAT needs no such placement of a small group.
-    """
+    """Return whether the repair of overloads supports the levels and is useful."""
     problem = pool.problem
     if problem.profiles is not None:
         return all(each.measure is Measure.MAKESPAN for each in measured)
@@ -250,7 +242,7 @@ def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalanc
 
 
 def may_repair_any(problem: Problem) -> bool:
-    """Return whether the repair of overloads supports a group, and CP-SAT is slower."""
+    """Return whether the repair of overloads supports the size and weights of a group."""
     has_small_weights = problem.weight.dtype != object
     cells = problem.partition_count * problem.member_count
     return (
@@ -259,7 +251,7 @@ def may_repair_any(problem: Problem) -> bool:
 
 
 class _OverloadSearch:
-    """Repairs of overloads within the constraints, and within the racks of the replicas.
+    """Search that repairs overloads within constraints and racks.
 
     Colocated partitions are one partition of the searched problem. The searches find nothing if a
     partition has no permitted consumer, if too many partitions must move, or if colocated
@@ -327,7 +319,7 @@ class _OverloadSearch:
         start: Placement | None = None,
         enough: int = 0,
     ) -> bool:
-        """Add a placement within the limits to the pool; return whether the pool accepts one.
+        """Add a placement within the limits to the pool; return whether one was found.
 
         The search starts from the owned partitions, or from ``start``. It repeats the repair
         ``rounds`` times for few moves. By default, it needs only as few moves as the limit on
@@ -357,11 +349,7 @@ class _OverloadSearch:
     def lower_squares(
         self, level: Level, within: SearchBudget, limits: "Sequence[LoadLimit]" = ()
     ) -> None:
-        """Add placements with a lower sum of squares to the pool, within the constraints.
-
-        Without a limit on moves, the search also starts from placements of the heaviest partitions
-        first.
-        """
+        """Add placements with a lower sum of squares to the pool, within the constraints."""
         if not self.is_possible:
             return
         search, may_continue = self.repair(limits), within.counted(self.step, _MAX_REPAIR_STEPS)
@@ -382,7 +370,7 @@ class _OverloadSearch:
         return found
 
     def repair(self, limits: "Sequence[LoadLimit]") -> "OverloadRepair":
-        """Create the search that repairs overloads: for one window, or for several windows."""
+        """Create the local search that repairs overloads."""
         from kassay.solver.search import overload_repair  # noqa: PLC0415
 
         has_windows = self.problem.profiles is not None
@@ -390,7 +378,7 @@ class _OverloadSearch:
         return kind(self.problem, [*self._room_limits(), *limits], self.rng)
 
     def _room_in_windows(self) -> "NDArray[np.float64]":
-        """Return the capacity of each member (row) in each window."""
+        """Return the capacity of each member (row) in each weight window (column)."""
         problem, members = self.problem, np.arange(self.problem.member_count)
         room = np.full((problem.member_count, problem.window_count), float(problem.greatest_total))
         for rule in self.pool.constraints:
@@ -402,7 +390,7 @@ class _OverloadSearch:
         return room
 
     def _room_limits(self) -> "list[LoadLimit]":
-        """Convert capacities, maximum numbers of partitions and separations to maximum loads.
+        """Convert capacities and other constraints to maximum loads.
 
         In the limits on numbers, each partition has the mean weight, so that overloads are
         comparable. Of separated partitions, each member gets at most one.

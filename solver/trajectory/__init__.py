@@ -1,1 +1,1 @@
-"""Fewest moves over a sequence of rebalances, with a proof."""
+"""Minimise the moves over a sequence of rebalances."""

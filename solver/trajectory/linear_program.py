@@ -1,4 +1,4 @@
-"""Linear program of the moves in a window of rebalances, and its solvers.
+"""Build and solve linear programs that minimise moves over several rebalances.
 
 All coefficients are integers.
 
@@ -61,7 +61,7 @@ _COST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LinearProgram:
-    """Minimise ``cost @ x`` for ``lower <= x <= upper`` and rows with limits."""
+    """Linear program that minimises ``cost @ x`` within bounds and row limits."""
 
     cost: Floats
     lower: Floats
@@ -74,18 +74,18 @@ class LinearProgram:
 
     @property
     def counts(self) -> int:
-        """Number of variables that count partitions; they come first."""
+        """Return the number of variables that count partitions."""
         return sum(int((table >= 0).sum()) for table in self.nodes)
 
     def read(self, values: Floats) -> list[Ints]:
-        """Return the counts per class and member of each rebalance, from the variables."""
+        """Convert values of the variables to partition counts per rebalance."""
         return [
             np.where(table >= 0, np.rint(values[table]), 0).astype(np.int64) for table in self.nodes
         ]
 
 
 class _Builder:
-    """Entries of a linear program under construction."""
+    """Builder that collects the variables, rows and entries of a linear program."""
 
     def __init__(self) -> None:
         self.lower: list[Floats] = []
@@ -122,7 +122,7 @@ class _Builder:
 def build_program(
     stream: Stream, first: int, end: int, *, before: Ints, after: Ints | None = None
 ) -> LinearProgram:
-    """Build the linear program of the rebalances from ``first`` to before ``end``.
+    """Build the linear program of the rebalances ``first`` to ``end - 1``.
 
     ``before`` are the partitions per class and member before the first rebalance, ``after`` those
     at the rebalance ``end``; None if the partitions may then be anywhere.
@@ -197,7 +197,7 @@ def _add_departures(builder: _Builder, stream: Stream, at: int, before: Ints, ta
 
 
 def total_moves(stream: Stream, counts: Sequence[Ints]) -> list[int]:
-    """Return the moves of each rebalance for given counts per class and member."""
+    """Return the number of moves at each rebalance for given partition counts."""
     before, moves = stream.start, []
     for at, table in enumerate(counts):
         left = np.maximum(before - table, 0)
@@ -208,20 +208,20 @@ def total_moves(stream: Stream, counts: Sequence[Ints]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Integer prices that prove a bound, in units of ``1 / scale`` moves."""
+    """Integer dual values that prove a lower bound on the moves."""
 
     loads: Ints  # price of one unit of load per rebalance and member
     scale: int
 
     @classmethod
     def zero(cls, stream: Stream) -> Self:
-        """Return prices of zero."""
+        """Create prices of zero."""
         shape = len(stream.rebalances), len(stream.members)
         return cls(np.zeros(shape, dtype=np.int64), _scale(stream))
 
     @classmethod
     def of(cls, stream: Stream, program: LinearProgram, duals: Floats) -> Self:
-        """Convert the dual values of a program of all rebalances to prices."""
+        """Convert dual values of the linear program to integers."""
         scale = _scale(stream)
         heaviest = max(int(stream.weight.max(initial=0)), 1)
         most = min(greatest_price(stream), scale * _MAX_PRICE_IN_MOVES) // heaviest
@@ -238,13 +238,13 @@ class Prices:
 
 
 def _scale(stream: Stream) -> int:
-    """Return the number of price units per move. With weights, prices are small: use more units."""
+    """Return the integer price that represents one move."""
     bits = _WEIGHTED_PRICE_BITS if stream.is_weighted else _PRICE_BITS
     return min(1 << bits, greatest_price(stream))
 
 
 def exact_duals(program: LinearProgram, budget: SearchBudget) -> tuple[Floats, Floats] | None:
-    """Return variables and dual values by the simplex method, or None if a limit is reached."""
+    """Solve a linear program by the simplex method; return None if a limit is reached."""
     work = _WORK_OF_SIMPLEX * len(program.cost)
     if budget.left < work:
         return None
@@ -269,7 +269,7 @@ def exact_duals(program: LinearProgram, budget: SearchBudget) -> tuple[Floats, F
 
 
 def _scaled(program: LinearProgram) -> tuple[Floats, sparse.csr_matrix]:
-    """Return the greatest coefficient per row, and the matrix with rows divided by it."""
+    """Divide each row of the matrix by its greatest coefficient."""
     greatest = np.maximum(abs(program.matrix).max(axis=1).toarray().ravel(), 1.0)
     return greatest, sparse.csr_matrix(sparse.diags(1 / greatest) @ program.matrix)
 
@@ -310,7 +310,7 @@ def approximate_duals(program: LinearProgram, budget: SearchBudget, *, precision
 def integer_counts(
     program: LinearProgram, budget: SearchBudget, *, is_exact: bool
 ) -> tuple[list[Ints] | None, int]:
-    """Solve an integer program; return the counts of each rebalance and a lower bound.
+    """Solve an integer program; return partition counts per rebalance and a lower bound.
 
     The counts are None if no solution is found within the budget. ``is_exact`` selects CP-SAT,
     which has exact arithmetic, instead of HiGHS.
@@ -370,7 +370,7 @@ def _by_cpsat(program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] 
 
 
 class TrajectorySearch:
-    """State of a search: incumbent (counts per class and member of each rebalance) and bound."""
+    """Search for the fewest moves over a sequence of rebalances."""
 
     def __init__(self, stream: Stream, budget: SearchBudget, counts: Sequence[Ints]) -> None:
         self.stream, self.budget = stream, budget
@@ -381,7 +381,7 @@ class TrajectorySearch:
         self.bound = 0
 
     def run(self) -> None:
-        """Search until the value is proven the lowest, or no work is left."""
+        """Search until the moves are proven to be the fewest, or no work is left."""
         if self._is_over():
             return
         program = build_program(self.stream, 0, len(self.counts), before=self.stream.start)
@@ -440,7 +440,7 @@ class TrajectorySearch:
 def _improved_counts(
     stream: Stream, counts: Sequence[Ints], *, bound: int, budget: SearchBudget
 ) -> list[Ints]:
-    """Optimise overlapping windows, then longer ones, until the bound or a limit is reached."""
+    """Optimise overlapping windows of rebalances until a bound or limit is reached."""
     best, moves, size = list(counts), total_moves(stream, counts), _WINDOW_SIZE
     while sum(moves) > bound:
         windows = list(_windows(stream, size))
@@ -472,7 +472,7 @@ def _is_permitted(stream: Stream, first: int, counts: Sequence[Ints]) -> bool:
 def _optimal_counts(
     program: LinearProgram, value: int, budget: SearchBudget, *, is_exact: bool
 ) -> list[Ints] | None:
-    """Return counts of a program with a value of at most ``value``; None if none are found.
+    """Find integer counts with at most ``value`` moves, or return None.
 
     The solution of the linear program is often integer. Otherwise, branch and bound is used if the
     value can fall and the program is small.
@@ -489,7 +489,7 @@ def _optimal_counts(
 
 
 def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:
-    """Yield windows with about ``size`` variables, which overlap by half of their rebalances."""
+    """Yield windows of rebalances that overlap by half and have about ``size`` variables."""
     first, end = 0, len(stream.rebalances)
     while first < end:
         last = _window_end(stream, first, size)
@@ -500,7 +500,7 @@ def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _window_end(stream: Stream, first: int, size: int) -> int:
-    """Return the end of the longest window with few variables that starts at a rebalance."""
+    """Return the end of the window of rebalances that starts at ``first``."""
     variables, last, end = 0, first, len(stream.rebalances)
     while last < end and (variables <= size or last < first + 2):
         variables += 2 * int(np.count_nonzero(stream.permitted(last)))
@@ -511,7 +511,7 @@ def _window_end(stream: Stream, first: int, size: int) -> int:
 def _cheapest_flow(
     ends: tuple[Ints, Ints], capacity: Ints, cost: Ints, *, supply: Ints, loads: tuple[Ints, Ints]
 ) -> Ints | None:
-    """Return the cheapest counts of pairs (class, member) within supplies and loads, or None."""
+    """Return the cheapest partition counts per class and member by a flow, or None."""
     classes, members = ends
     low, high = loads
     heads, sink = len(supply) + np.arange(len(low)), len(supply) + len(low)
@@ -526,7 +526,7 @@ def _cheapest_flow(
 
 
 class RoundedProgram:
-    """Linear program with fractional counts, fixed to integers one rebalance after the other.
+    """Linear program whose counts are rounded one rebalance after the other.
 
     A flow rounds the counts of a rebalance to one of their two neighbours and keeps the limits of
     the loads. The dual simplex method then continues from the last basis. If the value rises, other
@@ -588,11 +588,11 @@ class RoundedProgram:
         return np.array([row.dual_value() for row in self.rows])
 
     def counts(self) -> Floats:
-        """Return the counts of the last solution."""
+        """Return the partition counts of the last solution."""
         return np.array([one.solution_value() for one in self.variables[: self.program.counts]])
 
     def round(self, budget: SearchBudget) -> list[Ints] | None:
-        """Fix all counts to integers. The result is None if no work is left."""
+        """Round all counts to integers; return None if no work is left."""
         counts = self.counts()
         for table in self.program.nodes:
             columns = table[table >= 0]
@@ -622,7 +622,7 @@ class RoundedProgram:
             self.variables[column].SetBounds(count, count)
 
     def _flows(self, table: Ints, counts: Floats) -> Iterator[Floats]:
-        """Yield counts of one rebalance: first the nearest ones, then with random changes."""
+        """Yield rounded counts of one rebalance, the nearest integers first."""
         classes, members = np.nonzero(table >= 0)
         values = counts[table[table >= 0]]
         low = np.floor(values + INTEGRALITY)

@@ -68,12 +68,12 @@ class Trajectory:
 
     @property
     def moves(self) -> int:
-        """Return the moves over all rebalances."""
+        """Return the total number of moves."""
         return sum(self.per_rebalance)
 
     @property
     def is_optimal(self) -> bool:
-        """Return whether the moves are proven to be the fewest for the levels."""
+        """Return whether the number of moves is proven to be minimum."""
         return self.moves == self.bound and all(one.is_proven for one in self.load_limits)
 
     @property
@@ -177,7 +177,7 @@ def optimal_trajectory(
 def default_trajectory_levels(
     groups: Sequence[Group], *, tolerance: Tolerance = EXACT
 ) -> tuple[Level, ...]:
-    """Return the default levels: makespan if weights or speeds differ or with a tolerance."""
+    """Return the default levels of a sequence of rebalances."""
     measure = Measure.MAKESPAN if is_weighted(groups) or tolerance else Measure.SUM_OF_SQUARES
     return (Imbalance(measure, tolerance), Movement())
 
@@ -205,7 +205,7 @@ def _steps(groups: Sequence[Group], level: Imbalance, budget: SearchBudget) -> l
 def _equal_step(number: int, group: Group, level: Imbalance) -> _Step:
     network = build_network(build_problem(group), group_constraints(group))
     if not is_feasible(network):
-        raise InputError(f"groups[{number}]: no assignment meets the capacities; raise them")
+        raise InputError(f"groups[{number}]: no assignment meets the capacities; increase them")
     counts = optimal_counts(network)
     names = network.member_ids
     sets = tuple(tuple(names[at] for at in one) for one in level_sets(network, counts))
@@ -217,9 +217,9 @@ def _weighted_step(number: int, group: Group, level: Imbalance, budget: SearchBu
     solution = solve(free, levels=(Imbalance(Measure.MAKESPAN),), limits=budget.rest())
     if solution.assignment is None:
         if solution.status is Status.INFEASIBLE:
-            reason = "no assignment meets the capacities of the members"
+            reason = "no assignment meets the capacities of the members; increase them"
         else:
-            reason = "no assignment within the capacities was found; raise the work limit"
+            reason = "no assignment within the capacities was found; increase the work limit"
         raise InputError(f"groups[{number}]: {reason}")
     limit = level.tolerance.limit(solution.imbalance.value)
     within = Imbalance(Measure.MAKESPAN, Tolerance(up_to=limit))
@@ -289,9 +289,9 @@ def _assignments_of(stream: Stream, counts: Sequence[Ints]) -> tuple[Assignment,
 
 
 def _next_members(current: Ints, counts: Ints, subscribed: Mask) -> Ints:
-    """Return the next member of each partition; as many as possible keep their owner."""
+    """Return the next member of each partition, with the fewest changes of owner."""
     if int(counts.sum()) != len(current):
-        raise InternalError("the counts of a class differ from its partitions")
+        raise InternalError("internal error: wrong partition counts; report it with the groups")
     order = np.argsort(current, kind="stable")
     members = current[order]
     rank = np.arange(len(order)) - np.searchsorted(members, members)
