@@ -150,7 +150,7 @@ def test_evenness_per_topic_is_proven_for_many_members() -> None:
 
 def test_a_partition_with_too_few_subscribers_is_an_error() -> None:
     group = Group((Topic("t", 1, copies=((2, 2),)),), (Member("a", ("t",)),))
-    with pytest.raises(InputError, match="t-0 must have 2 members, but 1 subscribe"):
+    with pytest.raises(InputError, match="t-0 needs 2 members, but has 1 subscribers"):
         solve(group, levels=("slots",))
 
 

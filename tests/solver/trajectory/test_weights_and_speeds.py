@@ -98,7 +98,7 @@ def test_capacities_are_not_called_impossible_if_the_time_ends():
     weights = tuple(weight for a, b in pairs for weight in (a, b, 1000 - a - b))
     members = tuple(Member(f"m{at}", ("t",), capacity=1000) for at in range(12))
     group = Group((Topic("t", 36, weights=weights),), members)
-    with pytest.raises(InputError, match="was found; raise the work limit"):
+    with pytest.raises(InputError, match="was found; increase the work limit"):
         optimal_trajectory([group], limits=SearchLimits(time=0))
     smaller = replace(group, members=members[:-1])
     with pytest.raises(InputError, match="no assignment meets the capacities"):
