@@ -47,7 +47,7 @@ class Resizing:
 
     @classmethod
     def of(cls, group: Group, *, like: str | None = None, allow_lag: bool = False) -> "Resizing":
-        """Check a group, and create the member that is added to it.
+        """Check the group, and define the members that a scale-out adds.
 
         ``like`` is the id of the member with the subscription, capacity, speed and rack of added
         members. By default they subscribe to every topic with subscribers. Raises InputError if
@@ -96,7 +96,7 @@ class Resizing:
 
     @property
     def is_even(self) -> bool:
-        """Return whether weights are equal and new members may receive any partition."""
+        """Return whether weights are equal and no capacity or subscription limits new members."""
         group, topics = self.group, set(self.added.subscription)
         return (
             group.uniform_weight is not None
@@ -400,7 +400,7 @@ def _too_heavy(problem: Problem, max_load: int) -> str:
 
 
 def _is_enough(resizing: Resizing, number: int, target: int, budget: SearchBudget) -> bool | None:
-    """Return whether ``number`` members suffice for the target load; None if unknown."""
+    """Return whether ``number`` members suffice for the target load, or None if unknown."""
     if resizing.unserved(number):
         return False
     makespan, status = _solve(resizing, number, budget, up_to=target)

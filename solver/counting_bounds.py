@@ -196,7 +196,7 @@ def max_loads_within(
 def max_unit_loads(
     problem: Problem, level: objective.Imbalance | objective.HostImbalance, limit: int
 ) -> list[int]:
-    """Return the maximum load of each member, or of its host, that one limit permits."""
+    """Return the maximum load per member (or host of the member) that a limit permits."""
     units, total = evaluation.load_units(problem, level), problem.total
     if problem.profiles is not None:
         shares = [limit // units.factors[unit] for unit in units.unit_of]
@@ -400,7 +400,7 @@ def large_partition_moves_bound(problem: Problem, max_loads: Sequence[int]) -> i
 
 
 def _leaving(problem: Problem, member: int, heavy: int, limit: int) -> int:
-    """Return the minimum number of partitions that leave a member.
+    """Return the minimum number of partitions that must leave a member.
 
     The ``heavy`` heaviest partitions leave, and the others that stay have at most the load
     ``limit``.

@@ -62,7 +62,7 @@ def rows_for(problem: Problem, rows: Sequence[_AnyRow]) -> list[_AnyRow]:
 
 
 class Row(NamedTuple, Generic[_Task, _Result]):
-    """Row of the table: a function, the condition to run it, and the reason for the row."""
+    """Table row with a function, the condition for running the function, and the reason."""
 
     name: str
     applies: Callable[[_Task], bool]
@@ -72,7 +72,7 @@ class Row(NamedTuple, Generic[_Task, _Result]):
 
 
 class Search(NamedTuple):
-    """Row of the table with a search that minimises one level.
+    """Table row with a search that minimises one level.
 
     ``run`` returns a bound with the origin ``origin``, or 0 or None without a proof. Searches
     without ``needs_work`` also run if no work is left, to add placements that need no search.
@@ -146,7 +146,7 @@ class LevelTask:
 
     @property
     def lowers_loads(self) -> bool:
-        """Return whether the level is an imbalance of members before the movement level."""
+        """Return whether the level measures imbalance and comes before the movement level."""
         return isinstance(self.level, objective.Imbalance) and not self.is_after_moves
 
     @property

@@ -377,7 +377,7 @@ def has_impossible_pin(problem: Problem, rules: Iterable[constraints.Constraint]
 
 
 def leximax_rank(loads: Sequence[int], units: LoadUnits | None = None) -> int:
-    """Encode loads as one integer that orders them by leximax.
+    """Encode loads as one integer, so that integers compare like loads under leximax.
 
     Under leximax, loads in descending order compare lexicographically. The total load and the
     number of members must be equal. With ``units``, the relative loads are encoded.
@@ -524,7 +524,7 @@ _MAX_CHOICES = 200_000
 
 
 class HostType(NamedTuple):
-    """Properties of a host that determine the cost of placing a standby there."""
+    """Properties of a host that determine the cost of a standby on the host."""
 
     tags: Tags
     is_holder: bool

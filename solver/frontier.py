@@ -219,7 +219,7 @@ class _FrontierSearch:
         )
 
     def _lowest(self, optimum: Solution | None) -> Solution | None:
-        """Find the minimum imbalance, or return None if it is already known."""
+        """Find the minimum imbalance, or return None if the minimum is already known."""
         if optimum is not None:
             return optimum
         if self.points and (self._has_lowest() or not self.budget.has_work):
@@ -313,7 +313,7 @@ class _FrontierSearch:
         return point.movement.value
 
     def _add(self, point: FrontierPoint) -> None:
-        """Store a point for all numbers of moves at which it has the lowest imbalance."""
+        """Store a point for each number of moves at which the point has the lowest imbalance."""
         value, count = point.imbalance.value, max(point.movement.value - self.fewest.value, 0)
         if count >= len(self.points) and value < self.points[-1].imbalance.value:
             further = count + 1 - len(self.points)

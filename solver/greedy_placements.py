@@ -166,7 +166,7 @@ def _place_by_queue(
 
 
 class _LoadQueue:
-    """Priority queue of members by load; it updates outdated entries when needed."""
+    """Priority queue of members by load that updates outdated entries when needed."""
 
     def __init__(self, members: list[int], loads: list[int]) -> None:
         self.entries = [(loads[member], member) for member in members]

@@ -67,7 +67,7 @@ def claim_about(
 
 
 class ProvenBound(NamedTuple):
-    """Lower bound on a level and its origin; the value is 0 if nothing is proven."""
+    """Lower bound on a level, and the method that proved the bound."""
 
     value: int
     origin: Origin

@@ -1,1 +1,1 @@
-"""Certificates of optimality, which can be checked without a solver."""
+"""Certificates of optimality that can be checked without a solver."""

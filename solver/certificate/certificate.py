@@ -107,7 +107,7 @@ class LevelClaim:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Set of constraints that no assignment meets, with evidence for this."""
+    """Set of constraints that no assignment meets, with evidence of the conflict."""
 
     constraints: tuple[Constraint, ...]  # small subset, with the capacities of the group
     origin: Origin
@@ -213,7 +213,7 @@ def improves(
 
 @dataclass(frozen=True, slots=True)
 class RebalanceEvidence:
-    """Evidence about one rebalance in a sequence of rebalances."""
+    """Evidence from one rebalance for the minimum number of moves in a sequence."""
 
     member_sets: tuple[tuple[str, ...], ...]
     """Sets of members by descending load. The members of the first sets receive all partitions that
@@ -267,7 +267,7 @@ class TrajectoryCertificate:
 
 
 def _is_least(one: RebalanceEvidence, tolerance: Tolerance) -> bool:
-    """Return whether a certificate without a solver proves the load limit of a rebalance."""
+    """Return whether the load limit of a rebalance is proven without a solver."""
     if one.least is None or not one.least.claims:
         return False
     claim = one.least.claims[0]

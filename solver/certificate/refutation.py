@@ -200,7 +200,7 @@ def _fractional_profit(items: Sequence[Item], max_load: int) -> int:
 
 
 def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | None:
-    """Compute the maximum knapsack profit by dynamic programming; None for large instances."""
+    """Compute the maximum knapsack profit by dynamic programming, or return None."""
     profit = sum(item.profit for item in items)
     weight = sum(item.weight for item in items)
     width = min(max_load, weight)
@@ -266,7 +266,7 @@ def prices_refute(
     limits: Sequence[Limit],
     prices: PartitionPrices,
 ) -> bool:
-    """Return whether partition prices prove a conflict of limits; False for large groups."""
+    """Return whether partition prices prove that no assignment meets the limits."""
     if problem.copies is not None or problem.partition_count * problem.member_count > _MAX_CELLS:
         return False
     return relaxation_refuted(problem, build_relaxation(problem, rules, limits), prices)

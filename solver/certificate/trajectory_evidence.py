@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 
 
 def trajectory_imbalance(levels: Sequence[Level]) -> Imbalance:
-    """Return the level of imbalance, or raise UsageError if trajectories do not support it."""
+    """Return the imbalance level, or raise UsageError for an unsupported level."""
     match levels:
         case [Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX) as level, Movement()]:
             is_supported = not level.tolerance
@@ -99,7 +99,7 @@ class PermittedAssignments:
 
     @cached_property
     def most(self) -> Ints:
-        """Return the maximum load per member; it is 0 for absent members."""
+        """Return the maximum load per member, or 0 for absent members."""
         most = np.zeros(self.permitted.shape[1], dtype=np.int64)
         for one in self.ranges:
             most[one.members] = one.high
@@ -214,7 +214,7 @@ class Stream:
 
     @cached_property
     def start(self) -> Ints:
-        """Count the initially owned partitions per class and member."""
+        """Count the partitions per class that each member owns before the first rebalance."""
         start = np.zeros((len(self.blocks), len(self.members)), dtype=np.int64)
         rebalance = self.rebalances[0]
         for row in np.flatnonzero(self.assigned(0)).tolist():
@@ -248,7 +248,7 @@ class Stream:
         return np.asarray(one.permitted[self.consumer_set[:, rebalance]] & fits)
 
     def loads(self, rebalance: int, counts: Ints) -> Ints:
-        """Compute the load per member from its number of partitions per class."""
+        """Compute the load per member from the partition counts per class and member."""
         return np.asarray(self.weight[:, rebalance] @ counts)
 
     def subscribed(self, rebalance: int) -> Mask:

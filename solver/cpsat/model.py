@@ -137,7 +137,7 @@ def cost_scale(costs: Weights) -> Scale:
 def _magnitudes(
     measure: Measure, units: LoadUnits, total: int, worst_squares: int
 ) -> tuple[int, int]:
-    """Bound the numbers in the CP-SAT constraints of one imbalance measure."""
+    """Return upper bounds on the numbers in the CP-SAT constraints of a measure."""
     count, most = len(units.names), total * max(units.factors)
     match measure:
         case Measure.MAKESPAN:
@@ -544,7 +544,7 @@ def minimise(
 def search(
     model: AssignmentModel, budget: SearchBudget, *, interleaves: bool = False
 ) -> SearchResult:
-    """Run CP-SAT once, and convert its solution to a placement."""
+    """Run CP-SAT once, and convert the solution to a placement."""
     solver, status = run_cpsat(model.cp, budget, interleaves=interleaves)
     feasible = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return SearchResult(

@@ -1,1 +1,1 @@
-"""Searches of weighted groups: levels in order, lower loads, fewer moves, and bounds on moves."""
+"""Search for low loads and few moves in groups with different weights."""

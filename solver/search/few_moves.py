@@ -139,7 +139,7 @@ class ExchangeBeam:
         return [p for p in self.own[member] if p not in left]
 
     def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
-        """Yield the states after an exchange of the next member that has an exchange."""
+        """Yield the states of the beam search after one more exchange."""
         for member in state.open[:_MAX_POSTPONED]:
             found = False
             for child in self._children(state, member):

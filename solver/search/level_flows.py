@@ -132,7 +132,7 @@ class _LevelFlows:
         ]
 
     def _solve(self, index: int) -> bool:
-        """Minimise one level; return whether the kept flows are all flows within its limit."""
+        """Minimise one level; return whether flows remain exact for later levels."""
         level = self.levels[index]
         if index == 0 and isinstance(level, objective.TopicSpread) and self._may_spread_evenly:
             limit = self._spread_evenly()
@@ -152,7 +152,7 @@ class _LevelFlows:
         return False
 
     def _minimise(self, level: objective.Level, *, is_first: bool) -> int | None:
-        """Minimise one level, and keep only flows within a limit of this level.
+        """Minimise one level, and restrict later flows to a limit on this level.
 
         Return the limit. It may be below the limit of the tolerance, or below the minimum, if the
         kept flows are only some of those within the tolerance. Return None if flows cannot minimise
@@ -206,7 +206,7 @@ class _LevelFlows:
         return self._value(self.levels[0])
 
     def _take_cheapest(self, costs: WeightedLevels) -> None:
-        """Replace the flow by the flow with minimum cost."""
+        """Replace the current flow by a flow with minimum cost."""
         flow = self.limits.cheapest(costs, self.flow)
         if flow is None:
             raise InternalError("internal error: no flow within limits; report it with the group")

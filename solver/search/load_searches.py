@@ -128,7 +128,7 @@ def may_pack(pool: IncumbentPool, level: Imbalance) -> bool:
 
 
 def may_balance(pool: IncumbentPool) -> bool:
-    """Return whether `balance_loads` applies."""
+    """Return whether `balance_loads` supports the group."""
     return not pool.reached and _is_large_enough(pool.problem)
 
 
@@ -188,7 +188,7 @@ def limits_moves(pool: IncumbentPool) -> bool:
 
 
 def may_limit_moves(pool: IncumbentPool, level: Imbalance) -> bool:
-    """Return whether `limit_moves` applies."""
+    """Return whether `limit_moves` supports the group and the level."""
     problem, is_leximax = pool.problem, level.measure is Measure.LEXIMAX
     is_possible = not problem.has_big_loads and problem.partition_count > 0
     return limits_moves(pool) and is_possible and not is_leximax

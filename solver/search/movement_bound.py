@@ -130,7 +130,7 @@ class MemberExchange:
         return bounds
 
     def _extra_of_given(self, price: Ints, payments: Ints, least: Ints) -> Ints:
-        """Return how much the owner's payment grows if the owner gives each partition away."""
+        """Return the cost increase of the owner for giving each partition away."""
         extra = np.zeros(len(price), dtype=np.int64)
         last = np.arange(self.width)
         for member, column in enumerate(self.owned.T):
@@ -182,7 +182,7 @@ class MemberExchange:
         return sparse.csr_matrix((ones, (members, columns)), (self.problem.member_count, width))
 
     def matrix(self, patterns: Sequence[ExchangePattern]) -> sparse.csr_matrix:
-        """Return a sparse matrix with -1 for given and 1 for received partitions per pattern."""
+        """Return a sparse matrix of patterns and partitions: -1 means given away, 1 received."""
         sizes = [len(one.given) + len(one.received) for one in patterns]
         columns = [at for one in patterns for at in (*one.given, *one.received)]
         signs = [
@@ -227,7 +227,7 @@ class MemberExchange:
         return price_earned, receiving
 
     def _payments(self, price_earned: Ints, weight: int = 0) -> Ints:
-        """Return the negative gain from received partitions per member and load given away.
+        """Return the cost of receiving partitions, by member and by load given away.
 
         ``weight`` of the capacity is not available. Payments are INFEASIBLE without capacity.
         """
@@ -498,7 +498,7 @@ def price_by_partition(
     start: Placement,
     may_continue: Callable[[], bool],
 ) -> PricedExchanges | None:
-    """Find an individual price for each partition.
+    """Find partition prices by weight, and then an individual price for each partition.
 
     Stop when the bound is the cost of the placement ``start``.
     """

@@ -327,7 +327,7 @@ def _is_makespan(level: Level) -> bool:
 
 
 def may_add_few_moves(pool: IncumbentPool) -> bool:
-    """Return whether `add_few_moves` supports the first level, the constraints and the weights."""
+    """Return whether `add_few_moves` supports the problem."""
     problem = pool.problem
     return (
         _is_makespan(pool.levels[0])

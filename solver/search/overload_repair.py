@@ -663,7 +663,7 @@ class _TabuSearch:
 
 
 def _overload(excess: Floats) -> Floats:
-    """Return the total overload over the last axis, the weight windows."""
+    """Return the total overload in all weight windows."""
     return np.maximum(excess, 0) @ np.ones(excess.shape[-1])
 
 

@@ -215,7 +215,7 @@ class Prices:
 
     @classmethod
     def zero(cls, stream: Stream) -> Self:
-        """Create prices of zero."""
+        """Create dual values of zero."""
         shape = len(stream.rebalances), len(stream.members)
         return cls(np.zeros(shape, dtype=np.int64), _scale(stream))
 
@@ -233,7 +233,7 @@ class Prices:
         return cls(loads, scale)
 
     def bound(self, stream: Stream) -> int:
-        """Compute the lower bound on the moves from these prices."""
+        """Compute the lower bound on the moves that the dual values prove."""
         return price_bound(stream, self.loads, self.scale)
 
 

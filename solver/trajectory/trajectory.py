@@ -73,7 +73,7 @@ class Trajectory:
 
     @property
     def is_optimal(self) -> bool:
-        """Return whether the number of moves is proven to be minimum."""
+        """Return whether the number of moves is proven to be the minimum."""
         return self.moves == self.bound and all(one.is_proven for one in self.load_limits)
 
     @property
