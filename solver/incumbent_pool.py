@@ -45,7 +45,7 @@ class IncumbentPool:
         """Return the best placement on a level within the limits of the finished levels."""
         found = self.best(level, self.limits())
         if found is None:
-            raise InternalError("internal error: no placement is valid; report it with the group")
+            raise InternalError("internal error: no placement is valid; report this group document")
         return found
 
     def best(self, level: Level, limits: Sequence[tuple[Level, int]]) -> Placement | None:

@@ -345,7 +345,7 @@ class Problem:
             raise UsageError(f"the assignment is not valid: {violation}")
         placement = self.to_placement(assignment)
         if placement is None:
-            raise InternalError("internal error: a partition has no member; report the group")
+            raise InternalError("internal error: unassigned partition; report this group document")
         return placement
 
 

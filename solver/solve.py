@@ -267,7 +267,7 @@ def _solution(
     for rule in evaluation.violated(problem, rules, result.placement):
         raise InternalError(
             f"internal error: the result of {method} violates the constraint that {rule}; "
-            "report it with the group"
+            "report this message and the group"
         )
     return Solution(
         assignment=problem.to_assignment(result.placement),

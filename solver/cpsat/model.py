@@ -600,5 +600,7 @@ def run_cpsat(
     work = solver.response_proto.deterministic_time * WORK_PER_DETERMINISTIC_TIME
     budget.spend(_WORK_PER_SEARCH + work)
     if status is None or status == cp_model.MODEL_INVALID:
-        raise InternalError(f"internal error: invalid CP-SAT model: {model.validate()}; report it")
+        raise InternalError(
+            f"internal error: the CP-SAT model is invalid: {model.validate()}; report this message"
+        )
     return solver, status

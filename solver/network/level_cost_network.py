@@ -269,7 +269,9 @@ class LevelNetwork:
             case objective.MissingTagValues() | objective.StandbyMoves():
                 cost = self._pair_costs(level)[self.subscription[place]]
             case _:
-                raise InternalError(f"internal error: {level.name!r} has no arc costs; report it")
+                raise InternalError(
+                    f"internal error: level {level.name!r} has no arc costs; report this message"
+                )
         return cost
 
     def _pair_costs(self, level: objective.FlowLevel) -> Ints:

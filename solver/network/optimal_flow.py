@@ -77,7 +77,7 @@ def min_cost_flow(
         return None
     if status != flow.OPTIMAL:
         raise InternalError(
-            f"internal error: OR-Tools finds no flow (status {status}); report it with the group"
+            f"internal error: OR-Tools finds no flow (status {status}); report this group document"
         )
     return np.asarray(flow.flows(ids), dtype=np.int64)
 
@@ -166,7 +166,7 @@ class ConvexFlow:
         """
         paths, _ = self.arcs.paths([(level, 1)], flow, (self.low, self.high))
         if paths.cycle:
-            raise InternalError("internal error: a flow is not optimal; report it with the group")
+            raise InternalError("internal error: a flow is not optimal; report this group document")
         difference = paths.distance[self.arcs.tail] - paths.distance[self.arcs.head]
         least, most = (self._units_below(level, difference + more) for more in (0, 1))
         self.low, self.high = least, most
@@ -202,7 +202,7 @@ def solve_flow(problem: Problem, levels: int = 2) -> tuple[Placement, tuple[int,
     counts = optimal_counts(network, arcs)
     prices = arcs.prices(SQUARES_AND_MOVES[:levels], arcs.flow_of(counts))
     if prices is None:
-        raise InternalError("internal error: node prices are wrong; report it with the group")
+        raise InternalError("internal error: wrong node prices; report this group document")
     return network.place(counts), prices
 
 
@@ -223,7 +223,7 @@ def optimal_counts(network: SubscriptionNetwork, arcs: LevelNetwork | None = Non
     if flow is None:
         flow = ConvexFlow(arcs).cheapest(arcs.weighted(SQUARES_AND_MOVES), expected)
     if flow is None:
-        raise InternalError("internal error: no flow meets capacities; report it with the group")
+        raise InternalError("internal error: no flow meets capacities; report this group document")
     return spread_received_partitions(network, arcs.counts(flow))
 
 
@@ -396,7 +396,7 @@ def _bipartite_flow(
         np.concatenate([capacity, supply[topics], demand[members]]),
     )
     if flow.solve(source, sink) != flow.OPTIMAL:
-        raise InternalError("internal error: no maximum flow found; report it with the group")
+        raise InternalError("internal error: no maximum flow found; report this group document")
     counts = np.asarray(flow.flows(ids), dtype=np.int64)[: len(tail)]
     return counts if int(counts.sum()) == int(supply.sum()) else None
 
@@ -447,7 +447,7 @@ def fewest_moves_point(network: SubscriptionNetwork, balanced: Ints) -> FlowPoin
         arcs.weighted(SQUARES_AND_MOVES[::-1]), arcs.flow_of(balanced), kept
     )
     if flow is None:
-        raise InternalError("internal error: no flow meets capacities; report it with the group")
+        raise InternalError("internal error: no flow meets capacities; report this group document")
     return _flow_point(network, arcs.counts(flow))
 
 
@@ -531,7 +531,7 @@ class ConvexHull:
                 *(self.arcs.flow_of(end.counts) for end in self.ends),
             )
             if flow is None:
-                raise InternalError("internal error: no flow has the known loads; report the group")
+                raise InternalError("internal error: no flow found; report this group document")
             point = _flow_point(self.arcs.network, self.arcs.counts(flow))
             below = moves * point.squares + squares * point.moves
             is_below = below < moves * left.squares + squares * left.moves

@@ -209,7 +209,7 @@ class _LevelFlows:
         """Replace the current flow by a flow with minimum cost."""
         flow = self.limits.cheapest(costs, self.flow)
         if flow is None:
-            raise InternalError("internal error: no flow within limits; report it with the group")
+            raise InternalError("internal error: no flow within limits; report this group document")
         self.flow = flow
 
     @property
@@ -442,7 +442,7 @@ def solve_by_arc_costs(
         if priced < len(levels):
             prices = placement_prices(problem, levels, values[best])
         if prices is None:
-            raise InternalError("internal error: a flow is not optimal; report it with the group")
+            raise InternalError("internal error: a flow is not optimal; report this group document")
     claims = [
         LevelClaim(level, value, value, Origin.NODE_PRICES)
         if prices is not None

@@ -39,14 +39,14 @@ class ExchangePattern(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Stage of a knapsack dynamic program for received partitions."""
+    """Step of the dynamic program that selects the partitions to receive."""
 
     partitions: Ints
     chosen: NDArray[np.bool_]
 
 
 class _GiveStep(NamedTuple):
-    """Stage of a knapsack dynamic program for partitions that members give away."""
+    """Step of the dynamic program that selects the partitions to give away."""
 
     members: Ints
     chosen: NDArray[np.bool_]

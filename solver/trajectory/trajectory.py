@@ -291,7 +291,7 @@ def _assignments_of(stream: Stream, counts: Sequence[Ints]) -> tuple[Assignment,
 def _next_members(current: Ints, counts: Ints, subscribed: Mask) -> Ints:
     """Return the next member of each partition, with the fewest changes of owner."""
     if int(counts.sum()) != len(current):
-        raise InternalError("internal error: wrong partition counts; report it with the groups")
+        raise InternalError("internal error: wrong partition counts; report these group documents")
     order = np.argsort(current, kind="stable")
     members = current[order]
     rank = np.arange(len(order)) - np.searchsorted(members, members)
