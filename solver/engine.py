@@ -89,7 +89,7 @@ class Search(NamedTuple):
 
 @dataclass
 class LevelTask:
-    """Level to minimise within the limits of the finished levels.
+    """Level to minimise within the limits of earlier levels.
 
     ``budget`` is the share of this level in the work left for all levels, which is ``whole``.
     ``budget_of_cpsat`` is the part of it for CP-SAT.
@@ -136,7 +136,7 @@ class LevelTask:
 
     @cached_property
     def is_after_moves(self) -> bool:
-        """Return whether a movement level is already finished."""
+        """Return whether a movement level is already minimised."""
         return any(isinstance(done.claim.level, objective.Movement) for done in self.pool.reached)
 
     @property

@@ -42,7 +42,7 @@ class IncumbentPool:
         return not any(violated(self.problem, self.constraints, placement))
 
     def incumbent(self, level: Level) -> Placement:
-        """Return the best placement on a level within the limits of the finished levels."""
+        """Return the best placement on a level within the limits of earlier levels."""
         found = self.best(level, self.limits())
         if found is None:
             raise InternalError("internal error: no placement is valid; report this group document")
@@ -66,7 +66,7 @@ class IncumbentPool:
         return self._value(level, self.incumbent(level))
 
     def limits(self) -> list[tuple[Level, int]]:
-        """Return the finished levels with their limits."""
+        """Return the levels that are already minimised, with their limits."""
         return [(done.claim.level, done.limit) for done in self.reached]
 
     def _value(self, level: Level, placement: Placement) -> int:
@@ -77,7 +77,7 @@ class IncumbentPool:
         return self._values[key][2]
 
     def limits_squares(self) -> bool:
-        """Return whether a finished level limits the sum of squares of a small group.
+        """Return whether an earlier level limits the sum of squares of a small group.
 
         A CP-SAT model of all partitions then proves the fewest moves faster than one of moves.
         """

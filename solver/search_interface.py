@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class LexicographicResult:
-    """Best placement with claims per level, or the conflicting constraints."""
+    """Best placement with proven bounds, or constraints that conflict."""
 
     placement: Placement | None  # None if there is none, or none was found within the limits
     claims: tuple[LevelClaim, ...] = ()
@@ -101,7 +101,7 @@ class KnownLevels:
 
 @dataclass(frozen=True, slots=True)
 class LevelResult:
-    """Result of a finished level."""
+    """Result of one minimised level."""
 
     claim: LevelClaim
     limit: int

@@ -163,7 +163,7 @@ def _minimise_levels(start: Start) -> LexicographicResult:
 
 
 def minimise_level(task: LevelTask) -> list[UsedMethod]:
-    """Minimise one level within the limits of the finished levels.
+    """Minimise one level within the limits of earlier levels.
 
     The level has a share of the remaining work. A level with an upper limit is minimised only
     until its value is within the limit. Return the methods of the searches that contributed.

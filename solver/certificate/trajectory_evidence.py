@@ -50,8 +50,8 @@ def trajectory_imbalance(levels: Sequence[Level]) -> Imbalance:
             is_supported = False
     if not is_supported or levels[1] != Movement(MovementCost.COUNT):
         raise UsageError(
-            "a trajectory requires two levels: makespan, or sum_of_squares or leximax without a "
-            f"tolerance, then movement; got {', '.join(level.name for level in levels)}"
+            "a trajectory minimises makespan (or sum_of_squares or leximax without a tolerance), "
+            f"then movement; got {', '.join(level.name for level in levels)}"
         )
     return level
 

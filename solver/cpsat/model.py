@@ -338,18 +338,18 @@ class AssignmentModel:
 
     @cached_property
     def weight(self) -> list[int]:
-        """Return the weight of each partition, in the unit of ``scale``."""
+        """Return the weight of each partition, divided by the unit of ``scale``."""
         weights = self.problem.weight.tolist()
         return [self.scale.quotient(weight, rounds_up=self.rounds_up) for weight in weights]
 
     @cached_property
     def total(self) -> int:
-        """Return the total load, in the unit of ``scale``."""
+        """Return the total load, divided by the unit of ``scale``."""
         return sum(self.weight)
 
     @cached_property
     def highest(self) -> int:
-        """Return the maximum total load in a weight window, in the unit of ``scale``."""
+        """Return the maximum load in a weight window, divided by the unit of ``scale``."""
         if self.problem.profiles is None:
             return self.total
         # Each load of a partition may be rounded up.
@@ -357,7 +357,7 @@ class AssignmentModel:
 
     @cached_property
     def load(self) -> Sequence[Expression]:
-        """Create a load variable per member, in the unit of ``scale``."""
+        """Create one load variable per member."""
         loads = []
         for member, expression in enumerate(self.load_sums()):
             load = self.cp.new_int_var(0, self.total, f"load{member}")
@@ -368,7 +368,7 @@ class AssignmentModel:
         return loads
 
     def unit_loads(self, units: LoadUnits) -> list[Expression]:
-        """Return a load variable per member or host, in the unit of ``scale``."""
+        """Return one load variable per member or host."""
         if len(units.names) == len(self.load):
             return [self.load[units.unit_of.index(unit)] for unit in range(len(units.names))]
         if units.names not in self._unit_loads:

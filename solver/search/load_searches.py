@@ -220,7 +220,7 @@ def limit_moves(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> 
 
 
 def may_move_greedily(pool: IncumbentPool) -> bool:
-    """Return whether `move_greedily` supports the finished levels."""
+    """Return whether `move_greedily` supports the earlier levels."""
     problem = pool.problem
     measures = [level.measure for level, _ in pool.limits() if isinstance(level, Imbalance)]
     has_other_measure = bool(measures) and measures[0] not in (Measure.MAKESPAN, Measure.LEXIMAX)

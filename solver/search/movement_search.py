@@ -242,7 +242,7 @@ class FewestMovesProofs:
     has_found: bool = False  # whether CP-SAT found a placement before the minimum of loads
 
     def may_come_first(self, index: int) -> bool:
-        """Return whether a movement search may run before a load level is finished."""
+        """Return whether a movement search may run before a load level is minimised."""
         problem = self.pool.problem
         return (
             any(isinstance(level, Movement) for level in self.pool.levels[index:])
