@@ -51,7 +51,7 @@ def read_cluster(
     *,
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
-    """Read the named groups of a running cluster, or all groups without names."""
+    """Read the named groups of a running cluster, or all groups if none is named."""
     from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
     from kassay.experiments.sources.live_cluster.live_groups import import_live
 

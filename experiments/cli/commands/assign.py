@@ -27,7 +27,7 @@ class AssignOptions:
 
 
 def assign(options: AssignOptions, source: GroupSource) -> None:
-    """Run ``kassay assign``; commands.md has its help."""
+    """Run ``kassay assign`` with parsed options."""
     name = options.assignor
     others = assigned_documents(name)
 

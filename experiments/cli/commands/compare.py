@@ -1,4 +1,4 @@
-"""``kassay compare``: compare imbalance and moves of assignors with the optimum."""
+"""``kassay compare``: compare the results of assignors with the optimum."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ _SHOWN_LOADS = 8
 
 
 class CompareFormat(StrEnum):
-    """Output format of ``kassay compare``: a `Format`, or a text for a pull request."""
+    """Output format of ``kassay compare``, including formats for pull requests."""
 
     JSONL = "jsonl"
     JSON = "json"
@@ -75,7 +75,7 @@ class CompareOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryOptions:
-    """Command-line options for comparisons between client libraries, and between releases."""
+    """Command-line options that compare client libraries or their releases."""
 
     libraries: bool = application.option(False)
     cases: int = application.option(0, min=0)
@@ -90,12 +90,13 @@ def compare(
     limits: LimitOptions,
     library: LibraryOptions,
 ) -> None:
-    """Run ``kassay compare``; commands.md has its help."""
+    """Run ``kassay compare`` with parsed options."""
     case_limits = limits.interruptible_limits()
     if library.libraries and library.releases:
         raise typer.BadParameter("--libraries and --releases cannot be combined; omit one")
     if (library.libraries or library.releases) and not objective.is_default:
-        raise typer.BadParameter("--libraries and --releases do not support levels and constraints")
+        text = "--libraries and --releases exclude levels and constraints; remove their options"
+        raise typer.BadParameter(text)
     if options.output_format in _FORMS:
         is_plain = objective.is_default and library == LibraryOptions()
         _print_form(options, source, is_plain=is_plain, limits=case_limits)
@@ -137,7 +138,7 @@ def compare(
 def _print_form(
     options: CompareOptions, source: GroupSource, *, is_plain: bool, limits: CaseLimits
 ) -> None:
-    """Compare assignors on all groups, and print a table or test for a pull request."""
+    """Compare assignors, and print a Markdown table or a JUnit test."""
     from kassay.experiments.report.pull_request_texts import (
         ComparedGroup,
         junit_test,
@@ -172,7 +173,7 @@ def _print_form(
 
 
 def _with_own_failure_first(group: Group, record: Record) -> Record:
-    """Put the comparison of the group's own assignor first if it fails, and print a note."""
+    """Move the comparison of the current assignor to the start if it fails."""
     own = identify_assignor(group).name
 
     def is_failure(entry: Record) -> bool:
@@ -190,7 +191,7 @@ def _with_own_failure_first(group: Group, record: Record) -> Record:
 def _level_result(
     group: Group, names: Sequence[str], objective: ObjectiveOptions, limits: CaseLimits
 ) -> GroupResult:
-    """Compare assignors on the objective levels that the options select."""
+    """Compare assignors on the levels of the objective that the options select."""
     levels, constraints = objective.levels(group), objective.constraints(group)
     application.PROGRESS("optimum")
     optimum = solve_optimum(group, levels=levels, constraints=constraints, limits=limits)
@@ -265,7 +266,7 @@ def _result(entry: Record) -> str:
 def _compare_libraries(
     library: LibraryOptions, options: CompareOptions, source: GroupSource, *, limits: CaseLimits
 ) -> None:
-    """Compare each assignor with the port of its name, and count the groups per agreement.
+    """Compare assignors of libraries with ports, and count groups by agreement.
 
     The groups are those of the source, and generated groups of the usual families.
     """
@@ -385,7 +386,7 @@ def _installed_releases(library: client_libraries.Library, assignor: str) -> lis
 
 
 def _release_rows(record: Record) -> Iterator[Sequence[object]]:
-    """Yield one row per sequence of consecutive releases with equal results."""
+    """Yield one table row per range of releases with equal results."""
     entries = record["releases"]
     starts = [n for n, entry in enumerate(entries) if n == 0 or "known_changes" in entry]
     for start, end in pairwise([*starts, len(entries)]):

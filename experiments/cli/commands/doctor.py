@@ -1,4 +1,4 @@
-"""``kassay doctor``: check packages, Java and memory."""
+"""``kassay doctor``: check the installed packages, Java and the free memory."""
 
 import platform
 import re
@@ -25,7 +25,7 @@ MEMORY_FILE = Path("/proc/meminfo")
 
 
 def doctor() -> None:
-    """Run ``kassay doctor``; commands.md has its help."""
+    """Run ``kassay doctor`` with parsed options."""
     missing = [f"kassay[{extra}]" for extra, (one, *_) in EXTRAS.items() if find_spec(one) is None]
     problems = {
         name: _problem(partial(import_module, name), requirement)

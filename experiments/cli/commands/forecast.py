@@ -1,4 +1,4 @@
-"""``kassay forecast``: predict the effect of changes of a group and of planned events."""
+"""``kassay forecast``: predict the cost of changes of a group and of planned events."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class ForecastOptions:
 
     @property
     def restart(self) -> RollingRestart:
-        """Return a rolling restart with the given times. Raise a usage error above one day."""
+        """Return a rolling restart with the times of the options, or raise a usage error."""
         for name in ("downtime", "pause", "session_timeout"):
             seconds = getattr(self, name)
             # Not a number also fails this comparison.
@@ -78,7 +78,7 @@ class ForecastOptions:
         return RollingRestart(downtime=self.downtime, pause=self.pause)
 
     def configuration(self, group: Group, current: str | None = None) -> Configuration:
-        """Return the current configuration of a group, with ``current`` as assignor if given."""
+        """Return the configuration of a group, with the assignor ``current`` if it is not None."""
         found = Configuration.of(group, current or self.current)
         name = current or found.assignor
         found = replace(found, assignor=name, session_timeout=self.session_timeout)
@@ -95,10 +95,10 @@ def forecast(
     objective: ImbalanceOptions,
     search: SearchOptions,
 ) -> None:
-    """Run ``kassay forecast``; commands.md has its help."""
+    """Run ``kassay forecast`` with parsed options."""
     if options.events is not None and (options.members or options.partitions or options.settings):
         raise typer.BadParameter(
-            "--events cannot be combined with --members, --partitions and --set"
+            "--events cannot be combined with --members, --partitions or --set; omit one"
         )
     given = [complete_name(one) if ":" in one else one for one in options.assignor or ()]
     options = replace(options, assignor=given or None)
@@ -199,7 +199,7 @@ def _forecast(
 def _optima(
     group: Group, groups: dict[str, Group], objective: ImbalanceOptions, search: SearchOptions
 ) -> Iterator[Record]:
-    """Yield the optimum of each changed group, until the search is stopped."""
+    """Yield the optimum of each changed group until Ctrl-C stops the search."""
     limits = search.limits()
     budget = SearchBudget.start(limits, search.seed)
     for index, (name, one) in enumerate(groups.items()):
@@ -219,7 +219,7 @@ def _optima(
 def _forecast_events(
     group: Group, events: Path, options: ForecastOptions, search: SearchOptions
 ) -> Record:
-    """Predict each event with each assignor of --assignor, or with the group's assignor."""
+    """Predict planned events with the assignors of the options, or the current assignor."""
     script = event_forecast.load_planned_events(events, group)
     entries, optimum = list[Record](), None
     names: Sequence[str | None] = options.assignor or [None]
@@ -241,7 +241,7 @@ def _forecast_events(
 def _notes(
     group: Group, record: Record, options: ForecastOptions, source: SelectedGroups
 ) -> Iterator[str]:
-    """Yield the recommendation, and notes on added members and on the library."""
+    """Yield notes about the recommendation, added members and the client library."""
     best = record["recommendation"]
     if best["configuration"] is not None and options.output_format is Format.TABLE:
         name, size, reason = best.values()
@@ -296,13 +296,13 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
 
 
 def _interval(value: Mapping[str, float]) -> str:
-    """Format a cost with its interval; numbers from 10 have no decimals."""
+    """Format the mean and the interval of a cost. Values of at least 10 have no decimals."""
     digits = 0 if value["high"] >= 10 else 1
     return interval_text({key: round(one, digits) for key, one in value.items()})
 
 
 def _remark(one: Record) -> str:
-    """Describe stopped members, an optimum without proof, and topics without subscribers."""
+    """Describe stopped members, unproven optima and topics without subscribers."""
     parts = [*one.get("stopped_members", ())]
     status = one.get("status", Status.OPTIMAL)
     if status != Status.OPTIMAL:

@@ -1,4 +1,4 @@
-"""``kassay history``: past rebalances, from logs or from ``__consumer_offsets``."""
+"""``kassay history``: report past rebalances from logs or ``__consumer_offsets``."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -50,9 +50,9 @@ def history(
     spark: SparkOptions,
     limits: LimitOptions = LimitOptions(work=10.0),
 ) -> None:
-    """Run ``kassay history``; commands.md has its help."""
+    """Run ``kassay history`` with parsed options."""
     if bool(options.paths) == (cluster.bootstrap_server is not None):
-        raise typer.BadParameter("give either PATH or --bootstrap-server, and not both")
+        raise typer.BadParameter("give exactly one of PATH and --bootstrap-server")
     logs = None if options.paths is None else log_summary.log_files(options.paths)
     if logs is not None:
         _history_of_logs(logs, options, spark)
@@ -144,12 +144,10 @@ def _print_summary(written: "History", limits: "CaseLimits", output_format: Form
 
 
 def _history_of_logs(files: Sequence[Path], options: HistoryOptions, spark: SparkOptions) -> None:
-    """Print the summary of each group in logs, and write all rebalances to a file.
-
-    With a master, Spark reads the files at the same time.
-    """
+    """Print a summary of each group in logs, and write all rebalances to a file."""
     if options.metadata is not None:
-        raise typer.BadParameter("--metadata applies to records of __consumer_offsets, not to logs")
+        text = "--metadata is for records of __consumer_offsets, not for logs; remove it"
+        raise typer.BadParameter(text)
     output_format = options.output_format or Format.TABLE
     with ExitStack() as stack:
         stream = None
@@ -183,7 +181,7 @@ def _summarise_on_spark(
     from kassay.experiments.spark.session import spark_session
 
     if STDIN in files:
-        raise typer.BadParameter("--master reads logs from files, not from standard input")
+        raise typer.BadParameter("--master cannot read standard input; give the paths of log files")
     with spark_session(master=spark.master, settings=spark.settings()) as session:
         records = summarise_logs_on_spark(session, files, on_rebalance=write)
     log_summary.check_found(records, files)
@@ -191,7 +189,7 @@ def _summarise_on_spark(
 
 
 def _print_log_summary(records: Sequence[dict[str, Any]]) -> None:
-    """Print a table of all groups, and the causes in the groups with the most rebalances."""
+    """Print a table of all groups, and causes of rebalances for the first groups."""
     ranked = sorted(records, key=lambda record: -record["rebalances"])
     print_records(ranked, Format.TABLE, rows=[_row(record) for record in ranked])
     templates = environment(_TEMPLATES, autoescape=False)

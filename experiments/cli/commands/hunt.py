@@ -1,4 +1,4 @@
-"""``kassay hunt``: search for the smallest groups on which an assignor has a shortcoming."""
+"""``kassay hunt``: search for the smallest groups on which an assignor fails."""
 
 import json
 import time
@@ -79,7 +79,7 @@ class HuntOptions:
 def hunt(
     options: HuntOptions, spark: SparkOptions, limits: LimitOptions = LimitOptions(work=10.0)
 ) -> None:
-    """Run ``kassay hunt``; commands.md has its help."""
+    """Run ``kassay hunt`` with parsed options."""
     name = options.assignor
     kind = kind_of_assignor(name)
     if (options.measure is None) is not (kind is Kind.CONSUMER):
@@ -140,7 +140,6 @@ def _target(options: HuntOptions, limits: CaseLimits) -> CounterexampleOptions:
 
 
 def _partitions(options: HuntOptions) -> int:
-    """Return --partitions or its default. One more partition takes 24 times as many runs."""
     return options.partitions or (3 if options.worse_than else 4)
 
 
@@ -155,7 +154,7 @@ def _cases(options: HuntOptions, name: str, families: Sequence[str], documents: 
 
 
 def _show_finds(results: Iterable[CaseSearch], file: Path) -> Iterator[CaseSearch]:
-    """Print each new kind of counterexample immediately, and append its group to a file.
+    """Print each new kind of counterexample, and append its group to a file.
 
     Raise UsageError for the first result that shows that the assignor is not deterministic.
     """
@@ -247,7 +246,7 @@ def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> N
 
 
 def _documents(options: HuntOptions, kind: Kind) -> Iterator[KindDocument]:
-    """Yield the documents of --groups or, without it, small documents of the families in turn.
+    """Yield the documents of --groups, or generate small documents without --groups.
 
     Raise InputError for the first invalid document.
     """

@@ -1,4 +1,4 @@
-"""``kassay import``: write group documents."""
+"""``kassay import``: convert captures or live groups to group documents."""
 
 import json
 import sys
@@ -50,7 +50,7 @@ class ImportCommandOptions:
 def import_(
     options: ImportCommandOptions, source_data: SourceOptions, cluster: SampledClusterOptions
 ) -> None:
-    """Run ``kassay import``; commands.md has its help."""
+    """Run ``kassay import`` with parsed options."""
     groups = list(options.group or ())
     _check_usage(options, cluster, source_data)
     known = source_data.import_options()
@@ -77,7 +77,7 @@ def import_(
 
 
 def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptions) -> None:
-    """Append end offsets of the topics of valid groups to a file. Raise InputError for others."""
+    """Append the end offsets of all topics to a file, or raise InputError for bad groups."""
     from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 
     found = list(imported)
@@ -92,7 +92,7 @@ def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptio
 
 
 def _selected(imported: Iterable[ImportedGroup], ids: Sequence[str]) -> Iterator[ImportedGroup]:
-    """Yield the groups with the ids, the results without an id, and an error per missing id."""
+    """Yield the groups with the given ids, and an error for each missing id."""
     found = list(imported)
     known = sorted(one.id for one in found if one.id is not None)
     yield from (one for one in found if one.id is None or one.id in ids)
@@ -151,7 +151,7 @@ def _documents(imported: Iterable[ImportedGroup]) -> Iterator[Record]:
 
 
 def _anonymous(imported: Sequence[ImportedGroup], names: Path | None) -> Iterator[Record]:
-    """Yield documents with new names. Print the errors, because they can contain old names."""
+    """Yield anonymized group documents, and print errors to standard error."""
     for one in imported:
         if one.error is not None:
             print_error(one.error)

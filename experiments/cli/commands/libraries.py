@@ -1,4 +1,4 @@
-"""``kassay libraries``: list and install client libraries with assignors."""
+"""``kassay libraries``: list and install client libraries that have assignors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class LibrariesOptions:
 
 
 def libraries(options: LibrariesOptions) -> None:
-    """Run ``kassay libraries``; commands.md has its help."""
+    """Run ``kassay libraries`` with parsed options."""
     if options.arguments:
         _install(options.arguments)
         return

@@ -66,7 +66,7 @@ class PlanOptions:
 
     @property
     def is_text(self) -> bool:
-        """Return whether the command prints the summary as text, not as JSON."""
+        """Return whether the command prints the summary as text instead of JSON."""
         if self.output_format is None:
             return self.output is None or sys.stdout.isatty()
         return self.output_format is SummaryFormat.TEXT
@@ -78,7 +78,7 @@ def plan(
     objective: ObjectiveOptions,
     limits: LimitOptions = LimitOptions(work=30.0),
 ) -> None:
-    """Run ``kassay plan``; commands.md has its help."""
+    """Run ``kassay plan`` with parsed options."""
     output_format = cli_output.Format.TABLE if options.is_text else cli_output.Format.JSONL
     others = plans_of_documents(
         output_format, limits.interruptible_limits(), source=source.file, output=options.output
@@ -95,7 +95,7 @@ def _plan_groups(
     objective: ObjectiveOptions,
     limits: LimitOptions,
 ) -> None:
-    """Plan one group after the other, and exit with the code of the worst result."""
+    """Plan all groups, and exit with the code of the worst result."""
     groups, all_valid = _read(parsed)
     code = 0 if all_valid else application.BAD_INPUT
     names = cli_output.directory_names(one.id for one in groups) if len(groups) != 1 else [""]
@@ -178,7 +178,7 @@ def _plan(
 
 
 def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
-    """Return the valid groups, and whether all documents are valid; print the errors."""
+    """Return the valid groups, and whether all groups are valid. Print the errors."""
     groups, all_valid = [], True
     for id, parsed in parsed_groups:
         if isinstance(parsed, InputError):

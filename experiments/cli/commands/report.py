@@ -30,7 +30,7 @@ class ReportOptions:
 
 
 def report(options: ReportOptions, spark: SparkOptions) -> None:
-    """Run ``kassay report``; commands.md has its help."""
+    """Run ``kassay report`` with parsed options."""
     directory = location(options.source)
     if directory is None and options.output is None:
         raise typer.BadParameter(
@@ -57,7 +57,7 @@ def report(options: ReportOptions, spark: SparkOptions) -> None:
 def _opened(
     source: str, directory: Path | None, spark: SparkOptions
 ) -> Iterator[tuple[Path, FileDigests | None]]:
-    """Yield a local directory with the study's output. Spark copies remote output to it."""
+    """Yield a local directory with the output of a study. Spark copies remote output."""
     if directory is not None:
         yield directory, None
         return
@@ -73,7 +73,7 @@ def _opened(
 def _write_data(
     items: Mapping[str, Plot | ReportTable], directory: Path, only: list[str] | None
 ) -> None:
-    """Write the data of all items, or of those in ``only``. Raise UsageError for unknown names."""
+    """Write the data of the named report items, or of all items."""
     for name in only or ():
         if name not in items:
             raise UsageError(f"--only: unknown name {name!r}; choose from {', '.join(items)}")

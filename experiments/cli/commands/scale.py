@@ -1,4 +1,4 @@
-"""``kassay scale``: find the maximum load by number of members, and the members for a load."""
+"""``kassay scale``: find the maximum load by number of members, or the members for a load."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class ScaleOptions:
 def scale(
     options: ScaleOptions, added: AddedMembers, source: GroupSource, search: SearchOptions
 ) -> None:
-    """Run ``kassay scale``; commands.md has its help."""
+    """Run ``kassay scale`` with parsed options."""
     if options.last is not None and (options.first or 1) > options.last:
         raise typer.BadParameter(
             f"--from must be at most --to, got {options.first} and {options.last}"

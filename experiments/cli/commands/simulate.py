@@ -39,7 +39,7 @@ class SimulateOptions:
 
 
 def simulate(options: SimulateOptions) -> None:
-    """Run ``kassay simulate``; commands.md has its help."""
+    """Run ``kassay simulate`` with parsed options."""
     loaded = map(load_script, options.scripts)
     runs = [(script, name) for script in loaded for name in options.policy or script.policies]
     costs: list[simulation_result.SimulationCost] = []

@@ -32,7 +32,7 @@ class SolveOptions:
 def solve(
     options: SolveOptions, source: GroupSource, objective: ObjectiveOptions, search: SearchOptions
 ) -> None:
-    """Run ``kassay solve``; commands.md has its help."""
+    """Run ``kassay solve`` with parsed options."""
 
     def process(group: Group) -> GroupResult:
         try:
@@ -83,7 +83,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
 
 
 def solution_record(group: Group, solution: Solution, *, certified: bool = False) -> dict[str, Any]:
-    """Convert a solution to a JSON document, with a certificate if ``certified`` is true."""
+    """Convert a solution to JSON. ``certified`` adds its certificate."""
     document = None
     if certified and solution.certificate is not None:
         certificate = certify(group, solution)

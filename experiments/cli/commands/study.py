@@ -1,4 +1,4 @@
-"""``kassay study``: compare assignors with the optimum on many groups, with Spark."""
+"""``kassay study``: compare assignors with the optimum on many groups with Spark."""
 
 import time
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from kassay.reference.model.errors import InputError, UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudiedGroups(LimitOptions):
-    """Command-line options of a study, as an alternative to a configuration file."""
+    """Command-line options for a study without a configuration file."""
 
     groups: list[str] | None = application.option(None, metavar="FILE|URI")
     family: list[str] | None = application.option(
@@ -59,7 +59,7 @@ def study(
     spark: shared_options.SparkOptions,
     studied: StudiedGroups = StudiedGroups(work=10.0),
 ) -> None:
-    """Run ``kassay study``; commands.md has its help."""
+    """Run ``kassay study`` with parsed options."""
     begin = time.perf_counter()
     if options.config is None:
         config = _config_of_options(studied)
@@ -114,7 +114,7 @@ def study(
 
 
 def _finished(config: StudyConfig, documents: list[str], output: str) -> StudySummary | None:
-    """Return the summary of a finished and undamaged study in a local directory, else None."""
+    """Return the summary of a study if its output directory is complete, else None."""
     directory = location(output)
     if directory is None:
         return None

@@ -1,4 +1,4 @@
-"""``kassay survey``: rank many groups by the gain of a plan."""
+"""``kassay survey``: rank many groups by the improvement that a plan gives."""
 
 import operator
 import os
@@ -68,14 +68,14 @@ class SurveyOptions:
     )
 
     def limits(self) -> SearchLimits:
-        """Return the limits for all groups together."""
+        """Return the work and time limits for all groups together."""
         return SearchLimits(work=self.work, time=self.time_limit, stop=application.STOP)
 
 
 def survey(
     options: SurveyOptions, source_data: cli_groups.SourceOptions, cluster: SampledClusterOptions
 ) -> None:
-    """Run ``kassay survey``; commands.md has its help."""
+    """Run ``kassay survey`` with parsed options."""
     cli_groups.check_cluster_usage("SOURCE", options.source is not None, cluster, source_data)
     conditions = {text.strip(): _parse_condition(text) for text in options.fail_on or ()}
     histories = {} if options.history is None else group_histories(options.history)
@@ -101,7 +101,7 @@ def survey(
 
 
 def group_histories(directory: Path) -> dict[str, MoveHistory]:
-    """Sum rebalances and moves per group in an output directory of ``kassay history``."""
+    """Sum the rebalances and moves of each group in the output of ``kassay history``."""
     from kassay.experiments.study.output_reader import read_table, verified_manifest
 
     manifest = verified_manifest(directory)
@@ -123,7 +123,7 @@ def group_histories(directory: Path) -> dict[str, MoveHistory]:
 def _read(
     source: Path | None, cluster: SampledClusterOptions, source_data: cli_groups.SourceOptions
 ) -> tuple[list[Group], list[KindDocument], list[SurveyResult]]:
-    """Read consumer groups and documents of other kinds. Return a reason per unreadable group."""
+    """Read consumer groups, other groups, and the reason for each unreadable group."""
     options = replace(source_data.import_options(), reads_lag=True)
     groups: list[Group] = []
     documents: list[KindDocument] = []
@@ -184,7 +184,7 @@ def _survey(
 def _write_pages(
     result: Survey, groups: Sequence[Group], options: SurveyOptions, directory: Path, *, source: str
 ) -> Survey:
-    """Write the pages of a survey and of plans; return the survey with the actions of the plans."""
+    """Write the survey and its plans as HTML pages, and return the survey."""
     ids = [group.id for group in groups]
     names = dict(zip(ids, cli_output.directory_names(ids), strict=True))
     by_id = dict(zip(ids, groups, strict=True))
@@ -221,7 +221,7 @@ _CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
 def _parse_condition(text: str) -> Callable[[SurveyedGroup], bool]:
-    """Parse a condition of --fail-on. For assumed subscriptions, one of both limits must meet it.
+    """Parse a condition of --fail-on to a function of a group.
 
     The limit of the gap is a percentage, all other limits are numbers.
     """
@@ -246,7 +246,7 @@ def _parse_condition(text: str) -> Callable[[SurveyedGroup], bool]:
 
 
 def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], bool]]) -> None:
-    """Print the conditions that groups meet. Exit with 2 after errors, or else 1 if one is met."""
+    """Print the groups that meet a condition, and exit with the exit code."""
     code = application.BAD_INPUT if result.errors else 0
     for text, is_met_by in conditions.items():
         found = [group.id for group in result.groups if is_met_by(group)]
@@ -258,7 +258,7 @@ def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], boo
 
 
 def _print_survey(result: Survey, output_format: cli_output.Format | None, *, wide: bool) -> None:
-    """Print the groups of a survey. The default is a table on a terminal, else JSON lines."""
+    """Print the groups of a survey as a table or as JSON Lines."""
     chosen = output_format or (
         cli_output.Format.TABLE if sys.stdout.isatty() else cli_output.Format.JSONL
     )

@@ -1,4 +1,4 @@
-"""``kassay verify``: check that solution documents are valid and optimal, without a solver."""
+"""``kassay verify``: check that solution documents are valid and optimal."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class VerifyOptions:
 
 
 def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOptions) -> None:
-    """Run ``kassay verify``; commands.md has its help."""
+    """Run ``kassay verify`` with parsed options."""
     if source.file == files.STDIN and options.assignment == files.STDIN:
         raise typer.BadParameter(
             "SOURCE and --assignment cannot both be standard input; give a file for one of them"
@@ -65,7 +65,7 @@ def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOpti
 
 @dataclass(frozen=True, slots=True)
 class SolutionDocument:
-    """Parsed solution document: assignment, optional certificate and the JSON object."""
+    """Solution document with its assignment, and its certificate if it has one."""
 
     assignment: Assignment | None
     certificate: Certificate | None = None
@@ -74,12 +74,12 @@ class SolutionDocument:
 
     @property
     def fingerprint(self) -> object:
-        """Return the group fingerprint in the document, or None if it has no fingerprint."""
+        """Return the fingerprint of the group in the document, or None."""
         return self.document.get("fingerprint")
 
 
 class SolutionFile:
-    """File of solution documents, with lookup by group."""
+    """File of solution documents, which are found by group."""
 
     def __init__(self, path: Path) -> None:
         self.name = files.name_of(path)
@@ -91,7 +91,7 @@ class SolutionFile:
                 self.by_id.setdefault(id, []).append(solution)
 
     def take(self, group: Group) -> SolutionDocument:
-        """Find the solution document of a group, and remove the document from this object.
+        """Find the solution document of a group and remove it from this object.
 
         Documents with the id of the group come first, then documents without an id. Among these,
         the first with the fingerprint of the group is its document; if no document has it, the
@@ -116,7 +116,7 @@ class SolutionFile:
 
 
 def parse_solution(located: files.LocatedDocument) -> SolutionDocument:
-    """Parse a solution document. Store an error in the result instead of raising it."""
+    """Parse a solution document, and store an error in the result."""
     if located.error is not None:
         return SolutionDocument(None, error=located.error)
     value, where = located.value, located.where
@@ -143,7 +143,7 @@ def parse_solution(located: files.LocatedDocument) -> SolutionDocument:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Requested group, levels and constraints, with which a solution document is compared."""
+    """Group, levels and constraints that a solution document must have."""
 
     group: Group
     levels: tuple[Level, ...]
@@ -203,7 +203,7 @@ def check_solution(question: Question, solution: SolutionDocument) -> dict[str, 
 def _conflict_record(
     question: Question, solution: SolutionDocument, fingerprint: str
 ) -> dict[str, object]:
-    """Check a solution document without an assignment: its certificate must prove a conflict."""
+    """Check whether the certificate of a document proves that no assignment exists."""
     certificate = solution.certificate
     if certificate is None or certificate.conflict is None:
         return {"reason": "the document has no assignment"}
@@ -224,7 +224,7 @@ def _conflict_record(
 
 
 def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
-    """Return the levels and constraints as JSON: of the certificate, else as requested."""
+    """Return the levels and constraints of the certificate, or else the requested ones."""
     levels, constraints = question.levels, question.constraints
     if certificate is not None:
         if certificate.conflict is None:
@@ -245,7 +245,7 @@ def _fingerprint_errors(expected: str, solution: SolutionDocument) -> Iterator[s
 
 
 def _question_errors(question: Question, solution: SolutionDocument) -> Iterator[str]:
-    """Yield an error per difference of the certificate from requested levels and constraints."""
+    """Yield an error for each level or constraint that the user did not request."""
     certificate = solution.certificate
     if certificate is None:
         return
@@ -269,7 +269,7 @@ def _constraint_errors(question: Question, certificate: Certificate) -> Iterator
 def _figure_errors(
     question: Question, assignment: Assignment, solution: SolutionDocument
 ) -> Iterator[str]:
-    """Yield an error for each value that contradicts the assignment or the certificate."""
+    """Yield an error for each value that contradicts the assignment or certificate."""
     group, document, certificate = question.group, solution.document, solution.certificate
     keys = level_keys(level.name for level in question.levels)
     levels = dict(zip(keys, question.levels, strict=True))
@@ -295,7 +295,7 @@ def _figure_errors(
 
 
 def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]) -> Iterator[str]:
-    """Yield an error for each level of a solution document that is not requested."""
+    """Yield an error for each level of a document that the user did not request."""
     for key in ("imbalance", *LEVELS):
         if key in document and key not in levels:
             yield f"{key}: the document has this level, but it is not asked for"
@@ -312,7 +312,7 @@ def _unknown_figures(document: Mapping[str, object], levels: Mapping[str, Level]
 def _level_errors(
     document: Mapping[str, object], key: str, value: float, proven: float | None
 ) -> Iterator[str]:
-    """Yield errors in the value and the bound of one level in a solution document.
+    """Yield errors in the value and the bound of one level in a document.
 
     ``proven`` is the bound in the certificate, if there is one.
     """
@@ -338,7 +338,7 @@ def _level_errors(
 def _certified_record(
     group: Group, certificate: Certificate, solution: SolutionDocument
 ) -> dict[str, object]:
-    """Return the results that a valid certificate proves, as fields of the JSON record."""
+    """Return the facts that a valid certificate proves, as JSON."""
     keys = level_keys(claim.level.name for claim in certificate.claims)
     claims = dict(zip(keys, certificate.claims, strict=True))
     is_proven = certificate.proof is Proof.CERTIFICATE
@@ -367,7 +367,7 @@ def _certified_record(
 def _unproven_bounds(
     group: Group, claims: Mapping[str, LevelClaim], solution: SolutionDocument
 ) -> Iterator[str]:
-    """Describe the bounds of a document that are higher than the proven bounds."""
+    """Describe bounds of a document that exceed the proven bounds."""
     for key, claim in claims.items():
         figures = solution.document.get(key)
         bound = figures.get("bound") if isinstance(figures, Mapping) else None

@@ -39,7 +39,7 @@ class WatchOptions(ClusterOptions):
 
 
 def watch(options: WatchOptions) -> None:
-    """Run ``kassay watch``; commands.md has its help."""
+    """Run ``kassay watch`` with parsed options."""
     settings, source, stop = options.settings(), options.bootstrap_server, Event()
     store = Store(options.database, days=options.days)
     watcher = Watcher(

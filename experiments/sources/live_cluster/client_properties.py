@@ -43,7 +43,7 @@ _KEYSTORE_ERROR = (
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """Property in a Java properties file, with the line on which it starts."""
+    """Property in a Java properties file, with its line number."""
 
     key: str
     value: str
@@ -51,7 +51,7 @@ class Property:
 
 
 def load_librdkafka_settings(path: Path) -> dict[str, str]:
-    """Translate a Java properties file to properties of librdkafka, or raise InputError."""
+    """Convert a Java properties file to librdkafka properties, or raise InputError."""
     properties = parse_properties(read_text(path), name=str(path))
     for item in properties.values():
         is_file = item.key.startswith("ssl.") and item.key.endswith(".location")
@@ -62,7 +62,7 @@ def load_librdkafka_settings(path: Path) -> dict[str, str]:
 
 
 def parse_properties(text: str, *, name: str) -> dict[str, Property]:
-    """Parse the text of a Java properties file. The last value of a repeated key counts."""
+    """Parse a Java properties file. The last value of a repeated key is used."""
     properties: dict[str, Property] = {}
     for line, content in _logical_lines(text):
         key, value = _split(content)
@@ -72,7 +72,7 @@ def parse_properties(text: str, *, name: str) -> dict[str, Property]:
 
 
 def librdkafka_settings(properties: Mapping[str, Property], *, name: str) -> dict[str, str]:
-    """Translate properties of Kafka's Java client to properties of librdkafka.
+    """Convert properties of Kafka's Java client to librdkafka properties.
 
     Error messages never contain the value of a property.
     """
@@ -147,7 +147,7 @@ def _jaas(item: Property, name: str) -> Settings:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Join continued lines, which end in an odd number of backslashes, and skip comments."""
+    """Join continued lines of a properties file, and skip comments."""
     start, parts = 0, ""
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         content = line.lstrip(" \t\f")
@@ -164,7 +164,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Split a line at its first ``=``, ``:`` or space without a backslash in front."""
+    """Split a line at its first ``=``, ``:`` or space that is not escaped."""
     match = re.match(r"((?:[^\\=:\s]|\\.)*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
     return (match[1], match[2]) if match else (line, "")
 

@@ -1,4 +1,4 @@
-"""Types of the responses of a running cluster about groups and topics."""
+"""Types for the responses of a running cluster about groups and topics."""
 
 import uuid
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _OTHER_GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class ThreadMember:
-    """Member of a Streams application's classic group, with its encoded messages."""
+    """Member of a Streams application with the classic protocol, with encoded data."""
 
     id: str
     subscription: bytes
@@ -33,7 +33,7 @@ class ThreadMember:
 
 @dataclass(frozen=True, slots=True)
 class LiveGroup:
-    """A consumer group as its coordinator describes it.
+    """Consumer group as its coordinator describes it.
 
     The members are in the coordinator's order, which affects the broker's assignors, see
     docs/formats.md.
@@ -55,7 +55,7 @@ class LiveGroup:
 
 @dataclass(frozen=True, slots=True)
 class LiveTopic:
-    """A topic as the cluster describes it.
+    """Topic as the cluster describes it.
 
     Racks have the form of `kassay.reference.model.group.Topic`.
     """
@@ -67,7 +67,7 @@ class LiveTopic:
 
 @dataclass(frozen=True, slots=True)
 class EndOffsets:
-    """End offset per partition, and messages appended per partition between two samples."""
+    """End offset per partition, and messages appended between two samples."""
 
     end: Mapping[PartitionKey, int] = field(default_factory=dict)
     appended: Mapping[PartitionKey, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class EndOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """All responses of a running cluster about one group and its topics."""
+    """Responses of a running cluster about one group and its topics."""
 
     group: LiveGroup
     committed_offsets: Mapping[PartitionKey, int] = field(default_factory=dict)
@@ -86,19 +86,19 @@ class ClusterReading:
 
     @property
     def partitions(self) -> set[PartitionKey]:
-        """Return the partitions that are assigned or have a committed offset."""
+        """Return the partitions that have an owner or a committed offset."""
         assigned = {partition for member in self.group.members for partition in member.owned}
         return assigned | set(self.committed_offsets)
 
     @property
     def topic_names(self) -> set[str]:
-        """Return the topics that are subscribed, assigned, or have committed offsets."""
+        """Return the topics with a subscription, an owner or a committed offset."""
         subscribed = {topic for one in self.group.members for topic in one.subscription or ()}
         return {topic for topic, _ in self.partitions} | subscribed
 
 
 def other_group_reason(name: str, protocol_type: str) -> str:
-    """Return why kassay does not read a group that is no consumer group."""
+    """Return the reason why kassay cannot read a group of another type."""
     kind = _OTHER_GROUPS.get(protocol_type)
     suffix = f"(protocol type {protocol_type!r})"
     if kind is None:
@@ -108,7 +108,7 @@ def other_group_reason(name: str, protocol_type: str) -> str:
 
 
 def with_subscription(member: ObservedMember, data: bytes, *, where: str) -> ObservedMember:
-    """Decode the ``ConsumerProtocolSubscription`` of a member, and set its values.
+    """Decode the subscription of a member, and set the member's fields.
 
     The owned partitions in the message are not those of the current assignment.
     """

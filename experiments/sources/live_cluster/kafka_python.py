@@ -1,4 +1,4 @@
-"""Describe groups of the consumer protocol and of other kinds with kafka-python.
+"""Request the descriptions of groups of newer protocols with kafka-python.
 
 ConsumerGroupDescribe (API key 69) returns subscriptions, racks and epochs, which confluent-kafka
 does not expose. The JSON files in this folder contain the fields of the requests and responses, as
@@ -27,7 +27,7 @@ _UPPER = frozenset({"sasl.mechanisms", "security.protocol"})
 
 
 def kafka_python_settings(properties: Mapping[str, str], servers: str) -> dict[str, Any]:
-    """Translate librdkafka properties to kafka-python settings, or raise InputError."""
+    """Convert librdkafka properties to kafka-python settings, or raise InputError."""
     settings: dict[str, Any] = {"client_id": "kassay"}
     token = token_source(properties, servers)
     if token is not None:
@@ -36,7 +36,7 @@ def kafka_python_settings(properties: Mapping[str, str], servers: str) -> dict[s
         properties = oauth_properties(properties)
     for name, value in properties.items():
         if name not in KAFKA_PYTHON:
-            raise InputError(f"kafka-python does not support the property {name!r}")
+            raise InputError(f"kafka-python does not support the property {name!r}; remove it")
         if KAFKA_PYTHON[name] not in (IGNORED, TLS):
             settings[KAFKA_PYTHON[name]] = value.upper() if name in _UPPER else value
     if str(settings.get("security_protocol", "")).endswith("SSL"):
@@ -60,7 +60,7 @@ def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 @contextmanager
 def _file(properties: Mapping[str, str], name: str) -> Iterator[str | None]:
-    """Yield the path of a certificate or key. An inline text goes to a temporary private file."""
+    """Yield the file of a certificate or key, for inline text a temporary file."""
     text = properties.get(f"{name}.pem")
     if text is None:
         yield properties.get(f"{name}.location")
@@ -106,14 +106,14 @@ _TYPES_OF_CONSUMERS = ("consumer", "")
 
 
 class UnreadableDescriptionError(KassayError):
-    """Error: kafka-python is missing, or its request fails. The message is the reason."""
+    """Error if kafka-python is missing or its request fails."""
 
 
 @contextmanager
 def connection(
     bootstrap_servers: str, settings: Mapping[str, str], timeout: float
 ) -> Iterator[Any]:
-    """Connect to a cluster. Convert kafka-python's errors to `UnreadableDescriptionError`."""
+    """Connect to a cluster, and convert errors to `UnreadableDescriptionError`."""
     if not _REQUESTS:
         raise UnreadableDescriptionError("kafka-python 3 is not installed")
     milliseconds = int(timeout * 1000)
@@ -170,7 +170,7 @@ def describe_groups_of_kind(
 
 
 def groups_of_response(response: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the groups in a response by id, without groups that have an error."""
+    """Return the groups in a response by id, without groups with an error."""
     groups = response.to_dict()["groups"]
     return {group["group_id"]: group for group in groups if not group["error_code"]}
 
@@ -178,7 +178,7 @@ def groups_of_response(response: Any) -> dict[str, Mapping[str, Any]]:
 def list_other_groups(
     bootstrap_servers: str, settings: Mapping[str, str], *, timeout: float
 ) -> dict[str, str]:
-    """Return the protocol type of each group that is not a group of consumers.
+    """Return the protocol type of each group that is not a consumer group.
 
     The parameters and errors are those of `describe_groups_of_kind`.
     """
@@ -196,7 +196,7 @@ def list_other_groups(
 
 
 def live_group(described: Mapping[str, Any]) -> LiveGroup:
-    """Convert a group in a response to ConsumerGroupDescribe to a `LiveGroup`."""
+    """Convert a ConsumerGroupDescribe response about a group to a `LiveGroup`."""
     return LiveGroup(
         described["group_id"],
         described["group_state"],
@@ -225,7 +225,7 @@ def _member(member: Mapping[str, Any]) -> ObservedMember:
 
 
 def partitions_of(assignment: Mapping[str, Any]) -> tuple[PartitionKey, ...]:
-    """Return the partitions of an assignment in a response."""
+    """Return the partitions in the assignment of a response."""
     return tuple(
         (topic["topic_name"], number)
         for topic in assignment["topic_partitions"]

@@ -1,4 +1,4 @@
-"""Read-only requests to a running cluster through confluent-kafka's AdminClient.
+"""Read groups and topics of a running cluster with confluent-kafka's AdminClient.
 
 Groups of the consumer protocol are described by `kafka_python`.
 """
@@ -57,7 +57,7 @@ _PROTOCOLS: Mapping[ConsumerGroupType, Protocol] = {
 
 
 def convert_group(name: str, described: Any) -> LiveGroup:
-    """Convert a group that confluent-kafka describes to a `LiveGroup`."""
+    """Convert a group description of confluent-kafka to a `LiveGroup`."""
     members = tuple(map(_member, described.members))
     # An empty group of subscribing consumers keeps its protocol type; this one never had one.
     is_simple = described.is_simple_consumer_group and not members
@@ -87,7 +87,7 @@ def _member(member: Any) -> ObservedMember:
 
 
 def convert_offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
-    """Convert committed offsets of confluent-kafka to a table by partition.
+    """Convert committed offsets of confluent-kafka to offsets by partition.
 
     Partitions without a committed offset are skipped.
     """
@@ -101,7 +101,7 @@ def convert_offsets(name: str, answer: Any) -> dict[PartitionKey, int]:
 
 
 def convert_topic(described: Any) -> LiveTopic:
-    """Convert a topic that confluent-kafka describes to a `LiveTopic`."""
+    """Convert a topic description of confluent-kafka to a `LiveTopic`."""
     ordered = sorted(described.partitions, key=lambda partition: int(partition.id))
     racks = tuple(tuple(each.rack or None for each in tp.replicas) for tp in ordered)
     id = described.topic_id
@@ -138,7 +138,7 @@ _T = TypeVar("_T")
 
 
 class LiveCluster:
-    """Connection to a running cluster through confluent-kafka.
+    """Connection to a running Kafka cluster with confluent-kafka.
 
     If the cluster refuses to describe a group or topic, the response is an error. The settings are
     librdkafka properties. The timeout is in seconds per request.
@@ -175,7 +175,7 @@ class LiveCluster:
             return sorted(group.group_id for group in listed.valid)
 
     def other_groups(self) -> dict[str, str]:
-        """Return the protocol type of each group that is not a group of consumers.
+        """Return the protocol type of each group that is not a consumer group.
 
         The result is empty if kafka-python cannot list them.
         """
@@ -185,7 +185,7 @@ class LiveCluster:
             return {}
 
     def describe(self, groups: Sequence[str]) -> dict[str, LiveGroup | InputError]:
-        """Return a description of each group. A group that does not exist has the state `DEAD`."""
+        """Describe groups. A group that does not exist has the state `DEAD`."""
         with self._request("describe groups"):
             futures = self._admin.describe_consumer_groups(
                 list(groups), request_timeout=self._timeout
@@ -198,7 +198,7 @@ class LiveCluster:
     def _complete(
         self, answers: Mapping[str, LiveGroup | InputError]
     ) -> dict[str, LiveGroup | InputError]:
-        """Describe groups of the consumer protocol again, to add subscriptions and racks."""
+        """Describe groups of the consumer protocol again with kafka-python."""
         groups = {
             name: answer
             for name, answer in answers.items()
@@ -220,7 +220,7 @@ class LiveCluster:
         }
 
     def subscriptions(self, groups: Sequence[str]) -> dict[str, bytes]:
-        """Return the encoded ``ConsumerProtocolSubscription`` of classic members, by member id.
+        """Return the encoded subscriptions of classic members, by member id.
 
         A group that cannot be read has no entries.
         """
@@ -241,13 +241,13 @@ class LiveCluster:
         return subscriptions
 
     def describe_groups(self, kind: Kind, groups: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        """Return the description of each group, which kafka-python requests by kind."""
+        """Describe groups of one kind with kafka-python."""
         return describe_groups_of_kind(
             self._bootstrap_servers, self._settings, kind, groups, timeout=self._timeout
         )
 
     def thread_members(self, group: str) -> list[ThreadMember]:
-        """Return the members of the classic group of a Streams application."""
+        """Return the members of a Streams application that uses the classic protocol."""
         with self._request("read members"), warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             return [
@@ -268,7 +268,7 @@ class LiveCluster:
     def committed_offsets(
         self, groups: Sequence[str]
     ) -> dict[str, dict[PartitionKey, int] | InputError]:
-        """Return the committed offsets of each group by partition, or an error for the group."""
+        """Return the committed offsets of each group by partition, or an error."""
         with self._request("read committed offsets"):
             futures = {
                 name: self._admin.list_consumer_group_offsets(
@@ -281,18 +281,18 @@ class LiveCluster:
             }
 
     def topic_names(self) -> list[str]:
-        """Return the names of all topics that the client may describe."""
+        """Return the names of all topics that the client may read."""
         with self._request("list topics"):
             return sorted(self._admin.list_topics(timeout=self._timeout).topics)
 
     def cluster_id(self) -> str | None:
-        """Return the id of the cluster, or None if the broker does not send it."""
+        """Return the cluster id, or None if the broker does not send it."""
         with self._request("read the cluster id"):
             id: str | None = self._admin.list_topics(timeout=self._timeout).cluster_id
             return id
 
     def topics(self, names: Sequence[str]) -> dict[str, LiveTopic | InputError]:
-        """Return a description of each existing topic, or an error if access is denied."""
+        """Describe topics. A topic that the client may not describe is an error."""
         topics: dict[str, LiveTopic | InputError] = {}
         with self._request("describe topics"):
             futures = self._admin.describe_topics(
@@ -329,7 +329,7 @@ class LiveCluster:
         return end_offsets
 
     def _wait(self, future: "Future[Any]") -> Any:
-        """Wait for the response to a request. Stop early after a permanent connection error."""
+        """Wait for the response to a request, or fail early on a permanent connection error."""
         started = time.monotonic()
         while True:
             try:
@@ -346,14 +346,14 @@ class LiveCluster:
                 return answer
 
     def _permanent_errors(self) -> list[KafkaError]:
-        """Return the connection errors that a retry cannot resolve."""
+        """Return the connection errors that another attempt cannot solve."""
         found = [e for code in _PERMANENT for e in self._connection_errors if e.code() == code]
         is_down = any(e.code() == _ALL_BROKERS_DOWN for e in self._connection_errors)
         refused = [e for e in self._connection_errors if is_down and "refused" in e.str()]
         return [*found, *refused]
 
     def _topic_answer(self, future: "Future[Any]") -> Any:
-        """Wait for a response. Return None for an unknown topic or a partition without leader."""
+        """Wait for a response about a topic. Return None for an unknown topic."""
         try:
             return self._wait(future)
         except KafkaException as error:
@@ -364,7 +364,7 @@ class LiveCluster:
     def _group_answer(
         self, name: str, future: "Future[Any]", read: Callable[[str, Any], _T]
     ) -> _T | InputError:
-        """Wait for the response about a group. Convert it with ``read``, or return its error."""
+        """Wait for a response about a group, and return the result of ``read`` or an error."""
         try:
             return read(name, self._wait(future))
         except InputError as error:
@@ -383,7 +383,7 @@ class LiveCluster:
 
     @contextmanager
     def _request(self, action: str) -> Iterator[None]:
-        """Convert errors of confluent-kafka to a `RunError` with the action and the cause."""
+        """Convert errors of confluent-kafka to a `RunError` that names the action."""
         try:
             yield
         except (KafkaException, FutureTimeoutError, TypeError, ValueError) as error:
@@ -392,7 +392,7 @@ class LiveCluster:
             ) from None
 
     def _cause(self, error: Exception) -> str:
-        """Return the message of an error. After a time-out, this is the connection error."""
+        """Return the message of an error, or of the connection error after a time-out."""
         self._admin.poll(_POLL_SECONDS)
         is_other = not isinstance(error, KafkaException) or error.args[0].code() not in _TIMEOUTS
         if is_other and not isinstance(error, FutureTimeoutError):

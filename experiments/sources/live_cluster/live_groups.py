@@ -1,4 +1,4 @@
-"""Import groups of all kinds of a running cluster with read-only requests, without joining."""
+"""Import groups from a running cluster with requests that do not change it."""
 
 import re
 import time
@@ -83,12 +83,11 @@ def import_live(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[import_captures.ImportedGroup]:
-    """Import the named groups of a cluster, or all groups if ``groups`` is empty.
+    """Import the named groups of a cluster, or all groups if none is named.
 
     Share groups, Streams groups and Streams applications are documents of their kind. A group of
-    another type is skipped, or an error if it is named. The groups are yielded in the order of
-    their ids. ``sample_seconds`` is the time between the two samples of a
-    rate.
+    another type is skipped, or an error if it is named. ``sample_seconds`` is the time between the
+    two samples of a rate.
     """
     names = sorted(set(groups)) if groups else sorted(cluster.group_ids())
     readings = read_consumer_groups(cluster, names, sleep=sleep)
@@ -175,7 +174,7 @@ def build_live_group(
 def _add_topics_and_offsets(
     reading: ClusterReading, topics: Mapping[str, LiveTopic | InputError], offsets: EndOffsets
 ) -> ClusterReading | InputError:
-    """Add topics and end offsets to the responses about one group, or return an error."""
+    """Add topics and end offsets to the responses about a group, or return an error."""
     described: dict[str, LiveTopic] = {}
     for name in sorted(reading.topic_names & topics.keys()):
         topic = topics[name]
@@ -191,7 +190,7 @@ def _ends(
     readings: Mapping[str, ClusterReading],
     options: ImportOptions,
 ) -> dict[PartitionKey, int]:
-    """Return end offsets: all for weights by lag; only available ones to show the lag."""
+    """Return the end offsets of the partitions whose lag is needed."""
     if options.weights is WeightSource.LAG:
         return cluster.end_offsets(partitions) if partitions else {}
     committed = {one for reading in readings.values() for one in reading.committed_offsets}
@@ -202,7 +201,7 @@ def _ends(
 
 
 def read_lags(cluster: LiveCluster, groups: Sequence[str]) -> dict[str, int]:
-    """Return the lag in messages of each group for which the cluster shows it."""
+    """Return the lag of each group in messages, without groups that have no known lag."""
     answers = cluster.committed_offsets(groups)
     known = {name: one for name, one in answers.items() if not isinstance(one, InputError)}
     partitions = sorted({partition for one in known.values() for partition in one})
@@ -239,7 +238,7 @@ def _growth(
 def _consumed(
     cluster: LiveCluster, readings: Mapping[str, ClusterReading]
 ) -> dict[str, dict[PartitionKey, int]]:
-    """Return the messages consumed per partition since kassay read the groups."""
+    """Return the messages consumed per partition since the groups were read."""
     first = {name: reading.committed_offsets for name, reading in readings.items()}
     second = cluster.committed_offsets(sorted(first)) if first else {}
     return {
@@ -303,7 +302,7 @@ def _pattern_notes(reading: ClusterReading) -> Iterator[str]:
 def read_consumer_groups(
     cluster: LiveCluster, names: Sequence[str], *, sleep: Callable[[float], None]
 ) -> dict[str, ClusterReading | InputError]:
-    """Read groups from a cluster. Read groups again that change during the reading."""
+    """Read groups from a cluster, and read a group again if it changes meanwhile."""
     readings: dict[str, ClusterReading | InputError] = {}
     pending = list(names)
     for attempt in range(_ATTEMPTS):
@@ -333,7 +332,7 @@ def read_consumer_groups(
 def resolve_patterns(
     cluster: LiveCluster, readings: Mapping[str, ClusterReading]
 ) -> dict[str, ClusterReading]:
-    """Add the topics that match regular expressions in subscriptions.
+    """Find the topics that match the regular expressions in subscriptions.
 
     The broker resolves an expression in the syntax of RE2 and does not return the result. A
     subscription is removed if Python cannot resolve its expression, or if the result lacks a topic
@@ -393,7 +392,7 @@ def _reading(
 def read_live_kinds(
     cluster: LiveCluster, kinds: Mapping[str, Kind]
 ) -> dict[str, KindDocument | InputError]:
-    """Read groups of a cluster. ``kinds`` has their kinds by id.
+    """Read share groups, Streams groups and Streams applications from a cluster.
 
     Groups of `Kind.STREAMS` use the classic protocol.
     """
@@ -440,7 +439,7 @@ def _described(
 
 
 def _topics(described: Mapping[str, Any]) -> set[str]:
-    """Return the subscribed topics of a share group, or those in a Streams group's topology."""
+    """Return the topics of a share group or of a Streams group's topology."""
     subtopologies = (described.get("topology") or {}).get("subtopologies") or ()
     names = [topic for one in subtopologies for topic in _sources(one)]
     for member in described["members"]:
@@ -452,7 +451,7 @@ def _topics(described: Mapping[str, Any]) -> set[str]:
 def share_group_document(
     described: Mapping[str, Any], partition_counts: Mapping[str, int]
 ) -> KindDocument:
-    """Build the document of a share group from a response to ShareGroupDescribe."""
+    """Convert a ShareGroupDescribe response to a share group document."""
     members = [
         {
             "id": member["member_id"],
@@ -475,7 +474,7 @@ def share_group_document(
 def streams_group_document(
     described: Mapping[str, Any], partition_counts: Mapping[str, int]
 ) -> KindDocument:
-    """Build the document of a Streams group from a response to StreamsGroupDescribe.
+    """Convert a StreamsGroupDescribe response to a Streams group document.
 
     A subtopology has as many tasks as its largest source topic has partitions.
     """
@@ -503,11 +502,12 @@ def streams_group_document(
 def _known_counts(
     described: Mapping[str, Any], partition_counts: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the topics' partition counts. Raise InputError if the cluster hides one."""
+    """Return the partition counts of topics, or raise InputError if one is unknown."""
     topics = _topics(described)
     for name in sorted(topics - partition_counts.keys()):
         raise InputError(
-            f"group {described['group_id']!r}: the cluster does not describe topic {name!r}"
+            f"group {described['group_id']!r}: the cluster does not describe topic {name!r}; "
+            "check the permission of the client"
         )
     return {name: partition_counts[name] for name in sorted(topics)}
 
@@ -515,7 +515,8 @@ def _known_counts(
 def _topology(described: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     found = (described["topology"] or {}).get("subtopologies")
     if not found:
-        raise InputError(f"group {described['group_id']!r}: the group has no topology yet")
+        text = "the group has no topology; start a member and repeat the command"
+        raise InputError(f"group {described['group_id']!r}: {text}")
     return list(found)
 
 
@@ -549,7 +550,7 @@ def _streams_member(member: Mapping[str, Any]) -> dict[str, Any]:
 def streams_application_document(
     group: str, members: Sequence[ThreadMember], *, topics: Sequence[str] = ()
 ) -> KindDocument:
-    """Build a document of kind streams from the subscriptions and assignments of the threads.
+    """Convert the subscriptions and assignments of threads to a Kafka Streams document.
 
     The threads with one process id are a process. ``topics`` are the topics of the cluster: an
     application without changelog topics has no state.

@@ -1,4 +1,4 @@
-"""Log in to Amazon MSK with IAM, by tokens of Amazon's signer (SASL/OAUTHBEARER)."""
+"""Log in to Amazon MSK with IAM and tokens (SASL/OAUTHBEARER)."""
 
 import importlib
 import os
@@ -21,7 +21,7 @@ Token = tuple[str, float]
 
 
 def connection_properties(settings: Mapping[str, str], servers: str) -> dict[str, Any]:
-    """Return librdkafka properties, with a callback that returns tokens if IAM needs them."""
+    """Return librdkafka properties, with a token callback if they use IAM."""
     token = token_source(settings, servers)
     if token is None:
         return dict(settings)
@@ -29,14 +29,14 @@ def connection_properties(settings: Mapping[str, str], servers: str) -> dict[str
 
 
 def oauth_properties(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings for a login with tokens."""
+    """Return the properties for a login with tokens."""
     foreign = ("aws.", "sasl.oauthbearer.")
     known = {name: value for name, value in settings.items() if not name.startswith(foreign)}
     return {"security.protocol": "SASL_SSL", **known, "sasl.mechanisms": "OAUTHBEARER"}
 
 
 def token_source(settings: Mapping[str, str], servers: str) -> Callable[[], Token] | None:
-    """Return a function that returns tokens, or None if the settings have another mechanism.
+    """Return a function that returns tokens, or None if the login does not use tokens.
 
     Raise InputError if the signer is not installed, or finds no credentials.
     """
