@@ -1,1 +1,1 @@
-"""Plans of groups: causes of imbalances, moves to a balanced assignment, and forecasts."""
+"""Plan the moves of groups, explain imbalances and forecast changes."""

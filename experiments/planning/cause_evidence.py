@@ -1,4 +1,4 @@
-"""Data of the tests of causes: a group with its current and its planned assignment."""
+"""Compute the values of a group from which the causes of its imbalance are found."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -40,7 +40,7 @@ CIRCULAR = (*RANGES, "roundrobin")
 
 
 class CauseKind(StrEnum):
-    """Kind of cause of an imbalance."""
+    """Kind of cause of an imbalance, such as mixed subscriptions."""
 
     FAILED_ASSIGNOR = "failed-assignor"
     LIBRARY_CLAIMS = "library-claims"
@@ -68,7 +68,7 @@ _REMEDIES, _SHORT_REMEDIES = (
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Cause of the imbalance of a group: its kind, and one sentence about the group.
+    """Cause of the imbalance of a group, with a sentence that explains it.
 
     ``is_slight`` states that the planned loads are lower by at most the tolerance of `decide`.
     ``condition`` is that of the sentence, or None.
@@ -81,7 +81,7 @@ class Cause:
 
     @property
     def remedy(self) -> str:
-        """Return the advice that a plan gives if no action improves the group."""
+        """Return the general advice against this kind of cause."""
         text = _REMEDIES[self.kind]
         if not self.is_slight:
             return text
@@ -90,7 +90,7 @@ class Cause:
 
     @property
     def short_remedy(self) -> str:
-        """Return the advice in at most four words."""
+        """Return the general advice in at most four words."""
         is_nothing = self.remedy == _REMEDIES["slight"]
         return _SHORT_REMEDIES["slight" if is_nothing else self.kind]
 
@@ -104,7 +104,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Group with its current and planned assignment, and values that several tests use."""
+    """Group with its assignments, and the values with which causes are tested."""
 
     group: Group
     planned: Assignment
@@ -115,16 +115,16 @@ class Evidence:
 
     @cached_property
     def current(self) -> Assignment:
-        """Return the current assignment, with a member for each partition without an owner."""
+        """Return the current assignment. Unowned partitions are placed on members."""
         return keep_owners(self.group)
 
     @cached_property
     def measure(self) -> Measure:
-        """Return the imbalance measure of the gap between current and planned assignment."""
+        """Return the measure of imbalance for the current and the planned assignment."""
         return default_measure(self.group)
 
     def value(self, assignment: Assignment) -> int:
-        """Return the imbalance of an assignment, in terms of `measure`."""
+        """Return the imbalance of an assignment by the measure `measure`."""
         return measures(self.group, assignment)[self.measure]
 
     @cached_property
@@ -134,7 +134,7 @@ class Evidence:
 
     @cached_property
     def ideal(self) -> int:
-        """Return the imbalance if members could share all partitions and parts of partitions.
+        """Return the imbalance of an assignment that divides all load evenly.
 
         If speeds differ, this is the imbalance of the plan.
         """
@@ -149,7 +149,7 @@ class Evidence:
 
     @cached_property
     def counted(self) -> Group:
-        """Return the group without weights, speeds and capacities, which assignors ignore."""
+        """Return the group without weights, speeds and capacities."""
         return replace(
             self.group,
             topics=tuple(
@@ -166,7 +166,7 @@ class Evidence:
 
     @cached_property
     def is_slight(self) -> bool:
-        """Return whether the plan lowers only loads, by at most the `FACTORS` of `decide`."""
+        """Return whether the plan lowers the loads only slightly, and nothing else."""
         if self.unowned or not all(isinstance(one, Imbalance | Movement) for one in self.levels):
             return False
         both = (assignment_metrics(self.group, one) for one in (self.current, self.planned))
@@ -179,12 +179,12 @@ class Evidence:
 
     @cached_property
     def balanced(self) -> Assignment | None:
-        """Return the assignment with the most even counts and fewest moves; None without one."""
+        """Return the assignment with the most even partition counts, or None."""
         return solve(self.counted, limits=self.limits).assignment
 
     @cached_property
     def has_even_counts(self) -> bool:
-        """Return whether no known assignment has more even counts than the current one."""
+        """Return whether no known assignment has more even partition counts."""
         best = self.balanced
         return best is None or self.squares(best) >= self.squares(self.current)
 
@@ -195,7 +195,7 @@ class Evidence:
 
     @cached_property
     def topics(self) -> dict[str, tuple[Member, ...]]:
-        """Return the subscribers of each consumed topic."""
+        """Return the subscribers of each topic that has subscribers."""
         members = self.group.members
         return {
             topic: tuple(members[index] for index in found)
@@ -205,17 +205,17 @@ class Evidence:
 
     @cached_property
     def has_equal_subscriptions(self) -> bool:
-        """Return whether each member consumes each topic."""
+        """Return whether all members subscribe to all topics."""
         return all(len(found) == len(self.group.members) for found in self.topics.values())
 
     @cached_property
     def own(self) -> IdentifiedAssignor:
-        """Return the assignor that the group runs, as far as the source shows it."""
+        """Return the assignor that the group uses, as far as the source shows it."""
         return identify_assignor(self.group)
 
     @cached_property
     def port(self) -> str | None:
-        """Return the port of the group's assignor, or a port with the same result, or None."""
+        """Return the port with the results of the group's assignor, or None."""
         if self.own.name is not None:
             return _ALIASES.get(self.own.name, self.own.port)
         broker = self.group.status.protocol is Protocol.CONSUMER
@@ -223,7 +223,7 @@ class Evidence:
         return next((name for name in names if self._has_result_of(name)), None)
 
     def _has_result_of(self, name: str) -> bool:
-        """Return whether the current assignment is exactly the result of an assignor."""
+        """Return whether the current assignment is the result of an assignor."""
         result = self.run(name)
         return result is not None and all(
             set(result.get(one.id, ())) == set(self.current.get(one.id, ()))
@@ -231,17 +231,17 @@ class Evidence:
         )
 
     def run(self, name: str) -> Assignment | None:
-        """Return the stable result of a port, or None if the run takes too long or fails."""
+        """Return the stable assignment of a port, or None if it fails or is too slow."""
         return None if self.is_large else run_until_stable(self.group, name).assignment
 
     @property
     def is_large(self) -> bool:
-        """Return whether a run of an assignor takes too long, or the search was stopped."""
+        """Return whether assignors are too slow for the group, or the search was stopped."""
         return self.group.partition_count > _MAX_PARTITIONS or self.limits.is_stopped
 
     @cached_property
     def own_result(self) -> Assignment | None:
-        """Return the result of the group's assignor at a rebalance; None if it is not known.
+        """Return the assignment after a rebalance with the group's assignor, or None.
 
         kassay's ports of sticky assignors are not those of other client libraries.
         """
@@ -251,7 +251,7 @@ class Evidence:
         return self.run(self.port)
 
     def explains(self, assignment: Assignment | None) -> bool:
-        """Return whether an assignment has more even counts and closes half of the gap to the plan.
+        """Return whether an assignment removes at least half of the avoidable imbalance.
 
         Without an avoidable gap of the loads, only the counts decide.
         """
@@ -262,12 +262,12 @@ class Evidence:
 
     @cached_property
     def rebalance_helps(self) -> bool:
-        """Return whether a rebalance by the group's assignor `explains` the imbalance."""
+        """Return whether a rebalance with the group's assignor removes half of the imbalance."""
         return self.explains(self.own_result)
 
     @cached_property
     def has_own_shape(self) -> bool:
-        """Return whether the sorted partition counts equal those of a rebalance by the assignor."""
+        """Return whether a rebalance with the group's assignor gives the same sorted counts."""
         result = self.own_result
         if result is None:
             return False
@@ -276,7 +276,7 @@ class Evidence:
 
     @property
     def name(self) -> str:
-        """Return the name of the group's assignor as Kafka's tools print it."""
+        """Return the name of the group's assignor in Kafka's tools."""
         return kafka_name(self.own.name or self.port or "")
 
     def extremes(self) -> str:
@@ -289,7 +289,7 @@ class Evidence:
 
 
 def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, int]]:
-    """Return the number of partitions per subscriber of each consumed topic."""
+    """Return the number of partitions by topic and subscriber."""
     held = {
         (member, partitions.topics[code]): count
         for member, partitions in assignment.items()
@@ -305,7 +305,7 @@ def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicShare:
-    """Member with the most partitions of a topic, compared with an even division.
+    """Topic with the member that has most of its partitions, compared with even numbers.
 
     ``even`` is the number of partitions per subscriber, rounded up. ``others`` is the number of
     further uneven topics.
@@ -327,7 +327,7 @@ class TopicShare:
 
 
 def worst_share(group: Group, assignment: Assignment) -> TopicShare | None:
-    """Return the most uneven topic, or None if no member has half more than an even share."""
+    """Return the most uneven topic, or None if all topics are nearly even."""
     found = []
     for topic, counts in topic_counts(group, assignment).items():
         member = max(counts, key=lambda one: counts[one])

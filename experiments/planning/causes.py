@@ -1,4 +1,4 @@
-"""Catalogue of the causes of imbalances. Each cause has a test, which returns a sentence.
+"""Find the cause of the imbalance of a group. Each cause has a test.
 
 A cause is claimed only if its test holds for the group and if it explains the gap. The gap has an
 avoidable part, between the current and the planned assignment, and a part that no assignment of the
@@ -51,7 +51,7 @@ def find_cause(
     outcomes: Sequence[AssignorOutcome] = (),
     limits: SearchLimits = SearchLimits(),
 ) -> Cause | None:
-    """Find the cause of the imbalance of a group, or return None if no test holds.
+    """Find the cause of the imbalance of a group, or return None.
 
     If the spread of topics is the first of the levels, the cause is one of this spread.
     """
@@ -75,7 +75,7 @@ def find_cause(
 
 
 def _cause(given: Evidence) -> Cause | None:
-    """Return the first cause with a test that holds, with its condition; None without one."""
+    """Return the first cause whose test succeeds, or None."""
     condition = plan_condition(given.group, given.levels)
     for kind, test in _rules(given):
         text = test(given)
@@ -92,7 +92,7 @@ def _cause(given: Evidence) -> Cause | None:
 
 
 def _rules(given: Evidence) -> Iterable["_Rule"]:
-    """Return the kinds of causes that can explain the gap, with their tests, in order."""
+    """Return kinds of causes with their tests, in the order of the tests."""
     now, then = given.value(given.current), given.value(given.planned)
     has_gap = then < now or given.unowned > 0
     first = _ALWAYS if has_gap else ()
@@ -106,7 +106,7 @@ def _rules(given: Evidence) -> Iterable["_Rule"]:
 
 
 def _failed_assignor(given: Evidence) -> str | None:
-    """Describe the failure or livelock of the group's own assignor, if there is one."""
+    """Describe why the group's assignor fails, or return None."""
     own = given.own.name
     if own is None:
         return None
@@ -132,7 +132,7 @@ def _failed_assignor(given: Evidence) -> str | None:
 
 
 def _library_claims(given: Evidence) -> str | None:
-    """Describe duplicate claims, or a leader that cannot rely on claims of other libraries."""
+    """Describe claims that are duplicate or that the leader cannot use, or return None."""
     if given.has_even_counts and not given.unowned:
         return None
     contested = ownership(given.group).contested
@@ -156,7 +156,7 @@ def _library_claims(given: Evidence) -> str | None:
 
 
 def _incomplete_rebalance(given: Evidence) -> str | None:
-    """Describe a rebalance that is not complete, if the group shows one."""
+    """Describe a rebalance that is not complete, or return None."""
     if not given.group.status.is_rebalancing and not has_target(given.group):
         return None
     state = given.group.status.state or "Reconciling"
@@ -164,12 +164,12 @@ def _incomplete_rebalance(given: Evidence) -> str | None:
 
 
 def _partitions_without_owner(given: Evidence) -> str | None:
-    """Describe the partitions without an owner, if there are any."""
+    """Describe partitions without an owner, or return None."""
     return f"{unowned_text(given.unowned)}." if given.unowned else None
 
 
 def _heavy_partition(given: Evidence) -> str | None:
-    """Describe a partition with a weight far above the mean load of a member."""
+    """Describe a partition whose weight exceeds the mean load, or return None."""
     found, (over, under) = given.limiting, _NOTABLE
     if found is None or found.weight * found.members * under < over * found.total:
         return None
@@ -181,7 +181,7 @@ def _heavy_partition(given: Evidence) -> str | None:
 
 
 def _limited_members(given: Evidence) -> str | None:
-    """Describe members that have low loads because they consume fewer topics than others."""
+    """Describe members that subscribe to too few topics, or return None."""
     group, (over, under) = given.group, _NOTABLE
     if not group.has_equal_speeds:
         return None
@@ -223,7 +223,7 @@ def _limited_members(given: Evidence) -> str | None:
 
 
 def _surplus_members(given: Evidence) -> str | None:
-    """Describe idle members, if the group has fewer partitions than members."""
+    """Describe idle members of a group with too few partitions, or return None."""
     count = sum(given.counts.values())
     surplus = len(given.group.members) - count
     if surplus <= 0 or not count:
@@ -237,7 +237,7 @@ def _surplus_members(given: Evidence) -> str | None:
 
 
 def _weights_ignored(given: Evidence) -> str | None:
-    """Describe loads that are uneven because the assignor ignores weights or speeds."""
+    """Describe weights or speeds that the assignor ignores, or return None."""
     if not given.is_weighted:
         return None
     # With uneven counts, weights are the cause only if the assignor leaves such counts, and even
@@ -258,7 +258,7 @@ def _weights_ignored(given: Evidence) -> str | None:
 
 
 def _racks(given: Evidence) -> str | None:
-    """Describe loads that are uneven because the assignment avoids reads across racks."""
+    """Describe imbalance that avoids reads across racks, or return None."""
     group = given.group
     if not metrics.has_racks(group) or given.is_large:
         return None
@@ -291,7 +291,7 @@ def _racks(given: Evidence) -> str | None:
 
 
 def _range_remainders(given: Evidence) -> str | None:
-    """Describe members to which range gives the remainders of several topics."""
+    """Describe members that get the remainders of several topics, or return None."""
     if given.port not in RANGES or not given.has_equal_subscriptions:
         return None
     members = len(given.group.members)
@@ -314,7 +314,7 @@ def _is_even_per_topic(given: Evidence) -> bool:
 
 
 def _mixed_subscriptions(given: Evidence) -> str | None:
-    """Describe mixed subscriptions under range or roundrobin, which ignore the members' loads."""
+    """Describe mixed subscriptions that range or roundrobin divides unevenly."""
     if given.port not in CIRCULAR or given.has_equal_subscriptions or not given.has_own_shape:
         return None
     how = (
@@ -330,7 +330,7 @@ def _mixed_subscriptions(given: Evidence) -> str | None:
 
 
 def _static_members(given: Evidence) -> str | None:
-    """Describe static members that keep their partitions because no rebalance occurs."""
+    """Describe static members that keep their partitions, or return None."""
     static = sum(one.instance_id is not None for one in given.group.members)
     if not static or not given.rebalance_helps:
         return None
@@ -342,7 +342,7 @@ def _static_members(given: Evidence) -> str | None:
 
 
 def _contradiction(given: Evidence) -> str | None:
-    """Describe loads that the named assignor cannot have produced in a stable group."""
+    """Describe loads that the group's assignor cannot cause, or return None."""
     if given.own.name is None or given.port is None or given.group.status.state != "Stable":
         return None
     if not given.has_equal_subscriptions or given.unowned:
@@ -361,7 +361,7 @@ def _contradiction(given: Evidence) -> str | None:
 
 
 def _lost_rebalance(given: Evidence) -> str | None:
-    """Describe a pending rebalance: the group's assignor, or each of Kafka's, does better."""
+    """Describe a rebalance that improves the loads but did not occur, or return None."""
     if given.own.name is None and given.port is None and not given.is_large:
         if not all(given.explains(given.run(name)) for name in NEWEST_ASSIGNORS):
             return None
@@ -374,7 +374,7 @@ def _lost_rebalance(given: Evidence) -> str | None:
 
 
 def _local_optimum(given: Evidence) -> str | None:
-    """Describe a chain of moves that improves an assignment at which a sticky assignor stops."""
+    """Describe a chain of moves that a sticky assignor does not find, or return None."""
     result = given.own_result
     if given.port in CIRCULAR or result is None or given.has_equal_subscriptions:
         return None
@@ -396,7 +396,7 @@ def _local_optimum(given: Evidence) -> str | None:
 
 
 def _needs_chain(given: Evidence) -> bool:
-    """Return whether no single move lowers the sum of squared partition counts."""
+    """Return whether no single move improves the partition counts."""
     for found in topic_counts(given.group, given.current).values():
         lowest = min(given.counts[id] for id in found)
         if any(count and given.counts[id] > lowest + 1 for id, count in found.items()):
@@ -405,7 +405,7 @@ def _needs_chain(given: Evidence) -> bool:
 
 
 def _topics_ignored(given: Evidence) -> str | None:
-    """Describe the most uneven topic, if the assignor balances only the total counts."""
+    """Describe an uneven topic that the assignor ignores, or return None."""
     counts = [topic_counts(given.group, one) for one in (given.current, given.planned)]
     now, then = (sum(n * n for found in each.values() for n in found.values()) for each in counts)
     if now <= then:

@@ -1,4 +1,4 @@
-"""Recommend a configuration of a group, and the number of members that restart at a time."""
+"""Recommend a configuration and the number of members that restart at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Criterion(StrEnum):
-    """Cost that decides between configurations with equal loads."""
+    """Cost by which configurations with equal loads are compared."""
 
     UNOWNED = "unowned"
     MOVES = "moves"
     REBALANCES = "rebalances"
 
     def of(self, cost: PredictedCost) -> Distribution:
-        """Return the value of a cost."""
+        """Return the cost as a distribution."""
         name = "unowned_seconds" if self is Criterion.UNOWNED else str(self)
         value: Distribution = getattr(cost, name)
         return value
@@ -32,7 +32,7 @@ class Criterion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """Recommended configuration and batch size, and the reason."""
+    """Recommended configuration, number of members per restart, and reason."""
 
     configuration: str
     at_once: int
@@ -47,7 +47,7 @@ def recommend(
     optimum: float | None = None,
     condition: str | None = None,
 ) -> Recommendation:
-    """Recommend a configuration and batch size, and give the reason for `decide`.
+    """Recommend a configuration and the number of members that restart at a time.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def decide(
     *,
     restarts_per_week: float = 2.0,
 ) -> Forecast:
-    """Decide for one forecast, by the loads, then by the cost, then by the times of standstill.
+    """Choose the best forecast by its loads, then its cost, then its stopped seconds.
 
     Configurations remain if no other one has lower maximum loads in three of four samples, then
     if no other one has a lower sum of squared loads. The loads are the higher ones before and
@@ -134,7 +134,7 @@ def decide(
 def _best(
     forecasts: Sequence[Forecast], value: Callable[[Forecast], Distribution], factor: float = 1.0
 ) -> list[Forecast]:
-    """Return the forecasts with a value that is not above that of another one."""
+    """Return the forecasts with the lowest values, within the tolerance ``factor``."""
     values = [value(one) for one in forecasts]
     found = [
         one
@@ -152,5 +152,5 @@ def _has_lower_loads(one: Forecast, current: Forecast) -> bool:
 
 
 def _stops(forecast: Forecast) -> bool:
-    """Return whether the whole group stands still at a later restart, in the digits shown."""
+    """Return whether a later rolling restart stops all members for at least 0.05 seconds."""
     return forecast.restart.cost.stopped_seconds.mean >= 0.05

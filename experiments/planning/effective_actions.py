@@ -1,4 +1,4 @@
-"""Metrics of assignments, results of assignors, and manual actions that balance a group."""
+"""Find actions of an operator that balance a group."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +56,7 @@ _SECONDARY_WORK = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentMetrics:
-    """Loads and imbalance metrics of one assignment.
+    """Loads and imbalance measures of an assignment.
 
     ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of partitions
     whose member is in a rack without a replica, None for a group without racks. ``host_makespan``
@@ -79,7 +79,7 @@ class AssignmentMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorOutcome:
-    """Result of rebalancing repeatedly with one of Kafka's assignors until nothing changes.
+    """Result of repeated rebalances with one of Kafka's assignors.
 
     ``detail`` is the error message of an assignor that failed; it has no metrics.
     ``minimum_movement`` is the minimum for an equal or lower imbalance, None if not proven.
@@ -97,7 +97,7 @@ class AssignorOutcome:
 
 
 def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
-    """Compute the loads and imbalance metrics of an assignment."""
+    """Compute the loads and imbalance measures of an assignment."""
     hosts = host_units(group)
     host_loads = unit_loads(group, assignment, hosts)
     return AssignmentMetrics(
@@ -115,7 +115,7 @@ def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetric
 
 
 def rebalance(group: Group, assignor: str, *, rules: Sequence[Constraint] = ()) -> AssignorOutcome:
-    """Rebalance a group with an assignor until nothing changes, and measure the result.
+    """Rebalance a group with an assignor until nothing changes.
 
     ``rules`` are constraints and capacities, which no assignor knows.
     """
@@ -142,7 +142,7 @@ def assignor_outcomes(
     client: Sequence[str] = (),
     rules: Sequence[Constraint] = (),
 ) -> Iterator[AssignorOutcome]:
-    """Run the assignors of a client library and of Kafka on a group, and yield the results.
+    """Run assignors on a group, and yield their results.
 
     Assignors of the old ZooKeeper consumer and previews are skipped. ``rules`` are those of
     `rebalance`. If the search is stopped, the outcomes of further ports are missing.
@@ -158,7 +158,7 @@ def assignor_outcomes(
 
 
 def is_permitted(group: Group, assignment: Assignment, rules: Sequence[Constraint]) -> bool:
-    """Return whether an assignment of all partitions meets constraints."""
+    """Return whether an assignment contains all partitions and meets the constraints."""
     if not rules:
         return True
     problem = build_problem(group)
@@ -189,7 +189,7 @@ _UNEVEN = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendedAction:
-    """Recommended manual action, with the loads after it and the number of moves.
+    """Action that is recommended to an operator, with loads and moves.
 
     ``metrics`` is None if the action changes the partitions. ``configuration`` is the assignor
     after the action. ``changes_assignor`` is true if all members need another configuration.
@@ -224,7 +224,7 @@ def effective_actions(
     rules: Sequence[Constraint] = (),
     is_pending: bool = False,
 ) -> tuple[RecommendedAction, ...]:
-    """Find manual actions that balance a group: first that of `decide`, then by loads.
+    """Find the actions that balance a group, with the best action first.
 
     If partitions without an owner wait for no rebalance, a rebalance and a restart are effective,
     and the values of the first one replace the current ones.
@@ -250,7 +250,7 @@ def effective_actions(
     before = current
 
     def is_effective(reached: AssignmentMetrics | None, *, almost: bool = True) -> bool:
-        """Return whether an action lowers a value, and almost reaches those of the plan."""
+        """Return whether an action improves the loads, and almost reaches the plan's loads."""
         if reached is None:
             return True
         if reached.assigned < planned.assigned:
@@ -264,7 +264,7 @@ def effective_actions(
         )
 
     def order(action: RecommendedAction) -> tuple[object, ...]:
-        """Return the order of an action: its loads first, then its cost."""
+        """Return the sort key of an action: the loads, then the cost."""
         if action.metrics is None or action.moves is None:
             return (True,)
         reached = [value(action.metrics) for value in values]
@@ -309,7 +309,7 @@ def effective_actions(
 
 
 def change_forecasts(group: Group, further: Sequence[str] = (), *, seed: int = 0) -> list[Forecast]:
-    """Forecast the default changes of ``kassay forecast``, and those to further assignors.
+    """Forecast the default changes of a group, and changes to further assignors.
 
     Return nothing if kassay cannot simulate its assignor, or the simulation takes too long for a
     plan.
@@ -320,7 +320,7 @@ def change_forecasts(group: Group, further: Sequence[str] = (), *, seed: int = 0
 
 
 def is_simulated(group: Group) -> bool:
-    """Return whether kassay simulates changes of a group for a plan."""
+    """Return whether a plan contains simulated changes of the group."""
     if identify_assignor(group).name not in POLICIES or not group.members:
         return False
     return change_samples(group, Configuration.of(group)) >= _FEWEST_SAMPLES
@@ -329,7 +329,7 @@ def is_simulated(group: Group) -> bool:
 def _predicted_action(
     group: Group, forecast: Forecast, rules: Sequence[Constraint], unchanged: Forecast
 ) -> RecommendedAction | None:
-    """Return a forecast as an action; None for no change, members that end, or a violated rule.
+    """Convert a forecast to an action, or return None if it is not useful.
 
     ``unchanged`` is the forecast of the current configuration, whose restart is the comparison.
     """
@@ -373,7 +373,7 @@ def _predicted_action(
 def compared_measures(
     current: AssignmentMetrics, planned: AssignmentMetrics, levels: Sequence[Level]
 ) -> dict[str, Callable[[AssignmentMetrics], int]]:
-    """Return the measures of which an effective action almost reaches the planned values."""
+    """Return the measures that effective actions must improve, as functions."""
     values: dict[str, Callable[[AssignmentMetrics], int]] = {"makespan": lambda one: one.makespan}
     if planned.makespan >= current.makespan:
         values["sum_of_squares"] = lambda one: one.measures[Measure.SUM_OF_SQUARES]
@@ -389,7 +389,7 @@ def compared_measures(
 def _assignor_changes(
     group: Group, outcomes: Sequence[AssignorOutcome]
 ) -> Iterator[RecommendedAction]:
-    """Yield changes to assignors without a prediction, with the loads of one rebalance.
+    """Yield changes to assignors that are not simulated.
 
     Its moves are those of a client library for its own assignor, or if the current assignor is not
     known. Otherwise the rolling restarts cause more.
@@ -428,7 +428,7 @@ def _assignor_changes(
 
 
 def _is_offered(own: IdentifiedAssignor, library: str, name: str, *, has_client: bool) -> bool:
-    """Return whether the group can use an assignor, and kassay has its results."""
+    """Return whether the group can use an assignor that kassay can run."""
     if name == own.name and not runs_in_client(name):
         return False  # Only a member that joins or leaves triggers a rebalance: see the restarts.
     if library:
@@ -450,7 +450,7 @@ def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
 
 
 def _trigger(group: Group) -> str:
-    """Describe how to trigger a rebalance of a group of the classic protocol."""
+    """Describe how to trigger a rebalance under the classic protocol."""
     is_other = identify_assignor(group).implementation is Implementation.OTHER
     how = (
         f"with {'' if is_other else 'enforceRebalance() of the leader, or '}a changed subscription"
@@ -462,7 +462,7 @@ def _trigger(group: Group) -> str:
 
 
 def _switch(group: Group, name: str) -> str:
-    """Describe the change to another assignor, and to another protocol if the group needs it."""
+    """Describe the change to another assignor or protocol."""
     own, is_client = identify_assignor(group), runs_in_client(name)
     shown = assignors.kafka_name(name)
     runs_classic = group.status.protocol is Protocol.CLASSIC or (
@@ -480,7 +480,7 @@ def _switch(group: Group, name: str) -> str:
 def _further_partitions(
     group: Group, planned: AssignmentMetrics, makespan: LevelValue
 ) -> Iterator[RecommendedAction]:
-    """Recommend more partitions for a topic if the minimum makespan is far above the mean load.
+    """Recommend more partitions of a topic if the maximum load cannot decrease otherwise.
 
     All members with less than the maximum load must subscribe to the topic: then each new
     partition of the topic goes to such a member, and no partition moves.

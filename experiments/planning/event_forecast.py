@@ -1,4 +1,4 @@
-"""Forecast the planned events of a group, with the fewest moves over all events."""
+"""Forecast planned events of a group, and the fewest moves over all events."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ from kassay.solver.trajectory.trajectory import default_trajectory_levels, optim
 
 
 def load_planned_events(file: Path, group: Group) -> Script:
-    """Read planned events from a YAML or JSON file, which names members by their client ids."""
+    """Read planned events from a YAML or JSON file that contains client ids."""
     members, _ = planned_members(group)
     topics = [TopicPlan(name=one.name, partitions=one.partitions) for one in group.topics]
     return parse_planned_events(read_text(file), str(file), topics=topics, members=members)
@@ -41,7 +41,7 @@ def predict_events(
     samples: int | None = None,
     seed: int = 0,
 ) -> Prediction:
-    """Predict the planned events of a group, see `predict`.
+    """Predict the planned events of a group.
 
     Events at the same time are one event. Settings in the script replace those of the
     configuration.
@@ -69,7 +69,7 @@ def predict_events(
 
 
 def event_records(name: str, prediction: Prediction) -> Iterator[dict[str, object]]:
-    """Yield one JSON object per predicted event, with the keys of a forecast."""
+    """Yield one JSON object per predicted event."""
     for one in prediction.events:
         yield {
             "configuration": name,
@@ -86,7 +86,7 @@ def event_records(name: str, prediction: Prediction) -> Iterator[dict[str, objec
 def hindsight_record(
     group: Group, prediction: Prediction, *, limits: SearchLimits = SearchLimits()
 ) -> dict[str, object] | None:
-    """Return the fewest moves over the rebalances of the first sample, as a JSON object.
+    """Return the fewest moves over all rebalances of the first sample, as JSON.
 
     Each rebalance has minimum imbalance, or is within the tolerance of the maximum load. Return
     None if members differ in speed, because the speed of new members is not known.

@@ -1,4 +1,4 @@
-"""Forecasts of changes of a group, each with a later rolling restart, and the optimum."""
+"""Forecast changes of a group and a later rolling restart."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ _MAX_RESTART_MEMBERS, _MAX_RESTART_PARTITIONS = 500, 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Other numbers of members and partitions of a group; ``members`` is None if they stay."""
+    """New numbers of members and partitions of a group."""
 
     name: str
     members: int | None = None
@@ -64,7 +64,7 @@ class Sizes:
     allow_lag: bool = False
 
     def events(self, group: Group) -> tuple[Event, ...]:
-        """Return the events that change the numbers. Partitions come before members."""
+        """Return the events that change the numbers of partitions and members."""
         like = None if self.like is None else consumer_names(group).get(self.like)
         known = group.topic_table()
         events: list[Event] = [
@@ -77,7 +77,7 @@ class Sizes:
         return tuple(events)
 
     def changed(self, group: Group) -> Group:
-        """Return the group with these numbers, for its optimum."""
+        """Return the group with the new numbers of members and partitions."""
         topics = (
             grown_topic(one, self.partitions.get(one.name, one.partitions)) for one in group.topics
         )
@@ -96,7 +96,7 @@ def parse_sizes(
     like: str | None = None,
     allow_lag: bool = False,
 ) -> list[Sizes]:
-    """Parse numbers of members and partitions; each number of members is one result.
+    """Parse numbers of members and partition counts.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def parse_sizes(
         if not separator or not topic or not count.isdecimal():
             raise UsageError(f"--partitions must be TOPIC=COUNT, got {text!r}")
         if topic not in group.topic_table():
-            raise InputError(f"{group.label} has no topic {topic!r}")
+            raise InputError(f"{group.label} has no topic {topic!r}; correct --partitions")
         counts[topic] = grown_topic(group.topic_table()[topic], int(count)).partitions
         names.append(f"{topic} {count_of(int(count), 'partition')}")
     given = Sizes(name=", ".join(names), partitions=counts, like=like, allow_lag=allow_lag)
@@ -123,7 +123,7 @@ def parse_sizes(
         return [given] if names else []
     found, current = [], len(group.members)
     if not current:
-        raise InputError(f"{group.label} has no members")
+        raise InputError(f"{group.label} has no members; --members requires at least one member")
     for part in members.split(","):
         sign, numbers = _numbers_of_members(part)
         for number in numbers:
@@ -152,7 +152,7 @@ def _numbers_of_members(text: str) -> tuple[str, range]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Change of a group: rolling restarts into other configurations, then other sizes.
+    """Change of a group by rolling restarts and by new numbers of members.
 
     Parameters
     ----------
@@ -184,14 +184,14 @@ class Change:
         return self.steps[-1] if self.steps else self.start
 
     def events(self, group: Group, restart: RollingRestart) -> list[Event]:
-        """Return the events of the change; ``restart`` has the times of its rolling restarts."""
+        """Return the events of the change. ``restart`` contains the restart times."""
         sizes = () if self.sizes is None else self.sizes.events(group)
         action = () if self.action is None else (self.action,)
         return [*action, *(replace(restart, to=step) for step in self.steps), *sizes]
 
 
 class CurrentLoads(NamedTuple):
-    """Maximum load and sum of squared loads of the current assignment, as in predictions.
+    """Maximum load and sum of squared loads of the current assignment.
 
     They are 0 if weights or speeds differ and the members have equal numbers of partitions: as
     Kafka's assignors ignore weights, each rebalance then gives other loads by chance. ``shown`` is
@@ -205,7 +205,7 @@ class CurrentLoads(NamedTuple):
 
     @classmethod
     def of(cls, group: Group) -> "CurrentLoads":
-        """Return the loads of a group."""
+        """Compute the current loads of a group."""
         current, shown = keep_owners(group), current_load(group)
         unowned = sum(map(len, plan_result.unowned_partitions(group).values()))
         if group.common_weight is not None and group.has_equal_speeds:
@@ -216,7 +216,7 @@ class CurrentLoads(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Predicted cost of one change, if ``batch_size`` members restart at a time.
+    """Forecast of one change. ``batch_size`` members restart at a time.
 
     The last event of the prediction is a rolling restart after the change. ``now`` has the loads
     before it.
@@ -229,26 +229,26 @@ class Forecast:
 
     @property
     def cost(self) -> predict.PredictedCost | None:
-        """Return the cost of the change, or None for the current configuration."""
+        """Return the cost of the change, or None if nothing changes."""
         return self.over(0) if len(self.prediction.events) > 1 else None
 
     @property
     def restart(self) -> predict.EventPrediction:
-        """Return the later rolling restart, with the loads after it."""
+        """Return the prediction of the later rolling restart."""
         return self.prediction.events[-1]
 
     @property
     def after(self) -> predict.EventPrediction:
-        """Return the last event of the change; without a change, the later rolling restart."""
+        """Return the prediction of the last event of the change, or of the later restart."""
         return self.prediction.events[-1 if self.cost is None else -2]
 
     @property
     def maximum_load(self) -> predict.Distribution:
-        """Return the maximum load after the change; without a change, after the restart."""
+        """Return the maximum load after the change, or after the restart without a change."""
         return self.after.maximum_load
 
     def highest(self, name: str) -> predict.Distribution:
-        """Return the higher value of ``maximum_load`` or ``squares`` before and after the restart.
+        """Return the higher value of a load measure before and after the later restart.
 
         Before the later rolling restart, the group has the loads after the change, or those of now.
         If weights or speeds differ, there are no ``squares``: return 0.
@@ -263,17 +263,17 @@ class Forecast:
 
     @property
     def assigned(self) -> int:
-        """Return the fewest partitions with an owner, after the change or the later restart."""
+        """Return the minimum number of partitions with an owner, over all samples."""
         ends = (-1,) if self.cost is None else (-2, -1)
         samples = self.prediction.courses
         return min(sum(one.assignments[end].counts().values()) for one in samples for end in ends)
 
     def over(self, restarts: float) -> predict.PredictedCost:
-        """Return the cost of the change and of a number of later rolling restarts together."""
+        """Return the cost of the change and of several later rolling restarts."""
         return self.prediction.cost_of([1] * (len(self.prediction.events) - 1) + [restarts])
 
     def record(self) -> dict[str, object]:
-        """Return the forecast as a JSON object."""
+        """Convert the forecast to JSON."""
         stopped = dict(self.prediction.stopped_members)
         return {
             "configuration": self.change.name,
@@ -301,7 +301,7 @@ def forecast_changes(
     samples: int | None = None,
     seed: int = 0,
 ) -> list[Forecast]:
-    """Predict changes of a group, and a later rolling restart after each.
+    """Forecast changes of a group, each followed by a rolling restart.
 
     Parameters
     ----------
@@ -373,12 +373,12 @@ def forecast_changes(
 def change_samples(
     group: Group, current: Configuration, restart: RollingRestart | None = None
 ) -> int:
-    """Return the number of samples of each change: that of a change with two rolling restarts."""
+    """Return the number of samples per forecast."""
     return predict.sample_count(group, current, [restart or RollingRestart()] * 3)
 
 
 def _actions(group: Group, current: Configuration, *, is_uneven: bool) -> Iterator[Event]:
-    """Yield events without another configuration that can balance a group.
+    """Yield events that can balance a group and keep its configuration.
 
     These are a rebalance, and, if a rolling restart lowers the current loads or gives partitions
     an owner, the restarts of the two members with the highest loads and of that with the lowest.
@@ -440,7 +440,7 @@ def _changes(
 
 
 def default_assignors(group: Group, current: Configuration) -> list[str]:
-    """Return the assignors to change to if none is given."""
+    """Return the assignors for which changes are forecast by default."""
     own = identify_assignor(group)
     # Assignors ignore weights: each can reach the lowest maximum load.
     if current.is_consumer_protocol:
@@ -452,7 +452,7 @@ def default_assignors(group: Group, current: Configuration) -> list[str]:
 
 
 def _change_to(group: Group, current: Configuration, name: str) -> Change:
-    """Return the change to an assignor; without steps if the group uses it already."""
+    """Return the change to another assignor, or a change without steps."""
     if name == current.assignor:
         return Change(name=shown_name(name), start=current)
     if ":" not in name and (name not in ASSIGNORS or name not in POLICIES):
@@ -469,7 +469,7 @@ def _change_to(group: Group, current: Configuration, name: str) -> Change:
 
 
 def _static_note(group: Group, current: Configuration, final: Configuration) -> str | None:
-    """Describe the partitions of static members after a change, if releases of brokers differ."""
+    """Describe static members after a change if broker releases differ, or return None."""
     if not final.is_consumer_protocol or not any(one.instance_id for one in group.members):
         return None
     if current.is_consumer_protocol:
@@ -489,7 +489,7 @@ def optimum_record(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> dict[str, object]:
-    """Return the optimal assignment of a changed group as a JSON object like those of forecasts.
+    """Return the optimum of a changed group as JSON, in the format of forecasts.
 
     ``before`` is the unchanged group. Loads are in the unit of the fastest member before the
     changes, so that those of groups with different members are comparable.
@@ -523,11 +523,10 @@ def optimum_record(
 
 
 def current_load(group: Group) -> float:
-    """Return the current maximum load, in the unit of the fastest member."""
+    """Return the current maximum load in the unit of the fastest member."""
     makespan = measures(group, keep_owners(group))[Measure.MAKESPAN]
     return member_units(group).shown(makespan)
 
 
 def _max_speed(group: Group) -> int:
-    """Return the maximum speed of the members that subscribe to a topic with partitions."""
     return max((group.members[index].speed for index in group.participant_indices), default=1)

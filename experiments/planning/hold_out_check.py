@@ -1,4 +1,4 @@
-"""Test plans with windows: peaks, the last cycle as hold-out, dates of further plans."""
+"""Test a plan with time windows on the last cycle, which the plan does not use."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ Search = Callable[[Group, float], Solution]
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """Maximum load of an assignment, in the unit of the input, and where it occurs first."""
+    """Maximum load of an assignment, with the member and time window where it occurs."""
 
     member: str
     window: str
@@ -49,7 +49,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class PeakWindowPlan:
-    """Plan for the window with the greatest total load, with its maximum load over all windows."""
+    """Plan for the time window with the highest total load."""
 
     window: str
     maximum_load: float
@@ -58,7 +58,7 @@ class PeakWindowPlan:
 
 @dataclass(frozen=True, slots=True)
 class PeakRatios:
-    """Peak loads of an assignment in ``planned`` and ``tested``, divided by their lower bounds."""
+    """Peak loads of an assignment in two cycles, divided by their lower bounds."""
 
     assignment: str
     planned: float
@@ -67,7 +67,7 @@ class PeakRatios:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldOut:
-    """Result of the hold-out: a plan for the earlier cycles is applied to the last cycle.
+    """Result of a test: a plan for earlier cycles is applied to the last cycle.
 
     ``planned`` and ``tested`` name the cycles. The plan is compared with the current assignment
     or, without owners, with range. It must keep half of its effect: a smaller one can be chance.
@@ -82,7 +82,7 @@ class HoldOut:
 
 @dataclass(frozen=True, slots=True)
 class Replanning:
-    """Rule for the dates of further plans, with moves and peaks after the first cycle.
+    """Rule for the dates of new plans, with the resulting moves and peak loads.
 
     ``ratio`` is the mean, over the days, of the daily peak divided by its lower bound.
     """
@@ -95,7 +95,7 @@ class Replanning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowAdvice:
-    """Peaks and tests of a plan with windows. The tests require two cycles of windows."""
+    """Peak loads of a plan with time windows, and tests of the plan."""
 
     current: Peak
     planned: Peak
@@ -105,14 +105,14 @@ class WindowAdvice:
 
     @property
     def is_recommended(self) -> bool:
-        """Return whether the plan passes its hold-out, or has none."""
+        """Return whether the plan passes its test on the last cycle, or has no test."""
         return self.hold_out is None or self.hold_out.is_better
 
 
 def window_advice(
     group: Group, planned: Assignment, search: Search, *, cycle: int | None = None
 ) -> WindowAdvice | None:
-    """Find the peaks of a plan, and test on the last cycle a plan for the earlier cycles.
+    """Find the peak loads of a plan, and test plans on the last cycle.
 
     A plan without changes has no tests. See `cycle_windows` for ``cycle``. Return None for a group
     with one window, or without members.
@@ -173,7 +173,7 @@ def _hold_out(group: Group, size: int, search: Search) -> HoldOut | None:
 
 
 def _replannings(group: Group, size: int, search: Search) -> list[Replanning]:
-    """Compare rules for the dates of further plans. Each plan uses the cycle before its date.
+    """Compare rules for the dates of new plans.
 
     The last entry is one plan for all of these days in hindsight, if its values are proven.
     """
@@ -215,7 +215,7 @@ def _replannings(group: Group, size: int, search: Search) -> list[Replanning]:
 
 
 def cycle_windows(group: Group, cycle: int | None = None) -> int | None:
-    """Return the number of windows per cycle, or None if the windows cover less than two cycles.
+    """Return the number of time windows per cycle, or None without two cycles.
 
     Without ``cycle``, in seconds, it is a week if the windows cover two weeks, or a day if they
     cover two days. Raise UsageError if the windows do not cover two of the given cycles.
@@ -234,13 +234,13 @@ def cycle_windows(group: Group, cycle: int | None = None) -> int | None:
 
 
 def split_cycles(group: Group, size: int) -> tuple[Group, Group]:
-    """Return the group with the windows of the earlier whole cycles, and with the last cycle."""
+    """Split a group into earlier cycles and the last cycle."""
     end = group.window_count
     return of_windows(group, slice(end % size, end - size)), of_windows(group, slice(-size, end))
 
 
 def of_windows(group: Group, part: slice) -> Group:
-    """Return a copy of the group that has only the windows of a slice."""
+    """Return a copy of the group with a part of its time windows."""
     topics = (
         one
         if one.profiles is None
@@ -257,12 +257,12 @@ def of_windows(group: Group, part: slice) -> Group:
 
 
 def window_name(group: Group, window: int) -> str:
-    """Return the name of a window or, without names, its number from 1."""
+    """Return the name of a time window, or its number from 1."""
     return group.windows.names[window] if group.windows.names else str(window + 1)
 
 
 def peak_ratio(group: Group, assignment: Assignment, solution: Solution | None = None) -> Fraction:
-    """Divide the maximum load by its lower bound, which is that of ``solution`` if higher."""
+    """Divide the maximum load of an assignment by its lower bound."""
     bound = level_bound(build_problem(group), Imbalance(Measure.MAKESPAN))
     if solution is not None and solution.imbalance.name == Measure.MAKESPAN:
         bound = max(bound, solution.imbalance.bound)
@@ -270,14 +270,14 @@ def peak_ratio(group: Group, assignment: Assignment, solution: Solution | None =
 
 
 def window_loads(group: Group, assignment: Assignment) -> Any:
-    """Return relative loads as an array: one row per `participants`, one column per window."""
+    """Return relative loads as an array with a row per member and a column per window."""
     speeds = np.array(member_units(group).factors, dtype=object)
     windows = np.array(group.window_factors, dtype=object)
     return np.array(load_profiles(group, assignment), dtype=object) * windows * speeds[:, None]
 
 
 def peak(group: Group, assignment: Assignment) -> Peak:
-    """Return the maximum load of an assignment, with its member and window."""
+    """Return the maximum load of an assignment with its member and time window."""
     table = window_loads(group, assignment)
     row, window = divmod(int(table.argmax()), group.window_count)
     load = shown(Measure.MAKESPAN, int(table[row, window]), group)
@@ -285,7 +285,7 @@ def peak(group: Group, assignment: Assignment) -> Peak:
 
 
 def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[str, Any]:
-    """Return the loads that pages draw, relative to speeds and capacities.
+    """Return the loads that a page draws, relative to speeds and capacities.
 
     ``rows`` has the members with the highest peaks: per time of the day, in at most `_MOST_COLUMNS`
     columns, the maximum load over all days in both assignments. ``lines`` has the member with the
@@ -314,7 +314,7 @@ def drawn_loads(group: Group, current: Assignment, planned: Assignment) -> dict[
 
 
 def headroom(group: Group, search: Search) -> Fraction | None:
-    """Return the peak of a plan in the last cycle divided by its earlier peak, at least 1.
+    """Return the growth of a plan's peak load in the last cycle, at least 1.
 
     The plan is that of the cycles before. Return None without two cycles of windows.
     """

@@ -1,4 +1,4 @@
-"""Identify the assignor that a group uses, and the program that implements it."""
+"""Identify the assignor that a group uses, and the program that runs it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,7 +38,7 @@ DEFAULT_LIST = ("range", "cooperative-sticky")
 
 
 class Implementation(StrEnum):
-    """Kind of program that implements the assignor of a group."""
+    """Program that runs the assignor of a group: broker, Java client or another client."""
 
     BROKER = "broker"
     JAVA = "java"
@@ -52,7 +52,7 @@ _EXACT = (Implementation.BROKER, Implementation.JAVA)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentifiedAssignor:
-    """Assignor that a group uses, and the program that implements it, as far as known.
+    """Assignor that a group uses, and the program that runs it.
 
     ``name`` is that of ``kassay.assign``; None if the source does not show it. ``libraries`` are
     the recognised client libraries of the members. ``client`` is the library whose own assignors
@@ -66,25 +66,25 @@ class IdentifiedAssignor:
 
     @property
     def port(self) -> str | None:
-        """Return the name of the port of this assignor, or None if kassay has no port."""
+        """Return the name of the port of this assignor, or None."""
         return self.name if self.name in ASSIGNORS else None
 
     @property
     def is_ported(self) -> bool:
-        """Return whether kassay has a port of the exact implementation that the group uses."""
+        """Return whether kassay has an exact port of the group's assignor."""
         return self.port is not None and self.implementation in _EXACT
 
     def offers(self, assignor: str) -> bool:
-        """Return whether all recognised client libraries of the members offer an assignor."""
+        """Return whether all known client libraries of the members contain an assignor."""
         return all(assignor in OFFERED.get(one, (assignor,)) for one in self.libraries)
 
     @property
     def has_static_members(self) -> bool:
-        """Return whether all recognised client libraries can have static members."""
+        """Return whether all known client libraries of the members support static members."""
         return _WITHOUT_STATIC_MEMBERS.isdisjoint(self.libraries)
 
     def record(self) -> dict[str, object]:
-        """Return the assignor as a JSON object."""
+        """Convert the assignor to JSON."""
         return {
             "name": self.name,
             "implementation": str(self.implementation),
@@ -94,7 +94,7 @@ class IdentifiedAssignor:
         }
 
     def __str__(self) -> str:
-        """Describe the assignor, and note if results of kassay's port can differ from it."""
+        """Describe the assignor, and state whether a port can differ from it."""
         if self.name is None:
             text = "The source does not show the assignor that the group runs."
             is_known = self.implementation in _EXACT
@@ -117,7 +117,7 @@ class IdentifiedAssignor:
         return text if self.is_ported else f"{text} {self._results(self.name)}"
 
     def _results(self, name: str) -> str:
-        """State which implementation gives the results of assignors in the output."""
+        """State which program gives the results of assignors in the output."""
         if self.client is not None:
             library = self.client.partition("@")[0]
             return (
@@ -133,7 +133,7 @@ class IdentifiedAssignor:
 
 
 def lists_default_assignors(own: IdentifiedAssignor, name: str | None) -> bool:
-    """Return whether the members may list the default assignors of the Java client.
+    """Return whether the members can list the Java client's default assignors.
 
     These members list range and cooperative-sticky. The change to cooperative-sticky then takes
     one rolling restart.
@@ -142,12 +142,12 @@ def lists_default_assignors(own: IdentifiedAssignor, name: str | None) -> bool:
 
 
 def runs_in_client(name: str) -> bool:
-    """Return whether an assignor runs in a client instead of the broker."""
+    """Return whether an assignor runs in a client, not in the broker."""
     return name not in _BROKER_ASSIGNORS
 
 
 def installed_client(group: Group) -> str | None:
-    """Return the only client library of the members, or None if it is not installed."""
+    """Return the client library of all members, or None if it is not installed."""
     own = identify_assignor(group)
     client = own.libraries[0] if len(own.libraries) == 1 else ""
     if own.implementation is not Implementation.OTHER or client not in libraries():
@@ -158,7 +158,7 @@ def installed_client(group: Group) -> str | None:
 
 
 def client_assignors(client: str) -> tuple[str, ...]:
-    """Return the names of the assignors of an installed client library ``LIBRARY[@VERSION]``.
+    """Return the assignors of an installed client library.
 
     Raises
     ------
@@ -167,14 +167,16 @@ def client_assignors(client: str) -> tuple[str, ...]:
     """
     library, version = parse_library_version(client)
     if not library.assignors_of(version):
-        raise InputError(f"{library.name} {version} has no assignor of consumer groups")
+        raise InputError(
+            f"{library.name} {version} has no assignor of consumer groups; choose another library"
+        )
     names = tuple(f"{library.name}@{version}:{name}" for name in library.assignors_of(version))
     driver_command(parse_library_assignor(names[0]))
     return names
 
 
 def identify_assignor(group: Group, *, client: str | None = None) -> IdentifiedAssignor:
-    """Identify the assignor that a group uses, and the program that implements it.
+    """Identify the assignor that a group uses, and the program that runs it.
 
     In the classic protocol, the client library of the leader computes the assignment.
     ``client`` is the library whose own assignors were run on the group, with its version.

@@ -1,4 +1,4 @@
-"""Plan of a share group, Streams application or Connect cluster: causes and actions.
+"""Plan share groups, Streams applications and Connect clusters.
 
 The matrix has the places, which are workers, threads or processes, by connectors, subtopologies or
 topics. The planned state is the simulated result of an action. What no action gives is no plan.
@@ -40,7 +40,7 @@ _Rank = tuple[Fraction | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class KindState:
-    """Assignment of a group of another kind than consumers, with its measures and minima.
+    """Assignment of a share group, Streams application or Connect cluster.
 
     ``answer`` has the tasks or partitions per member, process or worker, as an answer has them.
     """
@@ -52,7 +52,7 @@ class KindState:
 
     @classmethod
     def of(cls, document: KindDocument, limits: SearchLimits) -> "KindState":
-        """Compare the current assignment of a document with the optimum."""
+        """Compare the current assignment in a document with the optimum."""
         kind = KINDS[document.kind]
         current = kind.current_state(document)
         compared = kind.compare(current.document, current.answer, limits)[-1]
@@ -61,12 +61,12 @@ class KindState:
 
     @property
     def places(self) -> group_kind.Places:
-        """Return the active tasks or the partitions per member, process or worker."""
+        """Return the active tasks or partitions of each member, process or worker."""
         return {place: group_kind.tasks_of(own) for place, own in self.answer.items()}
 
     @property
     def loads(self) -> dict[str, dict[str, int]]:
-        """Return the number of partitions, or the numbers of tasks per kind, per place."""
+        """Return the numbers of tasks or partitions of each member, process or worker."""
         return {
             place: {"partitions": len(own)}
             if isinstance(own, list)
@@ -79,29 +79,29 @@ class KindState:
 
     @property
     def matrix(self) -> dict[str, dict[str, int]]:
-        """Count the active tasks or partitions per place and topic, connector or subtopology."""
+        """Count the tasks or partitions by place and by topic, connector or subtopology."""
         return {place: dict(Counter(t for t, _ in own)) for place, own in self.places.items()}
 
     @property
     def above(self) -> list[group_kind.KindMeasure]:
-        """Return the measures with a value above the best known value."""
+        """Return the measures that have a lower known value."""
         return [one for one in self.measures if one.is_above]
 
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """Table of a page or of a text output. The first column has names."""
+    """Table for a page or text output, with names in the first column."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
 
     @property
     def csv(self) -> str:
-        """Return the table as CSV text."""
+        """Convert the table to CSV."""
         return write_csv(self.columns, self.rows)
 
     def markdown(self, escape: Callable[[str], str] = str) -> str:
-        """Return the table as Markdown text with columns of equal width."""
+        """Return the table as aligned Markdown text."""
         # Rich is slow to import.
         from rich.box import MARKDOWN  # noqa: PLC0415
         from rich.console import Console  # noqa: PLC0415
@@ -119,7 +119,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class PlannedAction:
-    """Action, with the tasks per place and the rank of this state before it and per sample."""
+    """Action of an operator, with the states before and after it."""
 
     action: group_kind.KindAction
     before: tuple[group_kind.Places, _Rank]
@@ -127,7 +127,7 @@ class PlannedAction:
 
     @property
     def is_effective(self) -> bool:
-        """Return whether an action improves three of four samples and makes no sample worse.
+        """Return whether an action improves at least three of four samples, and harms none.
 
         An action that moves no task is effective.
         """
@@ -137,12 +137,12 @@ class PlannedAction:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Return the sort key of actions: the worst rank, then the highest cost."""
+        """Return the sort key of actions: the worst result, then the highest cost."""
         costs = [tuple(own.values()) for _, own in self.action.outcomes]
         return max((rank for _, rank in self.after), default=()), max(costs, default=())
 
     def predicted(self) -> dict[str, Distribution]:
-        """Return the distributions of maximum load, moves and costs over the samples."""
+        """Return the maximum load, moves and costs as distributions over the samples."""
         found: dict[str, list[float]] = {}
         for (places, _), (_, costs) in zip(self.after, self.action.outcomes, strict=True):
             moves = [one for one in _moves(self.before[0], places) if one[1] is not None]
@@ -156,7 +156,7 @@ class PlannedAction:
         return f"{self.action.text}: {', '.join(parts)}" if parts else self.action.text
 
     def record(self) -> dict[str, object]:
-        """Return the action as a JSON object."""
+        """Convert the action to JSON."""
         return {"action": self.action.text, "commands": list(self.action.commands)} | {
             name.replace(" ", "_") + ("" if name == _LOAD else "s"): one.record()
             for name, one in self.predicted().items()
@@ -165,7 +165,7 @@ class PlannedAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindPlan:
-    """Plan of a group: current state, causes, effective actions and planned state.
+    """Plan with the causes of an imbalance, effective actions and a planned state.
 
     ``planned`` and ``moves`` are a simulated result of the first action that moves tasks.
     """
@@ -184,16 +184,16 @@ class KindPlan:
 
     @property
     def short(self) -> dict[str, str]:
-        """Return a short name for each member, process or worker."""
+        """Return short names of the members, processes or workers."""
         return short_names(Member(place, ()) for place in self.current.answer)
 
     @property
     def verdict(self) -> str:
-        """Return the result of the plan in one sentence, with the condition of assumed data."""
+        """Return the result of the plan in one sentence."""
         return _text("kind_verdict.txt.j2", plan=self)
 
     def cause_texts(self) -> list[str]:
-        """Return a sentence per cause, with the condition if it depends on assumed data."""
+        """Return one sentence per cause, with the condition of assumed data."""
         condition = self.current.document.condition
         texts = [shorten(cause.text, self.short) for cause in self.causes]
         return [
@@ -205,18 +205,18 @@ class KindPlan:
 
     @property
     def summary(self) -> str:
-        """Return the first cause with its action or remedy, if there is one, and the verdict."""
+        """Return the first cause with its action or remedy, and the result of the plan."""
         causes = [f"{one} To do: {self.to_do}." for one in self.cause_texts()[:1]]
         return " ".join([*causes, self.verdict])
 
     @property
     def to_do(self) -> str:
-        """Return the best action, or else the remedy of the first cause, or an empty text."""
+        """Return the best action or the remedy of the first cause, or an empty text."""
         actions = [one.action.text for one in self.actions]
         return next(iter([*actions, *(one.remedy for one in self.causes)]), "")
 
     def record(self) -> dict[str, object]:
-        """Return the plan as a JSON object."""
+        """Convert the plan to JSON."""
         planned = {one.name: one.value for one in self.planned.measures} if self.planned else {}
         texts = zip(self.causes, self.cause_texts(), strict=True)
         causes = [{"kind": cause.kind, "text": text} for cause, text in texts]
@@ -244,7 +244,7 @@ class KindPlan:
         }
 
     def matrix(self, columns: int) -> PageTable:
-        """Return the matrix as a table, with ``current → planned`` in cells that change.
+        """Return a table of task numbers, with ``current → planned`` in changed cells.
 
         At most ``columns`` topics are shown: those with changes, then the most uneven ones.
         """
@@ -264,7 +264,7 @@ class KindPlan:
 
 
 def plan_kind(document: KindDocument, *, limits: SearchLimits) -> KindPlan:
-    """Compare the current state with the optimum, find its causes, and simulate actions."""
+    """Plan a share group, Streams application or Connect cluster."""
     kind, current = KINDS[document.kind], KindState.of(document, limits)
     before = _ranked(kind, current.document)
     given = group_kind.KindEvidence(
@@ -290,7 +290,7 @@ def plan_kind(document: KindDocument, *, limits: SearchLimits) -> KindPlan:
 
 
 def _answer(kind: group_kind.GroupKind, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the entries of an answer per place. For Connect, these are of the last step."""
+    """Return the entries of an answer by member, process or worker."""
     places: Mapping[str, Any] = (
         answer["steps"][-1]["state"] if "steps" in answer else answer[kind.places]
     )
@@ -298,7 +298,7 @@ def _answer(kind: group_kind.GroupKind, answer: Mapping[str, Any]) -> Mapping[st
 
 
 def _ranked(kind: group_kind.GroupKind, document: KindDocument) -> tuple[group_kind.Places, _Rank]:
-    """Return the tasks per place, and the rank: values that actions must lower, in order.
+    """Return the tasks of each place, and the values that actions must lower.
 
     These are tasks without a place, idle threads or workers, squared numbers of tasks per place, of
     tasks per topic and place, and of connectors per worker.
@@ -319,7 +319,7 @@ def _ranked(kind: group_kind.GroupKind, document: KindDocument) -> tuple[group_k
 
 
 def _moves(before: group_kind.Places, after: group_kind.Places) -> tuple[Move, ...]:
-    """Return the tasks that get another place, first those that had no place."""
+    """Return the tasks that move, with tasks without a place first."""
     owners = {task: place for place, own in before.items() for task in own}
     moves = [(task, owners.get(task), place) for place, own in after.items() for task in own]
     moves = [one for one in moves if one[1] != one[2]]
@@ -331,7 +331,7 @@ _Column = list[tuple[int, int]]
 
 
 def _columns(before: _Table, after: _Table) -> dict[str, _Column]:
-    """Return pairs of the current and planned number per place, by column of a matrix."""
+    """Return pairs of current and planned numbers, by column of a table."""
     names = dict.fromkeys(chain.from_iterable([*before.values(), *after.values()]))
     return {
         name: [(row.get(name, 0), after[place].get(name, 0)) for place, row in before.items()]
@@ -340,7 +340,7 @@ def _columns(before: _Table, after: _Table) -> dict[str, _Column]:
 
 
 def _order(column: _Column) -> tuple[bool, int]:
-    """Return the sort key of columns: first those that change, then the most uneven ones."""
+    """Return the sort key of columns: changed columns, then uneven columns."""
     now = [old for old, _ in column]
     return all(old == new for old, new in column), min(now) - max(now)
 
@@ -348,7 +348,7 @@ def _order(column: _Column) -> tuple[bool, int]:
 def render_kind_plan(
     plan: KindPlan, template: str, *, commands: Sequence[str] = (), **values: object
 ) -> str:
-    """Render a plan as a page, a ticket or text; the template decides which.
+    """Render a plan with a template for a page, a ticket or text.
 
     ``commands`` follow those of the actions. ``values`` are, for a page, the simulated costs of
     ``events`` with their ``recommendation`` and ``assumption``.

@@ -1,4 +1,4 @@
-"""Moves from the current owners to an assignment, their order, batches and steps."""
+"""List the moves of a plan, and divide them into batches and steps."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Load = int | NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Move of a partition to a new member.
+    """Move of one partition to a new member.
 
     ``source`` is None for a partition without an owner.
     """
@@ -45,7 +45,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveBatch:
-    """Moves to make at the same time, with the maximum load after them.
+    """Moves that are made at the same time, with the maximum load after them.
 
     ``imbalance`` is in the measure of the schedule.
     """
@@ -55,7 +55,7 @@ class MoveBatch:
     imbalance: int
 
     def record(self) -> dict[str, object]:
-        """Return the batch as a JSON object."""
+        """Convert the batch to JSON."""
         moves = [
             {
                 "topic": move.topic,
@@ -70,7 +70,7 @@ class MoveBatch:
 
 
 def moves_between(group: Group, assignment: Assignment) -> tuple[Move, ...]:
-    """List the moves from the current owners to an assignment, by topic and partition."""
+    """List the moves from the current owners to an assignment."""
     owners, topics = ownership(group).owners, group.topic_table()
     moves = []
     for target, partitions in assignment.items():
@@ -92,7 +92,7 @@ def schedule_moves(
     batch_size: int = 1,
     measure: Measure = Measure.MAKESPAN,
 ) -> tuple[MoveBatch, ...]:
-    """Divide the moves to an assignment into batches that lower the highest loads first.
+    """Divide moves into batches. Batches that lower the highest loads come first.
 
     Partitions without an owner form the first batch, because they have no consumer yet. Then each
     move takes a partition from the member with the highest relative load, among the members whose
@@ -140,7 +140,7 @@ def _peak(load: Load) -> int:
 
 
 def _load_of(group: Group, topic: str, number: int) -> Load:
-    """Return the load of a partition, relative to the capacities of the windows."""
+    """Return the load of a partition, per time window if there are several."""
     given, factors = group.topic_table()[topic], group.window_factors
     if group.window_count == 1:
         return given.weight(number)
@@ -151,7 +151,7 @@ def _load_of(group: Group, topic: str, number: int) -> Load:
 def _highest_loads_first(
     group: Group, moves: Sequence[Move], current: dict[str, Load], factors: dict[str, int]
 ) -> Iterator[Move]:
-    """Yield moves from the members with the highest loads first, and update ``current``.
+    """Yield moves from the members with the highest loads first.
 
     ``current`` has relative loads, and ``factors`` the factor from load to relative load.
     """
@@ -165,7 +165,6 @@ def _highest_loads_first(
     search = len(moves) <= _MAX_SEARCHED_MOVES
 
     def highest_after(at: int) -> int:
-        """Return the maximum load of the old and the new owner after a move."""
         source, target = ordered[at].source or "", ordered[at].target
         given, taken = loads[at] * factors[source], loads[at] * factors[target]
         return max(_peak(current[target] + taken), _peak(current[source] - given))
@@ -198,7 +197,7 @@ def _highest_loads_first(
 
 
 def after_batches(group: Group, batches: Iterable[MoveBatch]) -> Iterator[Assignment]:
-    """Yield the assignment after each batch, in which the moves of later batches are missing."""
+    """Yield the assignment after each batch of moves."""
     problem = build_problem(group)
     placement = keep_owned(problem)
     for batch in batches:
@@ -210,7 +209,7 @@ def after_batches(group: Group, batches: Iterable[MoveBatch]) -> Iterator[Assign
 
 
 def owned_loads(group: Group) -> dict[str, Load]:
-    """Return the load of the owned partitions of each member."""
+    """Return the load of the partitions that each member owns."""
     none = 0 if group.window_count == 1 else np.zeros(group.window_count, dtype=object)
     return {
         member: sum((_load_of(group, topic, number) for topic, number in owned), none)
@@ -220,7 +219,7 @@ def owned_loads(group: Group) -> dict[str, Load]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveStep:
-    """Step of a plan: moves that lower the loads only if all of them are made.
+    """Moves of a plan that lower the loads only if all of them are made.
 
     Parameters
     ----------
@@ -253,7 +252,7 @@ class MoveStep:
 
 
 def move_steps(group: Group, batches: Iterable[MoveBatch]) -> tuple[MoveStep, ...]:
-    """Split scheduled moves into steps, each of which lowers the loads of its members.
+    """Split moves into steps that each lower the loads of their members.
 
     A step ends as soon as the loads of its members, in descending order, are lower than before.
     Partitions without an owner are placed before the first step.

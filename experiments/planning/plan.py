@@ -1,4 +1,4 @@
-"""Plan the moves of one group. All searches of a plan share its limits."""
+"""Plan the moves of a group. All searches of a plan share its limits."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -63,7 +63,7 @@ _CONTENT_SECONDS = 1.2e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOption:
-    """Alternative in a plan: an assignment with imbalance and moves, and their lower bounds.
+    """Alternative assignment in a plan, with imbalance, moves and lower bounds.
 
     The bound on imbalance holds for the option's number of moves or fewer; the bound on moves
     for the option's imbalance or less.
@@ -79,7 +79,7 @@ class PlanOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Plan for one group: current state, planned assignment, moves and alternatives.
+    """Plan for one group, with the planned assignment, moves and alternatives.
 
     Parameters
     ----------
@@ -148,46 +148,46 @@ class Plan:
 
     @property
     def makespan(self) -> LevelValue:
-        """Return the maximum load of the planned assignment, and a lower bound."""
+        """Return the maximum load of the planned assignment, with a lower bound."""
         return self.verdict.makespan
 
     @property
     def is_recommended(self) -> bool:
-        """Return whether the plan passes its hold-out, or has none."""
+        """Return whether the plan passes its test on the last cycle, or has no test."""
         return self.windows is None or self.windows.is_recommended
 
     @property
     def to_do(self) -> ToDo:
-        """Return the recommended action, which is the first of the actions if it is one of them."""
+        """Return the recommended action."""
         if not self.is_recommended:
             return NOTHING
         return to_do(self.cause, self.actions, self.verdict, is_interrupted=self.interrupted)
 
     @property
     def condition(self) -> str | None:
-        """Return the condition under which the plan and its proofs hold, or None."""
+        """Return the condition under which the plan holds, or None."""
         return self.verdict.condition
 
     @property
     def assignment(self) -> Assignment:
-        """Return the planned assignment."""
+        """Return the planned assignment, or raise LookupError."""
         if self.solution.assignment is None:
-            raise LookupError("the plan has no assignment")
+            raise LookupError("internal error: the plan has no assignment; report a bug")
         return self.solution.assignment
 
     @property
     def moves(self) -> tuple[move_schedule.Move, ...]:
-        """Return the moves in execution order."""
+        """Return the moves in the order of the plan."""
         return tuple(move for batch in self.batches for move in batch.moves)
 
     @property
     def movement(self) -> int:
-        """Return the number of moves: owned partitions that another member gets."""
+        """Return the number of moves."""
         return self.verdict.moves
 
     @property
     def unowned(self) -> tuple[str, ...]:
-        """Return the consumed partitions without an owner, as ``topic-number``."""
+        """Return the partitions of subscribed topics without an owner, as ``topic-number``."""
         unowned = plan_result.unowned_partitions(self.group).items()
         return tuple(f"{topic}-{number}" for topic, numbers in unowned for number in numbers)
 
@@ -198,7 +198,7 @@ class Plan:
         return tuple(member.id for member in self.group.members if member.id not in consuming)
 
     def imbalance_by_moves(self) -> list[tuple[int, int]]:
-        """Return the number of moves and the imbalance after each batch of the plan.
+        """Return pairs of moves and imbalance after each batch of the plan.
 
         The list is empty if the batches have another measure than the frontier.
         """
@@ -214,7 +214,7 @@ class Plan:
         return found
 
     def move_rows(self) -> Iterator[tuple[object, ...]]:
-        """Yield the values of `MOVE_COLUMNS` for each move, in execution order."""
+        """Yield one row per move for a table with `MOVE_COLUMNS`."""
         units = group_metrics.member_units(self.group)
         for number, batch in enumerate(self.batches, 1):
             for move in batch.moves:
@@ -222,7 +222,7 @@ class Plan:
                 yield (number, *key, units.shown(batch.makespan))
 
     def racks(self) -> list[dict[str, object]]:
-        """Return the members and partitions of each rack, as in ``plan.json``.
+        """Return the members and partitions of each rack, as JSON.
 
         Return nothing for a group without racks. The rack of members without a rack is None.
         """
@@ -248,7 +248,7 @@ class Plan:
         ]
 
     def hosts(self) -> list[dict[str, object]]:
-        """Return the loads of each host, the highest relative load first, as in ``plan.json``.
+        """Return the loads of each host, the highest relative load first, as JSON.
 
         Return nothing if there is only one host, or if no host has several members. A relative
         load is the load divided by the speed of the host, which is the sum of the speeds of its
@@ -463,7 +463,7 @@ class _Search:
     progress: Progress
 
     def part(self, name: str, share: float) -> CaseLimits:
-        """Print that a part of the planning starts, and return the limits for its searches."""
+        """Report the start of a part of the plan, and return the limits for the part."""
         if not self.budget.limits.is_stopped:
             self.progress(name)
         return CaseLimits.of(self.budget.part(share).rest())
@@ -476,7 +476,7 @@ def _exact_optimum(
     constraints: tuple[Constraint, ...],
     search: _Search,
 ) -> Solution:
-    """Find minimum imbalance without tolerance and without a limit on moves."""
+    """Find the minimum imbalance without tolerance and without a limit on moves."""
     rules = _without_move_limit(constraints)
     measures = [level.measure for level in levels if isinstance(level, Imbalance)]
     exact = (Imbalance(measures[0] if measures else default_measure(group)), Movement())
@@ -495,7 +495,7 @@ def _exact_optimum(
 def _other_verdict(
     group: Group, levels: tuple[Level, ...], constraints: tuple[Constraint, ...], search: _Search
 ) -> plan_result.Verdict | None:
-    """Return the verdict for the other limit of assumed subscriptions; None if there is none."""
+    """Return the result under the other assumed subscriptions, or None."""
     other, limits = other_reading(group), search.part("other subscriptions", 0.3)
     if other is None:
         return None
@@ -509,7 +509,7 @@ def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, 
 
 
 def _lowest(optimum: Solution, curve: Frontier) -> Solution:
-    """Return the solution, or the last point of the frontier if that is better."""
+    """Return the better one of a solution and the last point of the frontier."""
     if not curve.points or optimum.is_optimal:
         return optimum
     last = curve.points[-1]
@@ -523,7 +523,7 @@ def _lowest(optimum: Solution, curve: Frontier) -> Solution:
 def plan_options(
     group: Group, solution: Solution, optimum: Solution, frontier: Frontier
 ) -> tuple[PlanOption, ...]:
-    """Return the plan and, if they differ, the plan of few moves and that of minimum imbalance."""
+    """Return the planned assignment and alternatives with other numbers of moves."""
     measure = _scheduled_measure(group_metrics.Measure(solution.imbalance.name))
     values = (solution.movement.value, solution.imbalance.value)
     chosen = next(
@@ -553,7 +553,7 @@ def plan_options(
 
 
 def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
-    """Return the last of the first ``count`` points, with a bound for `FEW_MOVES` moves.
+    """Return the last point with few moves, and a valid bound for `FEW_MOVES` moves.
 
     The bound of the next point holds for more moves than these.
     """
@@ -565,6 +565,6 @@ def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
 
 
 def _scheduled_measure(measure: group_metrics.Measure) -> group_metrics.Measure:
-    """Return the measure of the schedule of moves; the sum of squares replaces leximax."""
+    """Return the measure by which moves are ordered."""
     is_leximax = measure is group_metrics.Measure.LEXIMAX
     return group_metrics.Measure.SUM_OF_SQUARES if is_leximax else measure

@@ -1,4 +1,4 @@
-"""Levels of a plan, whether a group can be planned, and the result of a plan in one sentence."""
+"""Describe the result of a plan, and check whether a group can be planned."""
 
 import re
 from collections import Counter
@@ -74,7 +74,7 @@ def makespan_of(
 
 
 def level_words(name: str) -> str:
-    """Return the words for a level or a measure: its name, or the name that users know.
+    """Return the words for a level in texts, such as ``maximum load``.
 
     Examples
     --------
@@ -88,15 +88,15 @@ _ADVICE = "describe the group again when its state is Stable"
 
 
 class UnplannableGroupError(KassayError, LookupError):
-    """Error: a group has no plan of partitions, or its source lacks data that a plan needs."""
+    """Error for a group that kassay cannot plan, for example without owners."""
 
 
 class StreamsApplicationError(UnplannableGroupError):
-    """Error: the group is a Kafka Streams application."""
+    """Error for a group that is a Kafka Streams application."""
 
 
 def check_planning_start(group: Group) -> None:
-    """Check that the group has consumers, and that a plan can start from the current owners.
+    """Raise UnplannableGroupError if a plan cannot start from the group's current owners.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def check_planning_start(group: Group) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Result of a plan in one sentence, with the numbers and the condition in it.
+    """Result of a plan as a sentence, with its numbers and its condition.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class Verdict:
         return self.text
 
     def record(self) -> dict[str, object]:
-        """Return the verdict as a JSON object."""
+        """Convert the result to JSON."""
         return {
             "condition": self.condition,
             "status": str(self.status),
@@ -178,7 +178,7 @@ def verdict_of(
     levels: Sequence[Level],
     constraints: Sequence[Constraint] = (),
 ) -> Verdict | None:
-    """Describe the result of a plan; None if the solution has no assignment."""
+    """Describe the result of a plan, or return None without an assignment."""
     assignment, makespan = solution.assignment, makespan_of(group, solution, constraints)
     if assignment is None or makespan is None:
         return None
@@ -222,7 +222,7 @@ def verdict_of(
 
 
 def unowned_partitions(group: Group) -> dict[str, list[int]]:
-    """Return the numbers of the consumed partitions without an owner, per topic."""
+    """Return the numbers of partitions without an owner, by subscribed topic."""
     subscribers = group.subscribers()
     return {
         topic: (owners == NO_OWNER).nonzero()[0].tolist()
@@ -232,30 +232,30 @@ def unowned_partitions(group: Group) -> dict[str, list[int]]:
 
 
 def has_lost_rebalance(group: Group) -> bool:
-    """Return whether partitions have no owner, and no rebalance is in progress."""
+    """Return whether partitions lack an owner although no rebalance is in progress."""
     return bool(any(unowned_partitions(group).values()) and not is_rebalancing(group))
 
 
 def unowned_text(count: int) -> str:
-    """Describe a number of partitions without an owner."""
+    """Describe ``count`` partitions without an owner."""
     have = "has" if count == 1 else "have"
     return f"{count_of(count, 'partition')} {have} no owner: a rebalance is pending or was lost"
 
 
 def no_members(group: Group) -> str:
-    """Describe a group without members."""
+    """Describe why a group has no members."""
     if group.status.protocol is Protocol.SIMPLE:
         return "the group has no members, because its consumers call assign()"
     return "the group has no members"
 
 
 def plan_condition(group: Group, levels: Sequence[Level]) -> str | None:
-    """Return the condition under which a plan holds. Racks count only if a level uses them."""
+    """Return the condition under which a plan holds, or None."""
     return condition(group, with_racks=any(isinstance(level, CrossRack) for level in levels))
 
 
 def _tolerance(levels: Sequence[Level]) -> str:
-    """Describe an assignment that is optimal within the tolerances and the order of the levels."""
+    """Describe how close to the optimum an assignment is, by the tolerances of the levels."""
     match [level for level in levels if level.tolerance]:
         case []:
             if isinstance(levels[0], Imbalance):
@@ -269,7 +269,7 @@ def _tolerance(levels: Sequence[Level]) -> str:
 
 
 def _benefit(group: Group, assignment: Assignment, levels: Sequence[Level]) -> str | None:
-    """Return words for the first level that an assignment lowers, compared with the owners."""
+    """Describe the first level that an assignment improves, or return None."""
     problem = build_problem(group)
     before, after = (problem.to_placement(one) for one in (keep_owners(group), assignment))
     if before is None or after is None:
@@ -288,7 +288,7 @@ _NAME_WIDTH = 22
 
 
 def short_names(members: Iterable[Member]) -> dict[str, str]:
-    """Map member ids to short names, if these names are unique.
+    """Map member ids to short unique names.
 
     A short name has no random UUID, and long names are cut in the middle.
 
@@ -312,7 +312,7 @@ def _shorten_middle(text: str, width: int) -> str:
 
 
 def shorten(text: str, short: Mapping[str, str]) -> str:
-    """Replace the member ids in a text by short names."""
+    """Replace member ids in a text by short names."""
     for id in sorted(short, key=len, reverse=True):
         text = text.replace(id, short[id])
     return text

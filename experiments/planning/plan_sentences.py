@@ -1,4 +1,4 @@
-"""Sentences and values of a plan for pages, tickets and texts, and commands that follow it."""
+"""Create the sentences and values of a plan for pages, tickets and texts."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ EVEN_TOPICS = "--even-topics"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanArguments:
-    """Arguments of ``kassay plan`` for a group, to be used in further commands.
+    """Arguments of ``kassay plan``, from which further commands are built.
 
     ``source`` has the source and the options of its data. ``selected`` selects the group, and
     ``objective`` has the options of the objective.
@@ -47,7 +47,7 @@ class PlanArguments:
     objective: tuple[str, ...] = ()
 
     def with_levels(self, *levels: str) -> str:
-        """Return the command of a plan for the same source and constraints, with other levels."""
+        """Return the command for a plan of the same group with other levels."""
         kept, given = list[str](), iter(self.objective)
         for name in given:
             if name == "--level":
@@ -61,7 +61,7 @@ _NO_ARGUMENTS = PlanArguments()
 
 
 def verdict(plan: Plan) -> str:
-    """Describe the moves of the plan and the change of the maximum load, with all conditions.
+    """Describe the result of a plan, with its test and its conditions.
 
     With windows, the peaks and the hold-out follow. A failed hold-out is the first one.
     If the other reading of assumed subscriptions has another result, it follows.
@@ -84,7 +84,7 @@ def _macros(template: str, **filters: Any) -> Any:
 
 
 def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
-    """Describe which levels of a solution are proven, and the bounds of the others.
+    """Describe which levels of a solution are proven, and the bounds of other levels.
 
     A sum of squares after the maximum load is proven at the maximum load and moves of the solution.
 
@@ -110,7 +110,7 @@ def proofs(levels: Iterable[LevelValue], group: Group | None = None) -> str:
 
 
 def option_label(plan: Plan, option: PlanOption) -> str:
-    """Return the name of an option, with the constraint that it ignores."""
+    """Return the name of an alternative in the plan."""
     if option.name == RECOMMENDED:
         return "this plan"
     has_limit = any(isinstance(one, MaxMoves) for one in plan.constraints)
@@ -119,7 +119,7 @@ def option_label(plan: Plan, option: PlanOption) -> str:
 
 
 def value_text(level: LevelValue, group: Group | None = None) -> str:
-    """Format the value of a level and its bound; the rank of leximax loads is not shown."""
+    """Format the value of a level and its bound. The rank of leximax is omitted."""
     is_rank = level.name.endswith(Measure.LEXIMAX)
     value = "" if is_rank else f"{shown(level.name, level.value, group):,} "
     return f"{value}({bound_text(level, group)})"
@@ -137,7 +137,7 @@ def bound_text(level: LevelValue | None, group: Group | None = None) -> str:
 
 
 def not_considered(plan: Plan, given: PlanArguments = _NO_ARGUMENTS) -> list[str]:
-    """List objectives, such as rack locality, that the plan ignores but the user can add.
+    """List objectives that the plan ignores, such as racks, with commands.
 
     ``given`` are the arguments of the plan, for the commands in the texts.
     """
@@ -162,7 +162,7 @@ def not_considered(plan: Plan, given: PlanArguments = _NO_ARGUMENTS) -> list[str
 
 
 def spread_of_topics(plan: Plan) -> str | None:
-    """Describe the most uneven topic now and in the plan, or return None if topics are even."""
+    """Describe the most uneven topic now and in the plan, or return None."""
     now, then = (worst_share(plan.group, one) for one in (keep_owners(plan.group), plan.assignment))
     if now is None and then is None:
         return None
@@ -171,7 +171,7 @@ def spread_of_topics(plan: Plan) -> str | None:
 
 
 def _spread_with_equal_subscriptions(group: Group) -> str | None:
-    """Describe the most uneven topic if all assumed subscriptions are equal, or return None."""
+    """Describe the most uneven topic under equal subscriptions, or return None."""
     other = group_remarks.other_reading(group)
     share = None if other is None else worst_share(other, keep_owners(other))
     if other is None or share is None:
@@ -191,7 +191,7 @@ def _share_text(share: TopicShare | None, group: Group) -> str:
 
 
 def _action_note(plan: Plan) -> str | None:
-    """Describe the further cost of the recommended actions, or the lack of such actions."""
+    """Describe additional costs of the recommended actions, or their absence."""
     actions, own = plan.actions[:SHOWN_ACTIONS], identify_assignor(plan.group)
     measures = compared_measures(plan.current, plan.planned, plan.levels)
     texts, words = _macros("sentences.j2"), list(map(level_words, measures))
@@ -203,7 +203,7 @@ SHOWN_ACTIONS = 3
 
 
 def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -> Iterator[str]:
-    """Yield commands for the written plan in ``directory``, if given, and for the plan's source."""
+    """Yield commands that a user can run after the plan."""
     group = [*given.source, *given.selected]
     arguments = shlex.join([*group, *given.objective])
     if directory is None:
@@ -240,7 +240,7 @@ _MAX_LISTED_STEPS = 40
 
 
 def _cause_text(plan: Plan) -> str:
-    """Return the cause, or why kassay names none, as a sentence."""
+    """Return the cause of the imbalance, or why there is no cause, as a sentence."""
     if plan.cause is not None:
         return str(plan.cause)
     if not plan.is_recommended:
@@ -252,7 +252,7 @@ def _cause_text(plan: Plan) -> str:
 
 
 def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
-    """Return the texts and values at the top of the page, of the ticket and of the text.
+    """Return the texts and values that the page, the ticket and the text share.
 
     ``directory`` has the files of the plan.
     """

@@ -1,4 +1,4 @@
-"""Action that plans and surveys recommend for a group."""
+"""Choose the action that plans and surveys recommend for a group."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -29,7 +29,7 @@ _MAX_PARTITIONS = 10_000
 
 
 class ToDo(NamedTuple):
-    """Recommended action as a sentence without a full stop, and in few words.
+    """Recommended action as a sentence, and in few words.
 
     ``action`` is None if the text is the general remedy of a cause.
     """
@@ -53,7 +53,7 @@ def to_do(
     *,
     is_interrupted: bool = False,
 ) -> ToDo:
-    """Return the first of the effective actions, or the general remedy of the cause."""
+    """Return the best effective action, or the general remedy of the cause."""
     kind, first = None if cause is None else cause.kind, next(iter(actions), None)
     if kind is None and not verdict.moves:
         return NOTHING
@@ -82,7 +82,7 @@ def quick_to_do(
     current: AssignmentMetrics,
     planned: AssignmentMetrics,
 ) -> ToDo:
-    """Return the action that a plan of the group recommends, if it needs no simulation.
+    """Return a recommended action without simulation.
 
     A simulation takes seconds. Without one, all assignors with low loads are named if the own one
     cannot have lower loads after a restart. Otherwise the action is a plan.

@@ -1,4 +1,4 @@
-"""Render plans as pages, tickets and text, and surveys as pages, text and metrics."""
+"""Render plans and surveys as HTML pages, texts, JSON and metrics."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ def render_plan(
     directory: str | None = ".",
     arguments: plan_sentences.PlanArguments = _NO_ARGUMENTS,
 ) -> str:
-    """Render a plan as an HTML page, a ticket or text; the template decides which.
+    """Render a plan with a template for a page, a ticket or text.
 
     Equal plans give equal bytes. ``directory`` has the files of the plan; None if they are not
     written: the text then has more moves. ``arguments`` are those of `kassay plan`.
@@ -68,7 +68,7 @@ def render_plan(
 def _context(
     plan: Plan, directory: str | None, arguments: plan_sentences.PlanArguments
 ) -> dict[str, object]:
-    """Return the template values of the page, the ticket and the text."""
+    """Return the template values that the page, the ticket and the text share."""
     listed = 0
     batches = []
     for number, batch in enumerate(plan.batches, 1):
@@ -141,7 +141,7 @@ def _page_context(plan: Plan) -> dict[str, object]:
 
 
 def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
-    """Return the JSON data from which the page shows the loads after a number of moves.
+    """Return JSON with which the page shows loads after a number of moves, or None.
 
     ``members`` are the members in the order of the load table. The loads before the first
     move include the partitions without an owner, which the plan assigns first. The result is None
@@ -188,7 +188,7 @@ def _move_choice(plan: Plan, members: Sequence[str]) -> Markup | None:
 
 
 def frontier_curve(plan: Plan) -> FrontierCurve:
-    """Collect the data for drawing a plan's frontier: points, bounds and planned moves."""
+    """Collect the points, bounds and moves with which a plan's frontier is drawn."""
     curve = FrontierCurve.of(plan.frontier, plan.imbalance_by_moves())
     units = member_units(plan.group)
     if plan.frontier.measure is not Measure.MAKESPAN or units.has_equal_speeds:
@@ -201,7 +201,7 @@ def frontier_curve(plan: Plan) -> FrontierCurve:
 
 
 def _load_rows(plan: Plan) -> list[dict[str, object]]:
-    """Return the rows of the load table. Bars are in per cent of the maximum of both assignments.
+    """Return the rows of the load table, with bar lengths in per cent.
 
     If members differ in speed, percentages and overloads are those of relative loads.
     """
@@ -224,12 +224,12 @@ def _load_rows(plan: Plan) -> list[dict[str, object]]:
 
 
 def moves_csv(plan: Plan) -> str:
-    """Convert the moves of a plan to CSV text, one line per move in execution order."""
+    """Convert the moves of a plan to CSV."""
     return write_csv(MOVE_COLUMNS, plan.move_rows())
 
 
 def loads_csv(plan: Plan) -> str:
-    """Convert the current and planned loads to CSV text, one line per member."""
+    """Convert the current and planned loads of each member to CSV."""
     planned = plan.planned.loads
     rows = ((member, load, planned.get(member, 0)) for member, load in plan.current.loads.items())
     return write_csv(("member", "current load", "planned load"), rows)
@@ -242,7 +242,7 @@ VERSION = 4
 
 
 def actions_record(plan: Plan) -> list[dict[str, object]]:
-    """Return the effective actions as JSON, with maximum loads in the unit of the input."""
+    """Convert the effective actions to JSON."""
     return [
         {
             "action": one.text,
@@ -260,7 +260,7 @@ def actions_record(plan: Plan) -> list[dict[str, object]]:
 def plan_document(
     plan: Plan, *, arguments: plan_sentences.PlanArguments = _NO_ARGUMENTS
 ) -> dict[str, object]:
-    """Return the content of ``plan.json``, which follows ``plan.schema.json``.
+    """Return the content of ``plan.json``.
 
     ``arguments`` are those of `kassay plan`, for the commands in it.
     """
@@ -335,7 +335,7 @@ def plan_document(
 
 
 def frontier_record(plan: Plan) -> dict[str, object]:
-    """Return the frontier as JSON: the lowest imbalance found per number of moves."""
+    """Convert the frontier to JSON, with the imbalance by number of moves."""
     return {
         "measure": str(plan.frontier.measure),
         "complete": plan.frontier.complete,
@@ -344,7 +344,7 @@ def frontier_record(plan: Plan) -> dict[str, object]:
 
 
 def steps_record(plan: Plan) -> list[dict[str, object]]:
-    """Return the steps of the moves as JSON. Each step lowers the loads of its members."""
+    """Convert the steps of a plan to JSON."""
     return [
         {"step": str(step), "moves": len(step.moves), "makespan": list(step.makespan)}
         for step in plan.steps
@@ -357,7 +357,7 @@ def to_json(document: object) -> str:
 
 
 def static_assignment(plan: Plan) -> dict[str, object]:
-    """Return the partitions that each consumer passes to ``KafkaConsumer.assign()``.
+    """Return the partitions of each member for ``KafkaConsumer.assign()``.
 
     ``client_ids`` has the ``client.id`` of each member for which the source shows it.
     """
@@ -394,7 +394,7 @@ def _outcome(outcome: AssignorOutcome) -> dict[str, object]:
 def write_plan(
     plan: Plan, directory: Path, *, arguments: plan_sentences.PlanArguments = _NO_ARGUMENTS
 ) -> None:
-    """Write the page and the files of a plan. Create the directory if it does not exist.
+    """Write the HTML page and the other files of a plan to a directory.
 
     ``arguments`` are those of ``kassay plan``, for further commands.
     """
@@ -423,7 +423,7 @@ _COLUMNS = (
 def render_survey(
     survey: Survey, *, source: str, plans: Mapping[str | None, str], state: str = ""
 ) -> str:
-    """Render a survey as an HTML page. Equal surveys give equal bytes.
+    """Render a survey as an HTML page.
 
     ``source`` is the name of the source. ``plans`` maps the id of a group to the path of its plan
     page, relative to the page of the survey. ``state`` is a sentence on the age of the survey.
@@ -445,14 +445,14 @@ _LINE = 2000
 
 
 def survey_text(survey: Survey) -> str:
-    """Format the causes, the remarks and the totals of a survey as text."""
+    """Format the causes, remarks and totals of a survey as text."""
     templates = environment(_TEMPLATES, autoescape=False)
     templates.filters["line"] = line
     return templates.get_template("survey.txt.j2").render(survey=survey)
 
 
 def line(text: str) -> str:
-    """Return a text as one line of at most 2,000 characters, without control characters."""
+    """Convert a text to one line of at most 2,000 characters."""
     cut = text if len(text) <= _LINE else f"{text[: _LINE - 1]}…"
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in cut)
 
@@ -476,7 +476,7 @@ def _csv(survey: Survey) -> str:
 def metrics_text(
     rows: Iterable[Mapping[str, object]], *, watched: Mapping[str, object] | None = None
 ) -> str:
-    r"""Format metric values of a survey, one row per group, in the text format of Prometheus.
+    r"""Format the values of groups in the text format of Prometheus.
 
     The columns are ``group`` and those in survey_metrics.txt.j2. Unknown values have no line.
     ``watched`` has the state and the totals of `kassay watch`.

@@ -1,4 +1,4 @@
-"""Maximum load of a group by number of members: optimum, own assignor, best assignor."""
+"""Find the maximum load of a group by number of members."""
 
 import math
 import re
@@ -58,14 +58,14 @@ class OptimalLoad(NamedTuple):
 
 
 class BestLoad(NamedTuple):
-    """Lowest maximum load of Kafka's assignors."""
+    """Lowest maximum load that one of Kafka's assignors reaches."""
 
     name: str
     load: Load
 
 
 class BestNumber(NamedTuple):
-    """Smallest number of members at which one of Kafka's assignors keeps a maximum load."""
+    """Smallest number of members with which one of Kafka's assignors keeps a load limit."""
 
     name: str
     members: int
@@ -73,7 +73,7 @@ class BestNumber(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleStep:
-    """Maximum loads with a number of members.
+    """Maximum loads of a group with one number of members.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class ScaleStep:
     failure: str | None = None
 
     def record(self) -> dict[str, object]:
-        """Return the step as a JSON object."""
+        """Convert the step to JSON."""
         record: dict[str, object] = {
             "members": self.members,
             "optimum": None if self.optimum is None else self.optimum._asdict(),
@@ -111,7 +111,7 @@ class ScaleStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeededMembers:
-    """Smallest numbers of members that keep a maximum load.
+    """Smallest numbers of members that keep the maximum load within a target.
 
     ``optimum`` is proven sufficient; its bound is the smallest number that is not proven too small.
     ``headroom`` is the growth of the peak of a plan with this number in the last cycle of windows,
@@ -127,7 +127,7 @@ class NeededMembers:
     with_headroom: LevelValue | None = None
 
     def record(self) -> dict[str, object]:
-        """Return the numbers of members and the headroom as a JSON object."""
+        """Convert the numbers of members to JSON."""
         record: dict[str, object] = {
             "maximum_load": self.maximum_load,
             "optimum": None if self.optimum is None else self.optimum.value,
@@ -145,7 +145,7 @@ class NeededMembers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Maximum loads of a group by number of members. ``current`` is the number of its members.
+    """Maximum loads of a group by number of members.
 
     ``growth`` is the smallest number with a lower optimum than the current number has.
     """
@@ -158,7 +158,7 @@ class Scale:
     needed: NeededMembers | None
 
     def useful_steps(self) -> Iterator[tuple[ScaleStep, Load]]:
-        """Yield the steps with a lower load than all smaller numbers of members, and this load.
+        """Yield the numbers of members that lower the maximum load, with the load.
 
         It is the load with the group's assignor, or, if that is not known, with the best of
         Kafka's assignors. Numbers without a subscriber of a topic are no steps.
@@ -173,7 +173,7 @@ class Scale:
                 lowest = load
 
     def record(self) -> dict[str, object]:
-        """Return the result as a JSON object."""
+        """Convert the result to JSON."""
         return {
             "id": self.id,
             "current": self.current,
@@ -185,7 +185,7 @@ class Scale:
 
 
 class MoreMembers(NamedTuple):
-    """Smallest larger numbers of members with a lower maximum load than now.
+    """Smallest number of additional members that lowers the maximum load.
 
     ``growth`` is that of the optimum, ``number`` that of the group's assignor, with its ``load``.
     """
@@ -198,7 +198,7 @@ class MoreMembers(NamedTuple):
 def growth_of(
     group: Group, *, solution: Solution | None, limits: SearchLimits, seed: int
 ) -> Sizing:
-    """Find the smallest number of members that lowers the maximum load, or why there is none.
+    """Find the smallest number of members that lowers the optimal maximum load.
 
     ``solution`` is that of the group with its default levels, if it is known.
     """
@@ -217,7 +217,7 @@ def more_members(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> MoreMembers:
-    """Find the smallest larger numbers of members with a lower maximum load than ``current``.
+    """Find the smallest larger number of members with a lower maximum load.
 
     ``solution`` is that of the group with its default levels, if it is known.
     """
@@ -248,7 +248,7 @@ def scale(
     seed: int = 0,
     progress: Progress = lambda _: None,
 ) -> Scale:
-    """Find the maximum load of a group for numbers of members, and the members for a load.
+    """Find the maximum load of a group by number of members.
 
     Added members subscribe to all consumed topics; for smaller numbers, the last members leave.
     Each load is that of the optimum, of the group's assignor, and of the best of Kafka's
@@ -295,7 +295,7 @@ def scale(
     require_group(group)
     resizing = Resizing.of(group, like=like, allow_lag=allow_lag)
     if not group.members:
-        raise InputError(f"{group.label} has no members: the subscription of new ones is not known")
+        raise InputError(f"{group.label} has no members; scale requires at least one member")
     first, last = _numbers(group, first, last)
     own = assignor or identify_assignor(group).port
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
@@ -325,7 +325,7 @@ def _numbers(group: Group, first: int | None, last: int | None) -> tuple[int, in
 
 @dataclass
 class _ScaleSearch:
-    """Loads of assignors by number of members, each computed once."""
+    """Loads of assignors by number of members."""
 
     resizing: Resizing
     own: str | None
@@ -336,11 +336,11 @@ class _ScaleSearch:
 
     @cached_property
     def assignors(self) -> tuple[str, ...]:
-        """Kafka's assignors, the own one first: if loads are equal, it is the best one."""
+        """Return Kafka's assignors, with the group's assignor first."""
         return tuple(sorted(NEWEST_ASSIGNORS, key=lambda name: name != self.own))
 
     def steps(self, numbers: range) -> Iterator[ScaleStep]:
-        """Yield the steps of numbers of members, until the search is stopped."""
+        """Yield the maximum loads for each number of members, until the search is stopped."""
         resizing, shown = self.resizing, self.resizing.shown
         optima = load_by_member_count(
             resizing,
@@ -367,7 +367,7 @@ class _ScaleSearch:
             )
 
     def needed(self, maximum_load: Load) -> NeededMembers:
-        """Find the smallest numbers of members that keep a maximum load, and the headroom."""
+        """Find the smallest numbers of members that keep the maximum load within a target."""
         target = int(maximum_load * self.resizing.multiple // self.resizing.fastest)
         sizing, own = self._sizing(maximum_load), self.own
         least = sizing.needed
@@ -402,7 +402,7 @@ class _ScaleSearch:
         )
 
     def _first(self, start: int, is_enough: Callable[[int], bool]) -> int | None:
-        """Return the smallest sufficient number of members, or None if none was found."""
+        """Return the smallest sufficient number of members, or None."""
         group = self.resizing.group
         most = len(group.members) + int(consumed_partitions(group).sum())
         scanned = range(start, min(start + _SCANNED, most) + 1)
@@ -422,7 +422,7 @@ class _ScaleSearch:
         return any(load is not None and load <= target for load in found)
 
     def _best(self, number: int, bound: int = 0) -> tuple[int, str] | None:
-        """Return the lowest load of Kafka's assignors, and the first assignor that has it.
+        """Return the lowest load of Kafka's assignors, and the assignor that reaches it.
 
         No further assignor runs after a load that is not above the lower bound.
         """
@@ -436,7 +436,7 @@ class _ScaleSearch:
         return best
 
     def load(self, number: int, assignor: str) -> int | None:
-        """Return the maximum load of an assignor, or None if it has no valid assignment."""
+        """Return the maximum load of an assignor, or None without a valid assignment."""
         key = (number, assignor)
         if key not in self.known:
             group = self.resizing.resized(number)
@@ -449,7 +449,7 @@ class _ScaleSearch:
 
 
 class Autoscaler(StrEnum):
-    """Kubernetes autoscaler for which kassay writes values."""
+    """Kubernetes autoscaler for which kassay writes a manifest."""
 
     KEDA = "keda"
     HPA = "hpa"
@@ -458,7 +458,7 @@ class Autoscaler(StrEnum):
 def autoscaler_values(
     group: Group, found: Scale, autoscaler: Autoscaler, *, lag_threshold: int = 10
 ) -> str:
-    """Write the useful numbers of members as the manifest of an autoscaler, in YAML.
+    """Write a manifest of an autoscaler with useful numbers of members, in YAML.
 
     The numbers of replicas are limited to the first and the last useful number. KEDA also rounds
     the number up to the next useful one: its formula maps the lag to a number of replicas, with
@@ -495,7 +495,6 @@ def autoscaler_values(
 
 
 def _yaml_text(text: str) -> str:
-    """Format a text as a YAML scalar in one line."""
     style = '"' if "\n" in text else None
     dumped = yaml.safe_dump(text, width=math.inf, allow_unicode=True, default_style=style)
     return dumped.removesuffix("\n").removesuffix("\n...")

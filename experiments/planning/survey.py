@@ -1,4 +1,4 @@
-"""Survey many groups: the gain of a plan per group, ranked."""
+"""Survey many groups, and rank them by the improvement that a plan gives."""
 
 import multiprocessing
 import signal
@@ -39,7 +39,7 @@ from kassay.solver.solve import solve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSummary:
-    """Maximum load and spread of an assignment, and the number of members without load."""
+    """Maximum load, spread and number of idle members of an assignment."""
 
     makespan: int
     spread: int
@@ -47,7 +47,7 @@ class LoadSummary:
 
     @classmethod
     def of(cls, group: Group, assignment: Assignment) -> "LoadSummary":
-        """Summarise the loads of an assignment.
+        """Compute the load summary of an assignment.
 
         Members without a consumed topic are idle, and do not count in the spread.
         """
@@ -61,7 +61,7 @@ class LoadSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveHistory:
-    """Moves in the recorded rebalances of a group. Only proven rebalances count."""
+    """Numbers of moves in the recorded rebalances of a group."""
 
     rebalances: int
     moves: int
@@ -70,7 +70,7 @@ class MoveHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyedGroup:
-    """Gain of a plan for one group: loads before and after the plan, and moves.
+    """Loads of a group before and after a plan, with the number of moves.
 
     Parameters
     ----------
@@ -120,50 +120,50 @@ class SurveyedGroup:
 
     @property
     def partitions(self) -> int:
-        """Return the number of partitions of the topics with a subscriber."""
+        """Return the number of partitions of subscribed topics."""
         return int(consumed_partitions(self.group).sum())
 
     @property
     def makespan(self) -> LevelValue:
-        """Return the planned maximum load, and a lower bound on the maximum load."""
+        """Return the planned maximum load, with a lower bound."""
         return self.verdict.makespan
 
     @property
     def gap(self) -> Fraction:
-        """Return the plan's decrease of the maximum load, divided by the planned maximum load."""
+        """Return the decrease of the maximum load by the plan, relative to the planned load."""
         after = self.planned.makespan
         return _share(max(0, self.current.makespan - after), after)
 
     @property
     def gap_limit(self) -> Fraction:
-        """Return an upper limit of the gap, which follows from the bound on the maximum load."""
+        """Return an upper limit of `gap` for all assignments."""
         bound = self.makespan.bound
         return _share(max(0, self.current.makespan - bound), bound)
 
     @property
     def members_that_help(self) -> int | None:
-        """Return the smallest number of members that lowers the maximum load, None if none does."""
+        """Return the smallest number of members that lowers the maximum load, or None."""
         return None if self.growth.needed is None else self.growth.needed.value
 
     @property
     def unnecessary_moves(self) -> int | None:
-        """Return the number of unnecessary moves in the history, or None if it is not known."""
+        """Return the number of unnecessary moves in the recorded rebalances, or None."""
         return None if self.history is None else self.history.unnecessary_moves
 
     @property
     def has_gain(self) -> bool:
-        """Return whether the plan lowers the maximum load, spread or number of idle members."""
+        """Return whether the plan lowers the maximum load, the spread or the idle members."""
         now, then = self.current, self.planned
         return then.makespan < now.makespan or then.spread < now.spread or then.idle < now.idle
 
     @property
     def idle(self) -> int | None:
-        """Return the number of idle members, or None if the source can hide some of them."""
+        """Return the number of idle members, or None if it is unknown."""
         return None if hides_idle_members(self.group) else self.current.idle
 
     @property
     def remarks(self) -> str:
-        """Return the conditions and the reason of the result, and the state of a rebalance."""
+        """Return notes on the conditions and reliability of the result."""
         condition, other = self.verdict.condition, self.other_reading
         parts = (
             None if self.group.members else plan_result.no_members(self.group),
@@ -176,7 +176,7 @@ class SurveyedGroup:
 
     @property
     def cause_text(self) -> str:
-        """Return the cause and the action, with short names; empty without both."""
+        """Return the cause and the recommended action, or an empty text."""
         if self.cause is None and self.to_do == NOTHING:
             return ""
         action = f"To do: {self.to_do}"
@@ -185,15 +185,15 @@ class SurveyedGroup:
 
     @property
     def caveat(self) -> str | None:
-        """Return the state of a rebalance, or why the assignor cannot have made the assignment."""
+        """Return why the current assignment may not be stable, or None."""
         return rebalance_caveat(self.group) or assignor_caveat(self.group)
 
     def shown(self, load: int) -> int | float:
-        """Convert a relative load to the unit of the loads of the fastest member."""
+        """Convert a relative load to the unit of the fastest member."""
         return member_units(self.group).shown(load)
 
     def values(self) -> dict[str, Fraction | float | None]:
-        """Return the values of the group by name, which conditions, metrics and CSV files use."""
+        """Return the values of the group by name, for conditions, metrics and CSV."""
         return {
             "gap": self.gap,
             "gap_limit": self.gap_limit,
@@ -215,7 +215,7 @@ class SurveyedGroup:
         }
 
     def rank_key(self) -> tuple[object, ...]:
-        """Return the key by which groups are ranked, in ascending order."""
+        """Return the sort key of the group in the ranking."""
         before, after = self.current, self.planned
         return (
             -self.gap,
@@ -227,7 +227,7 @@ class SurveyedGroup:
         )
 
     def record(self) -> dict[str, object]:
-        """Return the result as a JSON object."""
+        """Convert the result to JSON."""
         group, values = self.group, self.values()
         target, other = target_assignment(group), self.other_reading
         weights, limiting = group.weight_source, self.limiting_partition
@@ -267,7 +267,7 @@ class SurveyedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsurveyedGroup:
-    """Group for which no plan exists, with the reason.
+    """Group without a plan, and the reason.
 
     ``is_other_type`` is true for groups that are not groups of consumers, such as Kafka Streams
     applications. They are not errors.
@@ -278,7 +278,7 @@ class UnsurveyedGroup:
     is_other_type: bool = False
 
     def record(self) -> dict[str, object]:
-        """Return the reason as a JSON object."""
+        """Convert the reason to JSON."""
         return {"id": self.id, "skipped" if self.is_other_type else "error": self.reason}
 
 
@@ -287,7 +287,7 @@ SurveyResult = SurveyedGroup | KindPlan | UnsurveyedGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """Ranked results of a survey. Groups without a plan come last."""
+    """Ranked results of a survey, with unplanned groups at the end."""
 
     groups: tuple[SurveyedGroup, ...]
     unsurveyed: tuple[UnsurveyedGroup, ...]
@@ -308,11 +308,11 @@ class Survey:
 
     @property
     def errors(self) -> tuple[UnsurveyedGroup, ...]:
-        """Return the groups of consumers without a result."""
+        """Return the consumer groups without a result."""
         return tuple(one for one in self.unsurveyed if not one.is_other_type)
 
     def record(self) -> dict[str, object]:
-        """Return the survey as JSON, with its totals."""
+        """Convert the survey to JSON, with totals."""
         return {
             **({"interrupted": True} if self.interrupted else {}),
             "totals": self.totals(),
@@ -320,14 +320,14 @@ class Survey:
         }
 
     def records(self) -> Iterator[dict[str, object]]:
-        """Yield each result as JSON."""
+        """Convert each result to JSON."""
         for rank, group in enumerate(self.groups, 1):
             yield {"rank": rank, **group.record()}
         yield from (state.record() for state in self.states)
         yield from (one.record() for one in self.unsurveyed)
 
     def metric_rows(self) -> Iterator[dict[str, object]]:
-        """Yield the values of each group for metrics."""
+        """Yield the metric values of each group."""
         for group in self.groups:
             values = group.values() | {"gap": round(float(group.gap), 6)}
             yield {
@@ -340,7 +340,7 @@ class Survey:
             yield {"group": failed.id, "failed": 1}
 
     def totals(self) -> dict[str, int]:
-        """Count the groups per kind of result, and add up the values of all surveyed groups."""
+        """Count the groups by kind of result, and add up their values."""
         groups = self.groups
         return {
             "groups": len(groups) + len(self.states) + len(self.unsurveyed),
@@ -361,7 +361,7 @@ class Survey:
 
 
 def topic_spreads(group: Group) -> dict[str, int]:
-    """Return the most minus the fewest partitions of each topic among its subscribers."""
+    """Return the spread of the partition counts per member, by topic."""
     counts = Counter((member.id, topic) for member in group.members for topic, _ in member.owned)
     owned = {
         topic: [counts[group.members[index].id, topic] for index in subscribers]
@@ -381,7 +381,7 @@ def survey_group(
     limits: SearchLimits = SearchLimits(),
     seed: int = 0,
 ) -> SurveyResult:
-    """Compute the gain of a plan for one group.
+    """Compute the improvement that a plan gives for one group.
 
     The plan has the objective of `plan`. Its searches stop at the time limit; the result then
     has the best plan found and its bounds.
@@ -400,7 +400,7 @@ def survey_group(
 def survey_other_kind(
     document: KindDocument, *, limits: SearchLimits = SearchLimits()
 ) -> SurveyResult:
-    """Compare the current state of a group of another kind than consumers with the optimum."""
+    """Compare a share group, Streams application or Connect cluster with the optimum."""
     try:
         return plan_kind(document, limits=limits)
     except KassayError as error:
@@ -410,7 +410,7 @@ def survey_other_kind(
 def _surveyed(
     group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
 ) -> SurveyResult:
-    """Survey both readings of a group, and return the one that ranks higher, with the other."""
+    """Survey a group under both assumed subscriptions, and return the higher-ranked result."""
     other = other_reading(group)
     if other is None:
         return _surveyed_reading(group, history, limits, seed)
@@ -481,7 +481,7 @@ def survey_groups(
     processes: int = 1,
     progress: Progress = lambda _done, _all: None,
 ) -> Iterator[SurveyResult]:
-    """Survey groups, and yield each result as soon as it is found.
+    """Survey groups, and yield each result when it is available.
 
     Groups with equal weights come first, because their optimum takes milliseconds. The other
     groups share the work that is left equally, on several processes. A group that ends its process
@@ -519,7 +519,7 @@ class _Surveyor:
             yield survey_group(group, history=history, limits=limits, seed=self.budget.seed)
 
     def in_processes(self, groups: Sequence[Group]) -> Iterator[SurveyResult]:
-        """Survey groups in child processes, with at most two waiting groups per process."""
+        """Survey groups in child processes."""
         processes, share = self.processes, self.budget.left / max(len(groups), 1)
         waiting, left = iter(groups), len(groups)
         running: dict[Future[SurveyResult], Group] = {}
@@ -545,7 +545,7 @@ class _Surveyor:
             _end(pool)
 
     def _isolated(self, group: Group) -> SurveyResult:
-        """Survey one group alone in a new process, because it may have ended the previous one."""
+        """Survey one group alone in a new process, after a process has ended unexpectedly."""
         pool = _new_pool(1)
         try:
             return self._submit(pool, group, _ISOLATED_WORK).result()

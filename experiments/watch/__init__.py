@@ -1,1 +1,1 @@
-"""Watch the consumer groups of a cluster: history in SQLite, metrics and pages."""
+"""Watch the consumer groups of a cluster, with a history, metrics and pages."""

@@ -1,4 +1,4 @@
-"""History of watched groups in an SQLite database: events, totals, and the last state of groups."""
+"""Store the history of watched groups in an SQLite database."""
 
 import json
 import secrets
@@ -21,7 +21,7 @@ _SECONDS_PER_DAY = 86_400.0
 
 
 class Store:
-    """Database of a watcher, which is created if it does not exist.
+    """SQLite database of a watcher. A missing database is created.
 
     Events are deleted after ``days`` days. Raises InputError if the file is not a database.
     """
@@ -41,7 +41,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write all changes of the ``with`` block, or none of them."""
+        """Write all changes of the ``with`` block, or none if it fails."""
         try:
             with self._lock, self._connection:
                 yield
@@ -49,7 +49,7 @@ class Store:
             raise RunError(f"{self._path}: cannot write the database: {error}") from None
 
     def key(self) -> str:
-        """Return the secret key of this database, with which names are hashed."""
+        """Return the secret key with which names are hashed."""
         with self.transaction():
             row = ("key", "", "", secrets.token_hex(32))
             self._rows("INSERT OR IGNORE INTO state VALUES (?, ?, ?, ?)", *row)
@@ -57,12 +57,12 @@ class Store:
         return str(key)
 
     def values(self, kind: str) -> list[tuple[str, str, Any]]:
-        """Return group, label and value of each state of a kind."""
+        """Return the group, label and value of each entry of a kind."""
         query = "SELECT group_id, label, value FROM state WHERE kind = ? ORDER BY group_id, label"
         return self._rows(query, kind)
 
     def put(self, kind: str, group: str, value: object, *, label: str | int = "") -> None:
-        """Store a value instead of the last one of this kind, group and label."""
+        """Store a value, and replace the previous value of the kind, group and label."""
         self._rows("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)", kind, group, label, value)
 
     def remove(self, kind: str) -> None:
@@ -70,7 +70,7 @@ class Store:
         self._rows("DELETE FROM state WHERE kind = ?", kind)
 
     def add_total(self, kind: str, group: str, value: float, *, label: str = "") -> None:
-        """Add a value to a total, which restarts of the watcher do not reset."""
+        """Add a value to a total. Totals are kept when the watcher restarts."""
         query = (
             "INSERT INTO state VALUES (?, ?, ?, ?) "
             "ON CONFLICT (kind, group_id, label) DO UPDATE SET value = value + excluded.value"
@@ -78,7 +78,7 @@ class Store:
         self._rows(query, kind, group, label, value)
 
     def remove_group(self, group: str) -> None:
-        """Remove the document and the totals of a group that does not exist any more."""
+        """Remove the document and the totals of a deleted group."""
         self._rows("DELETE FROM state WHERE group_id = ?", group)
 
     def add_event(self, time: float, group: str | None, kind: str, **content: object) -> None:
@@ -87,7 +87,7 @@ class Store:
         self._rows(query, time, group, kind, json.dumps(content))
 
     def events(self, group: str | None = None, *, limit: int = 200) -> list[dict[str, Any]]:
-        """Return the last events of a group, or of all groups and the cluster, newest first."""
+        """Return the newest events of a group, or of all groups if ``group`` is None."""
         where, given = ("WHERE group_id = ?", (group,)) if group is not None else ("", ())
         query = f"SELECT time, group_id, kind, content FROM events {where} ORDER BY id DESC LIMIT ?"  # noqa: S608 - no outside text
         return [
@@ -96,7 +96,7 @@ class Store:
         ]
 
     def remove_old(self, now: float) -> None:
-        """Delete the events that are too old."""
+        """Remove events that are older than the storage period."""
         with self.transaction():
             self._rows("DELETE FROM events WHERE time < ?", now - self._seconds)
 
