@@ -432,7 +432,6 @@ class LimitingPartition:
     weight_source: WeightSource | None
 
     def __str__(self) -> str:
-        """Describe why the maximum load cannot be lower, and list the remedies."""
         noun = None if self.weight_source is None else _NOUNS.get(self.weight_source)
         ratio = float(Fraction(self.weight * self.members, self.total))
         carry = "carries" if self.equal == 1 else "carry"

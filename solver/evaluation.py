@@ -472,7 +472,6 @@ def _limit_errors(constraint: constraints.Constraint, windows: int) -> Iterable[
 
 
 def _topic_errors(topic: str, number: int | None, counts: Mapping[str, int]) -> Iterable[str]:
-    """Yield an error if the group does not have the topic or the partition."""
     if topic not in counts:
         yield f"no topic {topic!r} in the group"
     elif number is not None and not _is_integer(number):

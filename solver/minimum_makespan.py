@@ -324,10 +324,7 @@ def generate_columns(
 def pack_patterns(
     patterns: csr_matrix, classes: Mapping[int, int], members: int, budget: SearchBudget
 ) -> Packing | None:
-    """Find one pattern per member so that the patterns cover all weights.
-
-    An integer program selects among the patterns of a fractional cover.
-    """
+    """Find one pattern per member so that the patterns cover all weights."""
     count, left = patterns.shape[0], np.array([*classes.values()])
     sizes = np.array([*classes], dtype=object)
     search = partial(

@@ -89,7 +89,6 @@ class Tolerance:
         return value + max(self.absolute, int(Fraction(self.relative) * abs(value)))
 
     def __bool__(self) -> bool:
-        """Return whether the tolerance allows any excess."""
         return bool(self.absolute or self.relative) or self.up_to is not None
 
 

@@ -134,7 +134,6 @@ def solve_request(request: Request) -> LexicographicResult:
 
 
 def _minimise_levels(start: Start) -> LexicographicResult:
-    """Minimise the levels one after the other."""
     pool, known, methods = start.pool, start.known(), start.methods
     moves, progress = FewestMovesProofs(pool), list[ProgressPoint]()
     for index in range(len(pool.levels)):

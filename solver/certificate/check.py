@@ -114,7 +114,6 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
 def _invalid_assignments(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Yield a message per rule that an assignment in the certificate violates."""
     named = [("the assignment", assignment)] + [
         (f"the best known assignment on {claim.level.name}", claim.best)
         for claim in certificate.claims
@@ -135,7 +134,6 @@ def _invalid_assignments(
 
 
 def _wrong_claims(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
-    """Check the claims of a certificate, and yield a message per error."""
     if not certificate.claims:
         yield "the certificate has no claims"
         return
@@ -165,7 +163,6 @@ def _bound_errors(
     limits: Sequence[tuple[Level, int]],
     claim: LevelClaim,
 ) -> Iterator[str]:
-    """Check the bound of a claim, and yield a message per error."""
     name = f"the bound {integer_text(claim.bound)} on {claim.level.name}"
     if claim.origin is Origin.COUNTING:
         bound = level_bound(problem, claim.level, limits)
@@ -318,7 +315,6 @@ def _least_errors(
 
 
 def _is_permitted(group: Group, assignment: Assignment) -> bool:
-    """Return whether an assignment is valid and within the capacities of the members."""
     if any(violations(group, assignment)):
         return False
     problem = build_problem(group)

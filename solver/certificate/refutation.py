@@ -226,7 +226,6 @@ def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | N
 
 
 def _sets_of(items: Sequence[Item]) -> list[list[Item]]:
-    """Group knapsack items by set; at most one item per set can be chosen."""
     sets: dict[int, list[Item]] = {}
     for index, item in enumerate(items):
         sets.setdefault(item.apart if item.apart >= 0 else -1 - index, []).append(item)

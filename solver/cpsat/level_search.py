@@ -250,7 +250,6 @@ class MovedPartitionsModel:
         budget: SearchBudget,
         windows: tuple[int, ...],
     ) -> "_LeavingModel | None":
-        """Build the CP-SAT model, or return None if it is too large."""
         problem = self.problem
         levels = [self.movement, level, *(limited for limited, _ in limits)]
         classes = symmetry_classes(problem, levels, self.constraints)
@@ -379,8 +378,7 @@ def find_conflict(
 ) -> tuple[Constraint, ...]:
     """Return a small subset of the constraints that cannot be met together.
 
-    CP-SAT returns a set of assumptions that cannot hold together. Each assumption is then
-    removed if the others are still infeasible. The result is minimal if the work suffices.
+    The result is minimal if the work suffices.
     """
     budget = budget.for_first_result(_SHRINKING_WORK)
     core = _sufficient_assumptions(problem, constraints, budget)

@@ -328,7 +328,6 @@ class _LevelFlows:
             self._makespan_within_moves()
 
     def _makespan_within_moves(self) -> None:
-        """Find the minimum makespan within the limit on moves, by bisection."""
         network = self._network
         high, low = (int(network.loads(end.counts).max(initial=0)) for end in self._hull.ends)
         while low < high and self.may_start():
@@ -344,7 +343,6 @@ class _LevelFlows:
     def _moves_within(
         self, limit: int, first: objective.Imbalance, second: objective.Movement
     ) -> None:
-        """Minimise moves within a limit on the imbalance."""
         if not isinstance(second.cost, objective.MovementCost) or first.measure is Measure.LEXIMAX:
             return
         if first.measure is Measure.SUM_OF_SQUARES:
@@ -397,8 +395,7 @@ def find_conflict_by_flow(
 ) -> tuple[Constraint, ...]:
     """Reduce infeasible constraints to a small infeasible subset, by network flows.
 
-    Parts of the constraints are left out, and stay out if the others are still infeasible. The
-    parts shrink to single constraints. The result is minimal if the search may continue.
+    The result is minimal if the search may continue.
     """
     kept = tuple(constraints)
     size = (len(kept) + 1) // 2

@@ -228,10 +228,7 @@ def may_move_greedily(pool: IncumbentPool) -> bool:
 
 
 def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> None:
-    """Make greedy moves until the imbalance is within its limit.
-
-    Each move lowers the sum of squared loads most.
-    """
+    """Make greedy moves until the imbalance is within its limit."""
     problem = pool.problem
     within, start = within_pins(problem, pool.constraints), keep_owned(problem)
     most, may_continue = problem.partition_count, budget.counted(move_work(problem))

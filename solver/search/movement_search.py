@@ -91,7 +91,7 @@ class FewestMovesProof:
         return ProvenBound(self.bound, Origin.CP_SAT if is_counted else self.origin)
 
     def raise_bound(self, bound: int, origin: Origin) -> None:
-        """Replace the bound and its origin if the new bound is higher."""
+        """Raise the proven bound if the new bound is higher."""
         if bound > self.bound:
             self.bound, self.origin = bound, origin
 

@@ -115,8 +115,7 @@ class OverloadRepair:
     def place_heaviest_first(self, noise: float) -> Placement | None:
         """Assign partitions, heaviest first, to the members with the lowest new loads.
 
-        The heaviest ones come first, after a random change of weights by up to a share ``noise``.
-        Return None if a partition finds no room.
+        Weights change randomly by up to a share ``noise``. Return None if a partition has no room.
         """
         self._reset(np.zeros(self.problem.partition_count, dtype=np.int32))
         for loads in self.loads:
@@ -472,7 +471,6 @@ class WindowRepair(OverloadRepair):
         self._sum_overloads()
 
     def _sum_overloads(self) -> None:
-        """Compute the total overload per member over all limits."""
         self.overloads = np.zeros(self.problem.member_count)
         for limit, loads in zip(self.limits, self.loads, strict=True):
             self.overloads += np.maximum(loads - limit.max_loads, 0).sum(axis=1)[limit.unit_of]

@@ -154,11 +154,7 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
 
 
 def _lower_squares(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
-    """Add placements with a lower sum of squares, within the limits of earlier levels.
-
-    Within a limit on moves, first lower the makespan. After a level about moves, there are no more
-    moves.
-    """
+    """Add placements with a lower sum of squares, within the limits of earlier levels."""
     makespan, limits = Imbalance(Measure.MAKESPAN), pool.limits()
     moves = [(done, limit) for done, limit in limits if isinstance(done, Movement)]
     search = _OverloadSearch(pool, [makespan], moves[0][0] if moves else Movement(), budget)
