@@ -403,7 +403,7 @@ _ADDRESS = re.compile(r"[^\s/\\,:]+:\d{1,5}(,[^\s/\\,:]+:\d{1,5})*|\[[0-9a-fA-F:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is a HOST:PORT or a comma-separated list of them."""
+    """Return whether a text is one or more HOST:PORT, separated by commas."""
     return _ADDRESS.fullmatch(text) is not None
 
 

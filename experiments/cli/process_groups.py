@@ -294,7 +294,7 @@ ParsedDocument = tuple[str | None, KindDocument | InputError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherKinds:
-    """How a command processes documents of share groups, Streams or Connect.
+    """Settings with which a command processes share groups, Streams or Connect.
 
     Parameters
     ----------
@@ -490,7 +490,7 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
 
 
 def _readings(record: Record) -> Iterator[Record]:
-    """Yield a record, then its second result under the other assumed subscriptions."""
+    """Yield a record and, if it exists, the record for the other assumed subscriptions."""
     yield record
     if "other_reading" in record:
         other = record["other_reading"]

@@ -33,7 +33,7 @@ def _label(document: KindDocument) -> dict[str, object]:
 
 
 def assigned_documents(name: str) -> OtherKinds:
-    """Define how ``kassay assign`` processes documents: run an assignor."""
+    """Create the processing of share groups, Streams and Connect for ``kassay assign``."""
 
     def process(document: KindDocument) -> GroupResult:
         result = run_on_document(document, name)
@@ -67,7 +67,7 @@ def _answer_rows(record: Record) -> Iterator[Sequence[object]]:
 def compared_documents(
     names: Sequence[str], limits: SearchLimits, *, has_levels: bool = False
 ) -> OtherKinds:
-    """Define how ``kassay compare`` processes documents: compare assignors."""
+    """Create the processing of share groups, Streams and Connect for ``kassay compare``."""
     layout = TableLayout(
         first=("assignor", "step", "measure"),
         numbers=("value", "minimum", "optimum"),
@@ -137,7 +137,7 @@ def _verdict(measure: Record) -> str:
 def plans_of_documents(
     output_format: Format, limits: SearchLimits, *, source: Path, output: Path | None = None
 ) -> OtherKinds:
-    """Define how ``kassay plan`` processes documents: print or write a plan."""
+    """Create the processing of share groups, Streams and Connect for ``kassay plan``."""
 
     def process(document: KindDocument) -> GroupResult:
         plan, files = kind_plan.plan_kind(document, limits=limits), {}
@@ -168,7 +168,7 @@ def plans_of_documents(
 
 
 def _events(document: KindDocument, limits: SearchLimits) -> Record:
-    """Return the forecast of a document as JSON: events, recommendation and assumptions."""
+    """Return the forecast of a document as JSON, with recommendation and assumptions."""
     kind, request = KINDS[document.kind], ForecastRequest(limits=limits)
     if kind.forecast is None:
         return {}
@@ -186,7 +186,7 @@ def _events(document: KindDocument, limits: SearchLimits) -> Record:
 
 
 def forecasts_of_documents(request: ForecastRequest, output_format: Format) -> OtherKinds:
-    """Define how ``kassay forecast`` processes documents: forecast their events."""
+    """Create the processing of Streams and Connect for ``kassay forecast``."""
     key = "recommendation" if request.changes is None else "difference"
 
     def process(document: KindDocument) -> GroupResult:

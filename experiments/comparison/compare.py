@@ -133,7 +133,7 @@ def front_distance(
     limits: SearchLimits,
     min_moves: int = 0,
 ) -> FrontDistance:
-    """Measure how far an assignment is from the front, in each of three criteria.
+    """Measure how far an assignment is from the front of imbalance, reads and moves.
 
     Parameters
     ----------

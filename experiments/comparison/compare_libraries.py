@@ -21,7 +21,7 @@ from kassay.reference.model.load_metrics import leximax, load_vector
 
 
 class Agreement(StrEnum):
-    """Agreement between the results of two assignors, such as ``identical``.
+    """Kind of agreement between the results of two assignors.
 
     Only assignors with equal results in each run can be ``identical``. ``same loads`` means that
     the sorted loads of the members are equal in all runs.

@@ -161,7 +161,7 @@ class Comparison:
 
     @property
     def movement_gap(self) -> int | None:
-        """Return the moves minus the moves of the optimum, or None above minimum imbalance."""
+        """Return the moves minus the optimum's moves, or None if imbalance is not minimum."""
         return self.movement.gap if self.least_imbalance else None
 
     @property

@@ -291,7 +291,7 @@ def _driver(name: str) -> _Driver | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRunResult:
-    """Result of one run on a document: an answer, a livelock or a failure."""
+    """Answer, livelock or failure of one run on a document."""
 
     answer: Mapping[str, Any] | None = None
     livelock: str | None = None
@@ -345,7 +345,7 @@ def _shared_text(group: Group) -> str:
 
 
 def _parse_response(line: str) -> AssignorResult:
-    """Parse a response line: an assignment, or the record of an assignor's failure."""
+    """Parse the line with which an assignor process answers a group."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

@@ -111,7 +111,7 @@ def _compare_state(
 
 @dataclass(frozen=True, slots=True)
 class EventCost:
-    """Cost of the events of a Connect cluster: rebalances, task starts and stopped time.
+    """Rebalances, task starts and stopped time after events of a Connect cluster.
 
     ``stopped_ms`` is the sum of the times in which tasks have no worker, ``stopped_ms_per_task``
     the mean of the started tasks, rounded up.
@@ -250,7 +250,7 @@ def forecast_connect_cluster(
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """State before an event: number of tasks per connector, and contents of each worker."""
+    """Tasks per connector and contents of each worker before an event."""
 
     connectors: Mapping[str, int]
     running: Mapping[str, Mapping[str, Sequence[str]]]

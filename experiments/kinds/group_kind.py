@@ -1,4 +1,4 @@
-"""Define the interface of a kind of groups: comparison, causes, actions, forecast."""
+"""Define the functions and results that each kind of groups has."""
 
 import json
 import re

@@ -55,7 +55,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """Streams application before a rebalance: subtopologies and processes.
+    """Subtopologies and processes of a Streams application before a rebalance.
 
     ``owned`` has the previous active tasks per thread; empty if only those of processes are known.
     """

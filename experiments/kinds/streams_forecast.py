@@ -150,7 +150,7 @@ class _Application:
         return replace(self._document, content={**self._document.content, "processes": processes})
 
     def apply(self, answer: Mapping[str, Any], now: int) -> int:
-        """Start and stop tasks as an answer demands. Return the number of tasks to restore."""
+        """Start and stop tasks according to an answer. Return the number of tasks to restore."""
         present = self.document()
         ends, holders = dict(stateful_tasks(present.content)), caught_up_processes(present)
         pending: dict[tuple[str, str], int] = {}
@@ -437,7 +437,7 @@ def _causes(given: group_kind.KindEvidence) -> Iterator[group_kind.KindCause]:
 
 
 def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
-    """Yield simulated actions: restart a process, or wait for a probing rebalance."""
+    """Simulate restarts or the wait for probing rebalances, and yield these actions."""
     content, document = given.document.content, given.document
     if document.kind is not Kind.STREAMS or content.get("assignor") not in (None, _SHORT_NAME):
         return

@@ -124,7 +124,7 @@ class Evidence:
         return default_measure(self.group)
 
     def value(self, assignment: Assignment) -> int:
-        """Return the imbalance of an assignment by the measure `measure`."""
+        """Return the imbalance of an assignment, as `measure` defines it."""
         return measures(self.group, assignment)[self.measure]
 
     @cached_property
@@ -305,7 +305,7 @@ def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicShare:
-    """Topic with the member that has most of its partitions, compared with even numbers.
+    """Most uneven topic, and the member that has the most partitions of the topic.
 
     ``even`` is the number of partitions per subscriber, rounded up. ``others`` is the number of
     further uneven topics.

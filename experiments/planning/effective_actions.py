@@ -264,7 +264,7 @@ def effective_actions(
         )
 
     def order(action: RecommendedAction) -> tuple[object, ...]:
-        """Return the sort key of an action: the loads, then the cost."""
+        """Return a sort key for actions, by loads and then cost."""
         if action.metrics is None or action.moves is None:
             return (True,)
         reached = [value(action.metrics) for value in values]

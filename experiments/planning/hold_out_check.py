@@ -1,4 +1,4 @@
-"""Test a plan with time windows on the last cycle, which the plan does not use."""
+"""Test a plan for earlier time windows on the last cycle of windows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +67,7 @@ class PeakRatios:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldOut:
-    """Result of a test: a plan for earlier cycles is applied to the last cycle.
+    """Result of applying a plan for earlier cycles to the last cycle.
 
     ``planned`` and ``tested`` name the cycles. The plan is compared with the current assignment
     or, without owners, with range. It must keep half of its effect: a smaller one can be chance.

@@ -38,7 +38,7 @@ DEFAULT_LIST = ("range", "cooperative-sticky")
 
 
 class Implementation(StrEnum):
-    """Program that runs the assignor of a group: broker, Java client or another client."""
+    """Kind of program that runs the assignor of a group, such as the broker."""
 
     BROKER = "broker"
     JAVA = "java"

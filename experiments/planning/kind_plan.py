@@ -137,7 +137,7 @@ class PlannedAction:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Return the sort key of actions: the worst result, then the highest cost."""
+        """Return a sort key for actions, by the worst result and then the highest cost."""
         costs = [tuple(own.values()) for _, own in self.action.outcomes]
         return max((rank for _, rank in self.after), default=()), max(costs, default=())
 
@@ -290,7 +290,7 @@ def plan_kind(document: KindDocument, *, limits: SearchLimits) -> KindPlan:
 
 
 def _answer(kind: group_kind.GroupKind, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the entries of an answer by member, process or worker."""
+    """Return the tasks in an answer by member, process or worker."""
     places: Mapping[str, Any] = (
         answer["steps"][-1]["state"] if "steps" in answer else answer[kind.places]
     )
@@ -340,7 +340,7 @@ def _columns(before: _Table, after: _Table) -> dict[str, _Column]:
 
 
 def _order(column: _Column) -> tuple[bool, int]:
-    """Return the sort key of columns: changed columns, then uneven columns."""
+    """Return a sort key that puts changed columns first, then uneven columns."""
     now = [old for old, _ in column]
     return all(old == new for old, new in column), min(now) - max(now)
 

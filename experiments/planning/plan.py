@@ -553,7 +553,7 @@ def plan_options(
 
 
 def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
-    """Return the last point with few moves, and a valid bound for `FEW_MOVES` moves.
+    """Return the last frontier point with few moves, with a bound for `FEW_MOVES` moves.
 
     The bound of the next point holds for more moves than these.
     """

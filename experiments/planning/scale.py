@@ -51,7 +51,7 @@ Load = int | float
 
 
 class OptimalLoad(NamedTuple):
-    """Minimum of the maximum load, with its proven lower bound."""
+    """Lowest possible maximum load, with a proven lower bound."""
 
     value: Load
     bound: Load

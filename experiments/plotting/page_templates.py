@@ -65,7 +65,7 @@ def _themed(text: str) -> str:
 
 
 def _word_columns(rows: Sequence[Sequence[object]]) -> set[int]:
-    """Return the columns with words instead of numbers, which are left-aligned."""
+    """Return the columns that contain words, to align them to the left."""
     cells = [(column, str(cell)) for row in rows for column, cell in enumerate(row)]
     numbers = {column for column, text in cells if _NUMERIC.match(text)}
     return {column for column, text in cells if text[:1].isalnum()} - numbers

@@ -179,7 +179,7 @@ class Prediction:
         return self.assignment_after(-1)
 
     def assignment_after(self, event: int) -> Assignment:
-        """Return the most frequent assignment after an event, by `consumer_names`."""
+        """Return the most frequent assignment after an event. Keys are `consumer_names`."""
         found = Counter(
             tuple((name, tuple(sorted(tps))) for name, tps in sorted(assignment.items()))
             for assignment in (one.assignments[event] for one in self.courses)
@@ -308,7 +308,7 @@ def partition_weights(group: Group, topic: str, number: int) -> tuple[int, ...]:
 
 @cached
 def _mean_weights(group: Group) -> dict[str | None, tuple[int, ...]]:
-    """Compute the mean weight per time window, by topic and (key None) of the group."""
+    """Compute mean weights per time window by topic. The key None means the whole group."""
     found, totals = dict[str | None, tuple[int, ...]](), []
     for one in group.topics:
         total = [one.total_weight] * group.window_count

@@ -145,7 +145,7 @@ class Configuration:
         return round(1000 * self.assignment_interval) if is_batching else 0
 
     def steps_to(self, target: str) -> "list[Configuration]":
-        """Return the configuration after each rolling restart to another assignor."""
+        """Return the configurations after the rolling restarts that change the assignor."""
         own = None if self.assignor == target else self.assignor
         return [
             replace(self, assignor=names[0], listed=names)
@@ -260,7 +260,7 @@ class _MembersEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(_MembersEvent):
-    """Event that restarts some members and takes ``downtime`` seconds."""
+    """Event that stops some members and starts them ``downtime`` seconds later."""
 
     downtime: float = 10.0
 

@@ -315,7 +315,7 @@ class Course:
         return replace(self.configuration, assignor=plan.assignors[0], listed=plan.assignors)
 
     def _leaving(self, names: Sequence[str], count: int) -> Sequence[str]:
-        """Choose the members that leave: the highest ordinals, or random members."""
+        """Choose the members that leave, by highest ordinals or at random."""
         if count <= 0:
             return ()
         sorted_names = by_ordinal(names)

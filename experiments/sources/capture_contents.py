@@ -58,7 +58,7 @@ def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
 
 
 def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
-    """Join two rows on one group, of which one has the state and one the member count."""
+    """Join a row with the state of a group and a row with its member count."""
     joined: dict[object, StateRow] = {}
     for row in rows:
         known = joined.get(row.group)
@@ -174,7 +174,7 @@ class JsonFields:
 
 @dataclass(frozen=True, slots=True)
 class FoundText:
-    """Result of a rule: the lines that it has read, and their content or error.
+    """Lines that a rule has read, with their content or their error.
 
     ``value`` is a JSON value of an unknown tool. ``is_weak`` means that the lines can also be the
     end of a row. ``group`` is the group of tables below the lines.

@@ -149,7 +149,7 @@ _MEMBER = FORMS["member of the AdminClient"]
 
 
 def read_admin_client(lines: Sequence[Line], at: int, name: str) -> FoundText | None:
-    """Read groups that a Java program prints, such as ``(groupId=orders, ...``, or return None."""
+    """Read groups that a Java program prints: ``(groupId=orders, ...``. Else return None."""
     line = lines[at]
     if "groupId=" not in line.text or "isSimpleConsumerGroup=" not in line.text:
         return None

@@ -61,7 +61,7 @@ _NO_TABLE = (
 
 @dataclass(frozen=True, slots=True)
 class ImportedGroup:
-    """Result of the import of one group: the group, an error, or a reason to skip it."""
+    """Imported group, or an error, or the reason why a group is skipped."""
 
     id: str | None
     group: Group | None = None
@@ -509,7 +509,7 @@ def load_speeds(path: Path) -> dict[str, int]:
 
 
 def integer_speeds(rates: Mapping[str, Fraction]) -> dict[str, int]:
-    """Convert speeds to integers: per cent of the fastest, unless all are integers."""
+    """Convert speeds to integers, in per cent of the fastest speed if necessary."""
     if all(rate.denominator == 1 and 1 <= rate <= MAX_SPEED for rate in rates.values()):
         return {name: int(rate) for name, rate in rates.items()}
     fastest = max(rates.values())

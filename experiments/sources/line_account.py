@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Use or problem of each line of one file."""
+    """Record of each line in a file, with its rule or its problem."""
 
     name: str
     uses: Sequence[LineUse]

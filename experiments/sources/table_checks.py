@@ -1,4 +1,4 @@
-"""Checks that the rows of tables in a capture are complete and agree."""
+"""Check that the table rows of a capture are complete and consistent."""
 
 import re
 from collections import Counter
@@ -154,7 +154,7 @@ def wrong_lags(tables: Sequence[UnfinishedTable]) -> Iterator[tuple[Problem, boo
 
 
 def _wrong_lag(row: table_rows.OffsetRow) -> str | None:
-    """Return why the lag of a row does not match its offsets, or None if it does."""
+    """Return why the lag of a row does not match its offsets, or None if they match."""
     title = f"{row.topic}-{row.partition}"
     if row.current is None or row.end is None:
         message = f"{title} has lag {row.lag}, but one of its offsets is missing"

@@ -313,7 +313,7 @@ def build_row(kind: TableKind, cells: Cells, *, line: int) -> TableRow:
 
 
 def _add_instance(values: dict[str, Any]) -> None:
-    """Split a host such as ``10.0.0.1 (instance=a,rack=r)``, which kcl prints."""
+    """Split a host that kcl prints, such as ``10.0.0.1 (instance=a,rack=r)``."""
     match = re.fullmatch(r"(?P<host>.*?) \(instance=(?P<id>[^,)]+).*\)", values["host"] or "")
     if match is not None:
         values["host"], values["instance_id"] = match["host"], match["id"]

@@ -451,7 +451,7 @@ _MAX_PRINTED = 5_000
 
 
 def _values_behind(text: str, end: int) -> Iterator[str]:
-    """Yield the other JSON values on the same line."""
+    """Yield the JSON values that follow another value on the same line."""
     while end and text[end : end + 1] in ("{", "["):
         try:
             _, stop = json.JSONDecoder().raw_decode(text, end)

@@ -1,4 +1,4 @@
-"""Table of a capture to which the reader still adds rows."""
+"""Represent a table while the reader adds rows to it."""
 
 import re
 from collections.abc import Iterator

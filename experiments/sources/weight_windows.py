@@ -288,7 +288,8 @@ def _json_commits(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any
                 data = value["data"]
                 yield f": record {at}", {**key, **data, "time": data["commitTimestamp"]}
         except (KeyError, TypeError):
-            raise InputError(f"{path}: record {at}: expected a committed offset") from None
+            text = "expected a committed offset; remove the record"
+            raise InputError(f"{path}: record {at}: {text}") from None
 
 
 def _series_rows(
@@ -302,8 +303,8 @@ def _series_rows(
         )
         if topic is None or partition is None:
             raise InputError(
-                f"{one.where}: no label {'topic' if topic is None else 'partition'}; query sum by "
-                "(topic, partition) (...)"
+                f"{one.where}: the series has no label "
+                f"{'topic' if topic is None else 'partition'}; query sum by (topic, partition) (...)"
             )
         for at, sample in enumerate(as_array(one.table.get("values"), f"{one.where}.values")):
             time, value, *_ = (*as_array(sample, f"{one.where}.values[{at}]"), None, None)

@@ -1,4 +1,4 @@
-"""``kassay forecast``: predict the cost of changes of a group and of planned events."""
+"""``kassay forecast``: predict the cost of changes and planned events."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

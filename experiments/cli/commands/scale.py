@@ -1,4 +1,4 @@
-"""``kassay scale``: find the maximum load by number of members, or the members for a load."""
+"""``kassay scale``: find the maximum load for each number of members."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

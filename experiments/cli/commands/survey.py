@@ -184,7 +184,7 @@ def _survey(
 def _write_pages(
     result: Survey, groups: Sequence[Group], options: SurveyOptions, directory: Path, *, source: str
 ) -> Survey:
-    """Write the survey and its plans as HTML pages, and return the survey."""
+    """Write HTML pages of a survey and its plans, and return the survey."""
     ids = [group.id for group in groups]
     names = dict(zip(ids, cli_output.directory_names(ids), strict=True))
     by_id = dict(zip(ids, groups, strict=True))

@@ -79,7 +79,7 @@ class SolutionDocument:
 
 
 class SolutionFile:
-    """File of solution documents, which are found by group."""
+    """File of solution documents with lookup by group."""
 
     def __init__(self, path: Path) -> None:
         self.name = files.name_of(path)

@@ -60,7 +60,7 @@ def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 @contextmanager
 def _file(properties: Mapping[str, str], name: str) -> Iterator[str | None]:
-    """Yield the file of a certificate or key, for inline text a temporary file."""
+    """Yield the path of a certificate or key. Inline text is written to a temporary file."""
     text = properties.get(f"{name}.pem")
     if text is None:
         yield properties.get(f"{name}.location")

@@ -201,7 +201,7 @@ def _ends(
 
 
 def read_lags(cluster: LiveCluster, groups: Sequence[str]) -> dict[str, int]:
-    """Return the lag of each group in messages, without groups that have no known lag."""
+    """Return the lag in messages of each group that has a known lag."""
     answers = cluster.committed_offsets(groups)
     known = {name: one for name, one in answers.items() if not isinstance(one, InputError)}
     partitions = sorted({partition for one in known.values() for partition in one})
