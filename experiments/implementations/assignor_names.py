@@ -175,7 +175,7 @@ def _words(command: str) -> tuple[str, ...]:
         words = tuple(shlex.split(command))
     except ValueError as error:
         raise InputError(
-            f"the assignor command {command!r} has invalid quotes: {str(error).lower()}"
+            f"the assignor command {command!r} has a syntax error: {str(error).lower()}"
         ) from None
     if not words:
         raise InputError("the assignor name contains no command after cmd:; use cmd:COMMAND")

@@ -171,7 +171,8 @@ def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -
     with selectors.DefaultSelector() as selector:
         selector.register(source, selectors.EVENT_READ)
         if unsent and selector.select(0) and os.read(source, _CHUNK):
-            raise NoAnswerError("the process wrote more than one line for the previous group")
+            text = "the process wrote more than one line for the previous group; write only one"
+            raise NoAnswerError(text)
         selector.register(sink, selectors.EVENT_WRITE)
         while not response.endswith(b"\n"):
             remaining = deadline - time.monotonic()
@@ -185,9 +186,10 @@ def _exchange(process: subprocess.Popen[bytes], unsent: bytes, seconds: float) -
                 if not unsent:
                     selector.unregister(sink)
     if unsent:
-        raise NoAnswerError("the process wrote an assignment before it read the group")
+        text = "the process wrote an assignment before it read the group; read the line first"
+        raise NoAnswerError(text)
     if response.count(b"\n") > 1:
-        raise NoAnswerError("the process wrote more than one line for one group")
+        raise NoAnswerError("the process wrote more than one line for one group; write only one")
     return response.decode(errors="replace")
 
 

@@ -57,6 +57,7 @@ _MAX_POINTS = 60
 _FURTHER_WORK = 3.0
 """Minimum work for all searches after the one for the planned assignment. Their maximum is the
 work of that search, or half of its limit if that is less."""
+_NOT_FOUND = "no assignment found within the limits; increase the limits"
 _CONTENT_SECONDS = 1.2e-4
 """Seconds per partition that kassay needs to write a plan after the searches."""
 
@@ -352,7 +353,7 @@ def plan(
     assignment, kept = solution.assignment, keep_owners(group)
     verdict = plan_result.verdict_of(group, solution, levels, constraints)
     if assignment is None or verdict is None:
-        raise LookupError("; ".join(solution.conflict) or "no assignment found within the limits")
+        raise LookupError("; ".join(solution.conflict) or _NOT_FOUND)
     # The planned assignment is that of `solve` with all work, so the further parts have their own.
     spent = budget.counter.spent
     further = max(_FURTHER_WORK, min(spent, budget.limits.work / 2))

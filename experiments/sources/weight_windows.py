@@ -303,8 +303,8 @@ def _series_rows(
         )
         if topic is None or partition is None:
             raise InputError(
-                f"{one.where}: the series has no label "
-                f"{'topic' if topic is None else 'partition'}; query sum by (topic, partition) (...)"
+                f"{one.where}: no label {'topic' if topic is None else 'partition'} in the series; "
+                "query sum by (topic, partition) (...)"
             )
         for at, sample in enumerate(as_array(one.table.get("values"), f"{one.where}.values")):
             time, value, *_ = (*as_array(sample, f"{one.where}.values[{at}]"), None, None)

@@ -114,7 +114,7 @@ def _check_usage(
     if options.connect_url is not None:
         if options.paths or cluster.bootstrap_server is not None:
             raise typer.BadParameter(
-                "--connect-url cannot be combined with PATH or --bootstrap-server"
+                "--connect-url cannot be combined with PATH or --bootstrap-server; omit one"
             )
         return
     check_cluster_usage("PATH", bool(options.paths), cluster, source_data)

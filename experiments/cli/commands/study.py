@@ -132,7 +132,8 @@ def _config_of_options(options: StudiedGroups) -> StudyConfig:
     names = shared_options.assignors_of_one_kind(options.assignor)
     shown, pair = [*map(shown_name, names)], options.compare or ()
     if unknown := [name for name in pair if name not in shown]:
-        raise typer.BadParameter(f"--compare: {unknown[0]} is none of {', '.join(shown)}")
+        text = f"--compare: unknown assignor {unknown[0]!r}; choose from {', '.join(shown)}"
+        raise typer.BadParameter(text)
     # Without generated groups, the family of hand-written groups is not studied, either.
     families = options.family or (USUAL if options.cases or not options.groups else ())
     return StudyConfig(

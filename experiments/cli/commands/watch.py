@@ -65,7 +65,7 @@ def _server(options: WatchOptions, pages: Pages) -> WatchServer:
         raise typer.BadParameter(f"--listen must be ADDRESS:PORT, got {options.listen!r}")
     credentials = None if file is None else read_text(file).strip("\r\n")
     if credentials is not None and (":" not in credentials or "\n" in credentials):
-        raise InputError(f"{file}: expected one line USER:PASSWORD")
+        raise InputError(f"{file}: the file must have one line USER:PASSWORD")
     if credentials is None and not host.startswith(_LOOPBACK):
         print_note("all clients can read the page: --credentials sets a user and a password")
     try:
