@@ -210,7 +210,7 @@ class LimitOptions:
     time_limit: float | None = option(None, min=0, metavar="SECONDS")
 
     def case_limits(self) -> "CaseLimits":
-        """Return the limits of comparisons. They do not check Ctrl-C."""
+        """Return the limits of comparisons, without a check for Ctrl-C."""
         from kassay.experiments.comparison.compare import CaseLimits
 
         return CaseLimits(work=self.work, time=self.time_limit)

@@ -34,7 +34,7 @@ class KindMeasure:
 
     @property
     def is_above(self) -> bool:
-        """Return whether a lower value than the value of the answer is known."""
+        """Return whether a lower value is known."""
         return self.minimum is not None and self.value > self.minimum
 
     @property

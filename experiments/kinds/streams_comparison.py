@@ -223,7 +223,7 @@ def _stateful(names: Collection[str], tasks: Iterable[Task]) -> tuple[Task, ...]
 
 
 def _tasks(members: Iterable[Mapping[str, Any]], *keys: str) -> Iterator[Task]:
-    """Yield the tasks under some keys of members or processes.
+    """Yield the tasks that members or processes list under ``keys``.
 
     A value is a list of task names, or a table of partition numbers by subtopology.
     """

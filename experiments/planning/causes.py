@@ -258,7 +258,7 @@ def _weights_ignored(given: Evidence) -> str | None:
 
 
 def _racks(given: Evidence) -> str | None:
-    """Describe imbalance that avoids reads across racks, or return None."""
+    """Describe imbalance that avoided reads across racks cause, or return None."""
     group = given.group
     if not metrics.has_racks(group) or given.is_large:
         return None
@@ -314,7 +314,7 @@ def _is_even_per_topic(given: Evidence) -> bool:
 
 
 def _mixed_subscriptions(given: Evidence) -> str | None:
-    """Describe mixed subscriptions that range or roundrobin divides unevenly."""
+    """Describe imbalance of range or roundrobin with mixed subscriptions, or return None."""
     if given.port not in CIRCULAR or given.has_equal_subscriptions or not given.has_own_shape:
         return None
     how = (

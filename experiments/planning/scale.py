@@ -65,7 +65,7 @@ class BestLoad(NamedTuple):
 
 
 class BestNumber(NamedTuple):
-    """Smallest number of members with which one of Kafka's assignors keeps a load limit."""
+    """Smallest number of members with which one of Kafka's assignors meets a load limit."""
 
     name: str
     members: int

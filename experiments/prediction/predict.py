@@ -192,7 +192,7 @@ class Prediction:
         return dict(Counter(note for one in self.courses for note in set(one.notes)))
 
     def cost_of(self, times: Sequence[float]) -> PredictedCost:
-        """Sum the costs of events that happen several times, ``times`` per event."""
+        """Sum the costs of events that each happen the number of times in ``times``."""
         return PredictedCost.of(self.courses, times)
 
 

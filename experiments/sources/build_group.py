@@ -374,7 +374,7 @@ def _state_notes(observed: ObservedGroup) -> Iterator[str]:
 
 
 def _gaps_note(observed: ObservedGroup) -> Iterator[str]:
-    """Yield a note on partitions that are missing between the partitions in the captures."""
+    """Yield notes on partitions with numbers that the captures skip."""
     highest: dict[str, int] = {}
     for topic, number in observed.partitions:
         highest[topic] = max(number, highest.get(topic, 0))

@@ -72,7 +72,7 @@ def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
 
 
 def merge_rows(parts: Sequence[DocumentRows], name: str) -> DocumentRows:
-    """Merge the data in several parts of a file. Raise InputError for two partition counts."""
+    """Merge the data in several parts of a file, or raise InputError if counts differ."""
     counts: dict[str, int] = {}
     minimum: dict[str, int] = {}
     sizes: dict[tuple[str, int], int] = {}

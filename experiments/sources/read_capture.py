@@ -202,7 +202,7 @@ class _Reader:
         return count
 
     def notice(self, at: int) -> int:
-        """Use a message of Kafka's tool about a group."""
+        """Read a message of Kafka's tool about a group."""
         first = self.lines[at].text.strip()
         is_error = first.startswith("Error: ") and not _OTHER_GROUP.match(first)
         if "onsumer group" not in first and not is_error:
@@ -227,7 +227,7 @@ class _Reader:
         return self.refuse(at, _RECORD_MESSAGE, is_foreign=True)
 
     def json_value(self, at: int) -> int:
-        """Use the lines of a JSON value."""
+        """Read the lines of a JSON value."""
         lines, start = self.lines, at
         if len(self.problems) > _MAX_BROKEN:  # the time would grow with the square of the length
             lines, start = self.lines[at : at + 1], 0
@@ -240,7 +240,7 @@ class _Reader:
         return (self._text_in_json(at, found) if is_unknown else 0) or self._take(at, found)
 
     def _json_behind_text(self, at: int) -> int:
-        """Use a JSON value that follows other text in its line, such as a time."""
+        """Read a JSON value that follows other text in its line, such as a time."""
         line = self.lines[at]
         start = _JSON_IN_LINE.search(line.text)
         if start is None or self._hides_row(line.text[: start.start() + 1]):
@@ -255,7 +255,7 @@ class _Reader:
         return self.json_value(at)
 
     def _text_in_json(self, at: int, found: FoundText) -> int:
-        """Use JSON values that contain captures as strings, such as a log in JSON."""
+        """Read JSON values that contain captures as strings, such as a log in JSON."""
         values, count = [], 0
         value: FoundText | None = found
         while value is not None and value.value is not None:
@@ -299,7 +299,7 @@ class _Reader:
         return self._inner([html.unescape(table)], "table in markup", at, count)
 
     def _take(self, at: int, found: FoundText) -> int:
-        """Use the lines that a function has read, or record its error."""
+        """Store the content of lines that a function has read, or record its error."""
         if found.error is not None:
             is_foreign = isinstance(found.error, UnknownFormatError)
             return self.refuse(at, str(found.error), found.count, is_foreign=is_foreign)
@@ -329,7 +329,7 @@ class _Reader:
         return self.use(at, f"header of {self.current.rule}", header.parts)
 
     def group_text(self, at: int) -> int:
-        """Use the lines of a description that one of the `READERS` recognises."""
+        """Read a description that one of the `READERS` recognises."""
         for read in READERS:
             found = read(self.lines, at, self.name)
             if found is not None:
@@ -348,7 +348,7 @@ class _Reader:
         return self.use(at, self.current.rule)
 
     def tool_line(self, at: int) -> int:
-        """Use a line that another tool prints about a topic or metric."""
+        """Read a line that another tool prints about a topic or metric."""
         found = read_tool_line(self.lines[at], name=self.name)
         if found is None:
             return 0
@@ -400,7 +400,7 @@ class _Reader:
         return False
 
     def _kind_document(self, value: Mapping[str, object], at: int) -> bool:
-        """Add a document of a share group, Streams or Connect. Return whether it is one."""
+        """Add a document of a share group, Streams or Connect, or return False."""
         if is_connect_status(value):
             self.kinds.append(connect_result(value, where=self.name, id=self.default_group))
             return True

@@ -1,4 +1,4 @@
-"""HTTP server of a watcher: metrics, the survey, and a page per group. It only reads."""
+"""Serve the metrics, the survey and the group pages of a watcher over HTTP."""
 
 import base64
 import hmac
@@ -40,7 +40,7 @@ _HTML, _TEXT, _JSON = "text/html; charset=utf-8", "text/plain; charset=utf-8", "
 
 
 class Pages:
-    """Pages of a watcher.
+    """Pages that the HTTP server of a watcher returns.
 
     ``/`` is the survey, ``/groups/ID`` the page of a group, ``/plans/ID`` its plan, ``/metrics`` is
     for Prometheus, ``/survey.json`` and ``/events.json`` are for programs.
@@ -85,7 +85,7 @@ class Pages:
         return template.render(**values, state=self._state())
 
     def _state(self) -> str:
-        """State in a sentence when the cluster was read, and why it does not answer."""
+        """Describe when the cluster was read, and why it does not answer."""
         observed, problem = self._watcher.observed, self._watcher.problem
         read = "Not read yet" if observed is None else f"Read at {_time(observed)}"
         if problem is not None:
@@ -104,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _SECONDS_PER_REQUEST
 
     def setup(self) -> None:
-        """Limit the time for the whole request, which can arrive byte by byte."""
+        """Limit the time in which a client must send its request."""
         super().setup()
         self._deadline = Timer(_SECONDS_PER_REQUEST, self._close)
         self._deadline.daemon = True
@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
             socket.socket.shutdown(self.connection, socket.SHUT_RDWR)
 
     def parse_request(self) -> bool:
-        """Read the headers, and cancel the deadline for the arrival of the request."""
+        """Read the headers of a request, and cancel its time limit."""
         is_valid = super().parse_request()
         self._deadline.cancel()
         return is_valid
@@ -147,11 +147,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Write no line per request: names of groups can stand in paths."""
+        """Write no log line per request, because paths can contain group names."""
 
 
 class WatchServer(ThreadingTCPServer):
-    """HTTP server with a thread per request. Clients must send USER:PASSWORD, if it is given."""
+    """HTTP server with one thread per request and optional authentication."""
 
     allow_reuse_address = daemon_threads = True
     request_queue_size = 64
@@ -183,11 +183,11 @@ class WatchServer(ThreadingTCPServer):
             self.close_request(request)
 
     def shutdown_request(self, request: Any) -> None:
-        """End a request, and release its thread."""
+        """End a request and release its thread."""
         super().shutdown_request(request)
         self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print errors, except those of connections, such as clients that stop reading."""
+        """Print the errors of requests, except connection errors."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)

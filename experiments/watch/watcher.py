@@ -1,4 +1,4 @@
-"""Observe the groups of a cluster at intervals: survey changed groups, and record rebalances."""
+"""Survey the groups of a cluster at intervals, and record their rebalances."""
 
 import hashlib
 import hmac
@@ -145,7 +145,7 @@ class Watcher:
             stop.wait(max(0.0, interval - (time.monotonic() - begin)))
 
     def observe(self) -> None:
-        """Read the groups once. If the cluster does not answer, this is recorded as its state."""
+        """Read all groups once, or record that the cluster does not answer."""
         now, problem = self._clock(), None
         is_complete = now >= self._next_refresh
         unread = None if self._records is None else self._read_records(self._records)

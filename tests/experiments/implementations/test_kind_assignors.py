@@ -179,7 +179,7 @@ def test_assign_prints_the_answer_and_the_errors_of_other_documents(driver):
     name = "kafka-broker@4.4.0@2s:share"
     answer = {"members": {"m": [["t", 0]]}}
     assert lines[0] == {"id": "s", "assignor": name, "answer": answer}
-    assert "kind: expected 'share'" in lines[1]["error"]
+    assert "the assignor requires 'share'" in lines[1]["error"]
     assert lines[2] == {"id": "last", "assignor": name, "answer": answer}
 
 
