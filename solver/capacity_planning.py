@@ -57,10 +57,9 @@ class Resizing:
         require_single_copies(group)
         if group.weight_source is WeightSource.LAG and not allow_lag:
             raise InputError(
-                f"{group.label}: the weights are lag, and lag is a backlog, not a load: it "
-                "does not show how many members the traffic needs. Use rates (kassay import "
-                "--bootstrap-server HOST:PORT --weights rate) or --weights FILE; --allow-lag "
-                "(Python: allow_lag=True) shares the backlog among members"
+                f"{group.label}: the weights are lag, but lag is a backlog, not a load. Use rates "
+                "(kassay import --bootstrap-server HOST:PORT --weights rate), use --weights FILE, "
+                "or accept lag as load with --allow-lag (Python: allow_lag=True)"
             )
         added = _new_member(group, like)
         members = (*(group.members[index] for index in group.participant_indices), added)
@@ -169,7 +168,7 @@ def _new_member(group: Group, like: str | None) -> Member:
     if not group.has_equal_speeds:
         raise InputError(
             f"{group.label}: members differ in speed, and the speed of added members is not "
-            "known; give --like MEMBER (Python: like), the member whose speed they get"
+            "known; give --like MEMBER (Python: like) to copy the speed of a member"
         )
     consumed = tuple(topic for topic, members in group.subscribers().items() if members)
     speed = group.members[0].speed if group.members else 1

@@ -113,9 +113,9 @@ def _check_request(
     is_one_flow = not rules and objective.is_optimal_by_squares_and_moves(group, levels)
     if method is Method.FLOW and not is_one_flow:
         raise UsageError(
-            "the method 'flow' requires equal weights and speeds, and one level of imbalance, or "
-            "sum_of_squares or leximax, then movement; it supports neither tolerances nor "
-            "constraints, including capacities of members; use the method 'auto'"
+            "the method 'flow' requires equal weights and speeds, without tolerances, constraints "
+            "and capacities. The levels must be one imbalance, or sum_of_squares or leximax, then "
+            "movement. Use the method 'auto'"
         )
 
 

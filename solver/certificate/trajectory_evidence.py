@@ -190,7 +190,7 @@ def _ranks(problem: Problem, sets: MemberSets) -> Ints:
             rank[member] = at
     if (rank < 0).any():
         missing = problem.member_id(int(np.argmin(rank)))
-        raise InputError(f"{problem.group.label}: no member set contains {missing!r}")
+        raise InputError(f"{problem.group.label}: member {missing!r} must be in a member set")
     return rank
 
 
@@ -242,7 +242,7 @@ class Stream:
         return any(one.least_makespan is None for one in self.rebalances)
 
     def permitted(self, rebalance: int) -> Mask:
-        """Return which members may receive partitions of each class, as a Boolean table."""
+        """Return a Boolean table of classes of partitions and members that may receive them."""
         one = self.rebalances[rebalance]
         fits = self.weight[:, rebalance, None] <= one.most
         return np.asarray(one.permitted[self.consumer_set[:, rebalance]] & fits)
@@ -252,7 +252,7 @@ class Stream:
         return np.asarray(self.weight[:, rebalance] @ counts)
 
     def subscribed(self, rebalance: int) -> Mask:
-        """Return which members subscribe to the topics of each class, as a Boolean table."""
+        """Return a Boolean table of classes of partitions and their subscribed members."""
         return np.asarray(self.rebalances[rebalance].subscribed[self.consumer_set[:, rebalance]])
 
     def assigned(self, rebalance: int) -> Mask:
