@@ -90,7 +90,7 @@ class RelativeFactors:
 
     @classmethod
     def of(cls, units: LoadUnits, total: int | None) -> "RelativeFactors":
-        """Return the factors of members or hosts, rounded if a total load is given."""
+        """Create factors that convert loads of members or hosts to relative loads."""
         if total is None:
             return cls(units.factors, 1)
         bits = max(_FACTOR_BITS, Arithmetic.CP_SAT.value.bit_length() - total.bit_length() - 3)

@@ -415,7 +415,7 @@ class FlowPoint(NamedTuple):
 
 
 class BoundedPoint(NamedTuple):
-    """Point within a limit on moves or squared loads, and a bound on the other value."""
+    """Flow within a limit on moves or squared loads, and a bound on the other objective."""
 
     point: FlowPoint
     bound: int

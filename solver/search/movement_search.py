@@ -155,7 +155,7 @@ class FewestMovesProof:
         ) and all(isinstance(level, Imbalance | HostImbalance) for level, _ in self.limits)
 
     def _search_at_bound(self, budget: SearchBudget) -> None:
-        """Search for placements with a cost equal to the bound, with more and more work.
+        """Search for placements with a cost equal to the bound, with increasing work limits.
 
         Long searches alternate with searches among all moves, which find better placements with
         higher costs, too. All searches do so if only the repair of overloads finds placements.
