@@ -1,4 +1,4 @@
-"""Find a counterexample: measure an assignor's shortcoming on a group, and shrink the group.
+"""Find counterexamples: measure an assignor's shortcoming, and shrink the group.
 
 Results of assignors depend on names and order, so that two groups of the same kind can have
 different results.
@@ -93,7 +93,7 @@ def renamed(group: Group, *, members: Sequence[int], topics: Sequence[Topic]) ->
 
 
 def namings(group: Group) -> Iterator[Group]:
-    """Yield a group, then copies with permuted member names, topic names and partition numbers.
+    """Yield a group and its copies with permuted names and partition numbers.
 
     The group is small and has no contested claims, weights and racks. Equal copies
     are yielded once.
@@ -160,7 +160,7 @@ ORDERS: Mapping[str, Sequence[Level]] = {
 
 
 class GroupEvent(StrEnum):
-    """Event before the compared answer: the last member joins or leaves, or a switch.
+    """Event before the compared assignment: a join, a leave or a change of assignor.
 
     In a switch, the earlier answer is that of the other assignor, or of
     `CounterexampleOptions.earlier_assignor`.
@@ -191,7 +191,7 @@ class CounterexampleOptions:
 
     @property
     def levels(self) -> Sequence[Level] | None:
-        """Return the levels of the optimum in ``worse_than``, or None if it names no optimum."""
+        """Return the levels of the optimum named by ``worse_than``, or None."""
         return ORDERS.get(self.worse_than or "")
 
     @property
@@ -266,7 +266,7 @@ def _measure_run(
 def _excess(
     group: Group, options: CounterexampleOptions, result: StableResult, optimum: Solution | None
 ) -> Fraction | None:
-    """Return the excess over the assignor or optimum in ``worse_than``, None if unknown."""
+    """Return the excess of an assignment over the compared assignment, or None."""
     imbalance, moves = _values(group, result.assignment)
     is_about_moves = options.shortcoming is Shortcoming.MOVES
     if is_about_moves and moves - _necessary_moves(group, options) < options.excess:
@@ -288,7 +288,7 @@ def _excess(
 
 
 def _necessary_moves(group: Group, options: CounterexampleOptions) -> int:
-    """Return a lower bound on the moves of the optimum, at lower cost than the optimum.
+    """Return a lower bound on the moves of the optimum, computed without a search.
 
     In an even spread of a topic, each member has a base of partitions, and some have one more.
     """
@@ -310,7 +310,7 @@ def _values(group: Group, assignment: Assignment | None) -> tuple[int, int]:
 
 
 def reference_assignment(group: Group, options: CounterexampleOptions) -> Assignment | None:
-    """Return the assignment to compare with: of the other assignor or the optimum, or None."""
+    """Return the compared assignment: of another assignor, or the optimum, or None."""
     if not options.has_optimum and options.worse_than is not None:
         return run_until_stable(group, options.worse_than).assignment
     best = solve_optimum(group, levels=options.levels, limits=options.limits)
@@ -318,7 +318,7 @@ def reference_assignment(group: Group, options: CounterexampleOptions) -> Assign
 
 
 def after_event(group: Group, options: CounterexampleOptions) -> Group | None:
-    """Return the group after an event, or None if the assignor has no answer before it.
+    """Return the group after an event, or None without an earlier assignment.
 
     The members own the answer on the group before the event.
     """
@@ -367,7 +367,7 @@ class NondeterministicAssignorError(UsageError):
 
 
 def run_repeatable(group: Group, assignor: str) -> StableResult:
-    """Run an assignor. Raise an error if a custom assignor's second run differs.
+    """Run an assignor. Run a custom assignor twice, and raise an error if results differ.
 
     Shrinking requires that every run returns the same assignment.
     """
@@ -399,7 +399,7 @@ class CaseSearch:
 
 
 def find_counterexample(case: Case, options: CounterexampleOptions) -> CaseSearch:
-    """Run an assignor on the group of a case, and shrink the group if it is a counterexample.
+    """Run an assignor on a case. Shrink the group if it is a counterexample.
 
     A failure becomes part of the result, because one group must not end a search.
     """
@@ -485,7 +485,7 @@ def is_valid_input(group: Group, *, original: Group) -> bool:
 
 
 def _dangling_references(group: Group) -> int:
-    """Count the invalid claims, and the references to topics that do not exist, in a group."""
+    """Count the invalid claims and unknown topics in a group."""
     topics = group.topic_table()
     owned = ownership(group)
     return (

@@ -1,4 +1,4 @@
-"""Search documents on which an assignor misses the minimum of a measure, and shrink them."""
+"""Find and shrink documents on which an assignor misses the minimum of a measure."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ def _smaller_documents(document: KindDocument) -> Iterator[KindDocument]:
 
 
 def _smaller(content: shrinking.Content, kind: Kind) -> Iterator[shrinking.Content]:
-    """Yield copies of a document without one part each. Some copies are not valid."""
+    """Yield smaller copies of a document. Some copies are not valid."""
     if kind is not Kind.CONNECT:
         yield from shrinking.smaller_contents(
             content, shrinking.Keys(KINDS[kind].places, KINDS[kind].topics)
@@ -46,7 +46,6 @@ def _smaller(content: shrinking.Content, kind: Kind) -> Iterator[shrinking.Conte
 
 
 def _without(part: Any, removed: str) -> Any:
-    """Return a list without an element, or a mapping without a key."""
     if isinstance(part, Mapping):
         return {key: value for key, value in part.items() if key != removed}
     return [one for one in part if one != removed]
@@ -60,7 +59,6 @@ def _with_fewer_tasks(step: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _entries(value: Any) -> int:
-    """Count the elements and keys of a JSON value."""
     if isinstance(value, Mapping):
         return len(value) + sum(map(_entries, value.values()))
     if isinstance(value, list | tuple):
@@ -86,7 +84,7 @@ class DocumentCounterexample:
 
     @property
     def size(self) -> DocumentSize:
-        """Count the members, processes or workers, the tasks or partitions, and all entries."""
+        """Return the size of the document."""
         kind, content = KINDS[self.document.kind], self.document.content
         steps = content.get("steps", (content,))
         places = [place for step in steps for place in step[kind.places]]
@@ -132,7 +130,7 @@ class DocumentHunt:
     names: dict[str, None] = field(default_factory=dict)
 
     def search(self, documents: Iterable[KindDocument]) -> Iterator[DocumentCounterexample]:
-        """Yield the shrunk counterexamples, each only once.
+        """Search documents for counterexamples. Yield each shrunk counterexample once.
 
         Raises
         ------
@@ -154,7 +152,7 @@ class DocumentHunt:
             raise UsageError(f"no answer has the measure {self.measure!r}; measures: {names}")
 
     def measured(self, document: KindDocument) -> DocumentCounterexample | None:
-        """Return the document as a counterexample, or None if its excess is too small."""
+        """Return a document as a counterexample, or None if it is not one."""
         worst: DocumentCounterexample | None = None
         for state in compare_assignor(document, self.assignor, limits=self.limits)[1]:
             violations = KindMeasure(VIOLATIONS, len(state.invalid), 0, 0)

@@ -33,7 +33,7 @@ _SHOWN_ERRORS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GalleryEntry:
-    """Entry of a gallery: a counterexample with assignment, optimum and explanation.
+    """Entry of a gallery: a counterexample with its assignment and the optimum.
 
     The group is the smallest one found of its kind.
     """
@@ -85,7 +85,7 @@ class Gallery:
 
 
 def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> Gallery:
-    """Build a gallery with one counterexample per kind, independent of the order of cases."""
+    """Build a gallery with one counterexample per kind of group."""
     ordered = sorted(searches, key=lambda search: _case_key(search.case))
     by_kind: dict[str, list[CaseSearch]] = {}
     for search in ordered:
@@ -247,7 +247,7 @@ _KINDS = {
 
 
 def worst_groups(results: StudySummary, assignors: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Yield the groups with the largest gaps of each assignor, without hand-written groups.
+    """Yield the groups of a study with the largest gaps of each assignor.
 
     Each has a title, its row of the table ``groups``, the assignor's row of the table
     ``comparisons``, and drawings of the result and of an optimum. No group is shown twice.

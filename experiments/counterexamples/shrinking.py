@@ -1,4 +1,4 @@
-"""Shrink a group or document by removing parts while a condition holds."""
+"""Shrink a group or a document while a condition holds."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -52,7 +52,7 @@ def shrink(
     *,
     attempts: int,
 ) -> _Item:
-    """Remove parts of a group or document, as long as ``fails`` is True for the rest.
+    """Shrink a group or document as long as ``fails`` is True for the smaller copy.
 
     ``fails`` is True for ``found``. ``smaller`` yields copies of a group or document without one
     part.
@@ -70,7 +70,7 @@ def shrink(
 
 
 def smaller_groups(group: Group) -> Iterator[Group]:
-    """Yield copies of a group without one part each, first those without large parts."""
+    """Yield smaller copies of a group. Copies with fewer members come first."""
     document = group_document(replace(group, id=None))
     for content in smaller_contents(document, Keys("members", "topics")):
         with suppress(InputError):
@@ -84,14 +84,14 @@ _Number = Callable[[str, int], int | None]
 
 
 class Keys(NamedTuple):
-    """Keys of a document for its members or processes, and for its topics or subtopologies."""
+    """Keys of a JSON document for its members and for its topics."""
 
     places: str
     topics: str
 
 
 def smaller_contents(content: Content, keys: Keys) -> Iterator[Content]:
-    """Yield copies of a document without one part each, large parts first. Some are invalid.
+    """Yield smaller copies of a JSON document. Some copies are invalid.
 
     References to removed topics and partitions are removed as well.
     """
@@ -138,7 +138,7 @@ def partition_counts(topics: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _shorter(items: Any) -> Iterator[Any]:
-    """Yield copies without all items, without halves, quarters and so on to single items."""
+    """Yield shorter copies: without all items, each half, each quarter, each item."""
     is_table = isinstance(items, Mapping)
     parts = list(items.items() if is_table else items)
     size = len(parts)
@@ -150,7 +150,7 @@ def _shorter(items: Any) -> Iterator[Any]:
 
 
 def without_a_part(value: Any) -> Iterator[Any]:
-    """Yield copies of a JSON value with fewer elements or keys, or with a lower number."""
+    """Yield copies of a JSON value with fewer elements or with lower numbers."""
     if isinstance(value, Mapping | list | tuple):
         yield from _shorter(value)
         yield from _with_a_smaller_part(value)
@@ -192,7 +192,7 @@ def _without_lost_references(content: Content, keys: Keys, before: Mapping[str, 
 def _renumbered(
     content: Content, keys: Keys, before: Mapping[str, int], number: _Number
 ) -> Content:
-    """Renumber the partitions in all parts of a document. None as number removes one."""
+    """Renumber or remove all partitions of a document with the function ``number``."""
     topics = {
         name: _renumbered_topic(one, before[name], partial(number, name))
         for name, one in content[keys.topics].items()
@@ -200,7 +200,6 @@ def _renumbered(
     lost = before.keys() - topics.keys()
 
     def renumber(reference: Any) -> Any:
-        """Renumber a reference: a pair, or a task such as ``0_1``. Return None if it is removed."""
         if not isinstance(reference, str):
             if len(reference) != 2:  # a part of the pair is removed; such a document is not valid
                 return reference
@@ -239,7 +238,7 @@ def _renumbered_topic(one: Any, before: int, number: Callable[[int], int | None]
 
 
 def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
-    """Change the elements of a list, or the keys of a mapping. None removes one."""
+    """Change the elements of a list, or the keys of a mapping, and remove None."""
     if isinstance(part, Mapping):  # the keys are texts, also those that are numbers
         keys = {key: change(int(key) if key.isdecimal() else key) for key in part}
         return {str(new): part[key] for key, new in keys.items() if new is not None}

@@ -13,7 +13,7 @@ AssignedNumbers = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationMember:
-    """A member in one generation of a group, with its subscription and assignment.
+    """Member in one generation of a group, with its subscription and assignment.
 
     ``subscription`` is None if the group does not consist of consumers. ``assigned`` is
     None if the records do not contain it. ``claimed`` are the partitions that the member
@@ -34,7 +34,7 @@ class GenerationMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """A generation of a group. Each field is a column of the table ``generations``.
+    """Generation of a group. Each field is a column of the table ``generations``.
 
     ``incarnation`` counts earlier deletions and restarts of the generations. ``number`` is the
     generation id or the epoch of the target assignment. ``timestamp`` is in milliseconds
@@ -84,14 +84,14 @@ def _member_of(row: Mapping[str, Any]) -> GenerationMember:
 
 
 def assigned_numbers(entries: Iterable[Mapping[str, Any]]) -> AssignedNumbers:
-    """Convert dicts with the keys ``topic`` and ``partitions`` to partition numbers by topic."""
+    """Convert a list of assigned partitions from JSON to partition numbers by topic."""
     return tuple((each["topic"], tuple(each["partitions"])) for each in entries)
 
 
 def counts_by_generation(
     generations: Sequence[Generation], given: Mapping[str, int]
 ) -> Iterator[dict[str, int]]:
-    """Yield the partition count of each topic, once per generation of a group.
+    """Yield the number of partitions of each topic, for each generation of a group.
 
     The generations are from one incarnation of the group: it is not deleted between them.
     ``given`` are the counts at the end. They apply to assigned and to subscribed topics. A topic
@@ -113,7 +113,7 @@ def counts_by_generation(
 
 
 def _observe(counts: dict[str, int], generation: Generation) -> None:
-    """Raise ``counts`` to the partition counts that a generation assigns or records."""
+    """Increase ``counts`` to the numbers of partitions in a generation."""
     for member in generation.members:
         for topic, numbers in member.assigned or ():
             counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])
@@ -125,7 +125,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(slots=True)
 class _ConsumerGroup:
-    """State of a group of the consumer protocol (KIP-848) after its records so far."""
+    """State of a group of the consumer protocol (KIP-848), from its records so far."""
 
     epoch: int | None = None
     target_epoch: int | None = None
@@ -156,7 +156,7 @@ def reconstruct_generations(
 
 
 class _Replay:
-    """Replay of a group's records that yields each generation when the next generation begins."""
+    """Replay of the records of a group. It yields the generations of the group."""
 
     def __init__(self, group: str, topic_names: Mapping[str, str]) -> None:
         self._group = group
@@ -300,7 +300,7 @@ def _classic_member(member: Fields) -> GenerationMember:
 
 
 def _is_cooperative(group: Fields) -> bool:
-    """Return whether members keep their partitions during a rebalance (cooperative protocol).
+    """Return whether a recorded group uses the cooperative rebalance protocol.
 
     Under eager rebalancing, members revoke their partitions first, so that no subscription
     contains owned partitions.
@@ -312,7 +312,7 @@ def _is_cooperative(group: Fields) -> bool:
 
 
 def _claim(subscription: Fields) -> tuple[AssignedNumbers | None, int | None]:
-    """Return the partitions that a joining member claimed, and the generation of the claims.
+    """Return the claimed partitions of a joining member, and their generation.
 
     Members of sticky assignors state these partitions in the user data, cooperative members in
     the subscription.
@@ -332,7 +332,7 @@ def _client_fields(member: Fields) -> Fields:
 
 
 def _put(table: dict[str, _Value], key: str, value: _Value | None) -> None:
-    """Set a key of a dict to a value. None (a tombstone) deletes the key."""
+    """Set a key of a dict to a value, or delete the key if the value is None."""
     if value is None:
         table.pop(key, None)
     else:

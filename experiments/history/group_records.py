@@ -1,4 +1,4 @@
-"""Records of ``__consumer_offsets`` as table rows, from Arrow batches, dumps or a live cluster.
+"""Read records of ``__consumer_offsets`` from Arrow batches, dumps or a live cluster.
 
 A live cluster is read without joining a group.
 """
@@ -53,7 +53,7 @@ def record_row(record: message_decoder.DecodedRecord, position: Row) -> dict[str
 
 
 def from_row(row: Row) -> message_decoder.DecodedRecord:
-    """Convert a table row to a record with its position."""
+    """Convert a table row to a decoded record."""
     position = {name: row[name] for name in Position._fields}
     return message_decoder.DecodedRecord(row["kind"], *json.loads(row["payload"]), **position)
 
@@ -67,7 +67,7 @@ class Position(NamedTuple):
 
 
 def decode_batches(batches: "Iterable[pa.RecordBatch]") -> Iterator[dict[str, Any]]:
-    """Decode raw records to table rows. A damaged record gives a row with an error.
+    """Decode raw records to table rows. A damaged record becomes a row with an error.
 
     Offset commits, usually most of the records, are only counted, whole columns at a time: the last
     row has their number.
@@ -115,7 +115,7 @@ _FIELD_NAMES: Mapping[str, str] = json.loads(
 
 
 def read_dump(lines: Iterable[str], *, name: str) -> Iterator[dict[str, Any]]:
-    """Yield the table rows of the records in the output of ``kafka-dump-log.sh --offsets-decoder``.
+    """Parse the output of ``kafka-dump-log.sh --offsets-decoder``. Yield table rows.
 
     Without this option, the tool prints keys and values as text and loses bytes; before Kafka 4.0,
     it omits the subscriptions. Such lines become errors that state this reason. Lines without a
@@ -164,7 +164,7 @@ def _json_record(key: str, payload: str | None) -> message_decoder.DecodedRecord
     schema = message_decoder.RECORD_SCHEMAS[kind]
     fields = _fields(schema.key, document.get("data"))
     if payload is None:
-        raise message_decoder.CorruptRecordError("key without a payload: the line is truncated")
+        raise message_decoder.CorruptRecordError("the line is truncated: its key has no payload")
     if payload == _TOMBSTONE:
         return message_decoder.DecodedRecord(kind, fields, None)
     body = _fields(schema.value.fields, json.loads(payload).get("data"))
@@ -175,7 +175,7 @@ def _json_record(key: str, payload: str | None) -> message_decoder.DecodedRecord
 
 
 def _fields(schema: tuple[message_decoder.Field, ...], document: object) -> message_decoder.Fields:
-    """Rename fields of a dumped record to those of `message_decoder`, or raise an error."""
+    """Convert the fields of a dumped record to the names in `message_decoder`."""
     if not isinstance(document, dict):
         raise message_decoder.CorruptRecordError(
             f"expected a JSON object with the fields of a record, got {document!r:.60}"
@@ -242,7 +242,7 @@ class OffsetsReader:
         self._timeout = timeout
 
     def partitions(self) -> list[int]:
-        """Return the partition numbers of ``__consumer_offsets``. Raise InputError without it."""
+        """Return the partition numbers of ``__consumer_offsets``, or raise InputError."""
         topic = _cluster(self._settings, self._timeout).topics([TOPIC]).get(TOPIC)
         if isinstance(topic, LiveTopic):
             return list(range(topic.partitions))
@@ -250,13 +250,13 @@ class OffsetsReader:
         raise InputError(f"{self._servers}: cannot find the topic {TOPIC}: {reason}")
 
     def end_offsets(self) -> dict[int, int]:
-        """Return the end offset of each partition of the topic, -1 if it has no leader."""
+        """Return the end offset of each partition, or -1 if the partition has no leader."""
         keys = [(TOPIC, number) for number in self.partitions()]
         ends = _cluster(self._settings, self._timeout).end_offsets(keys)
         return {number: ends.get((TOPIC, number), -1) for _, number in keys}
 
     def read(self, positions: Mapping[int, int]) -> Iterator[dict[str, Any]]:
-        """Yield raw records of ``__consumer_offsets`` as rows, from a position per partition."""
+        """Yield raw records of ``__consumer_offsets`` from given offsets to the current end."""
         if not positions:
             return
         unfinished = set(positions)
@@ -288,7 +288,7 @@ class OffsetsReader:
 def list_cluster_topics(
     settings: Mapping[str, str], *, timeout: float = 30.0
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the partition count of each topic of a cluster, and the topic names by id."""
+    """Return the partition counts of a cluster's topics, and the topic names by id."""
     cluster = _cluster(settings, timeout)
     names = [name for name in cluster.topic_names() if not name.startswith("__")]
     described = cluster.topics(names) if names else {}

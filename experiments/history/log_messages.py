@@ -1,4 +1,4 @@
-"""Recognise messages about rebalances in the logs of brokers and of clients, and their causes.
+"""Recognise messages about rebalances, and their causes, in logs.
 
 The texts are those of the following classes, read in the sources of each minor release:
 
@@ -82,13 +82,13 @@ class LogEvent(NamedTuple):
     text: bytes = b""
 
     def line_record(self) -> dict[str, object]:
-        """Return the line and its position as JSON."""
+        """Return the log line with its file and line number as JSON."""
         text = self.text.decode(errors="replace")
         return {"file": self.file, "line": self.line, "text": text}
 
 
 class _Rule(NamedTuple):
-    """Pattern of a message. Its named groups and ``fields`` become fields of the event."""
+    """Pattern of a log message, with fields for the event that it matches."""
 
     kind: LogEventKind
     pattern: re.Pattern[str]
@@ -99,7 +99,7 @@ _Rules = dict[str, list[_Rule]]
 
 
 def _rules() -> dict[str, _Rules]:
-    """Read the rules of ``log_messages.txt``, by section and first word of the message."""
+    """Read the patterns of ``log_messages.txt`` by section and first word."""
     sections: dict[str, _Rules] = {}
     for first, *others in read_data_file(__package__, "log_messages.txt"):
         if not others:
@@ -133,8 +133,6 @@ _HANDLE = re.compile(
 
 
 class _Message(NamedTuple):
-    """Text of a message without its prefix, and the values in the prefix."""
-
     text: str
     rules: _Rules
     start: int
@@ -176,7 +174,7 @@ def read_log(lines: Iterable[bytes], *, file: str) -> Iterator[LogEvent]:
 
 
 class _GroupRecord(NamedTuple):
-    """Record of a generation, as kafka-console-consumer prints it with its formatter.
+    """Record of a generation, as ``kafka-console-consumer.sh`` prints it.
 
     ``time`` is in milliseconds since 1970, None before Kafka 3.8.
     """
@@ -204,7 +202,7 @@ _RECORD_ASSIGNOR = re.compile(r"supportedProtocols=List\(([\w.-]+)\)")
 
 
 def _events_in_record(line: bytes, members: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the fields of the events in a record of a group or offset. Skip other lines."""
+    """Yield the fields of the events in a printed record of a group or of an offset."""
     text = line.decode(errors="replace").strip()
     try:
         record = _text_record(text) or _json_record(text)
@@ -239,7 +237,7 @@ def _json_record(text: str) -> _GroupRecord | dict[str, Any]:
 
 
 def _events_of(record: _GroupRecord, known: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """Yield the events that explain the change from the group's last record to this one."""
+    """Yield the events between the last record of a group and this record."""
     before, known[record.group] = known.get(record.group, []), record.members
     shared = {**_CLASSIC, "group": record.group, "time": record.time}
     for kind, names, others in (
@@ -258,7 +256,7 @@ def _events_of(record: _GroupRecord, known: dict[str, list[str]]) -> Iterator[di
 
 
 def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] | None:
-    """Return the fields of an event except its position. Return None for unknown messages.
+    """Return the fields of the event in a message, or None for unknown messages.
 
     ``groups`` is the group of each client of librdkafka, for messages without a group.
     """
@@ -273,7 +271,7 @@ def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] |
 
 
 def _complete(fields: dict[str, Any], groups: dict[str, str]) -> bool:
-    """Convert numbers and add the group of the client. Return False if no group is known."""
+    """Convert numbers, and add the client's group. Return False if it is unknown."""
     for name in ("number", "size", "session_timeout"):
         if name in fields:
             fields[name] = int(fields[name])
@@ -322,7 +320,7 @@ def _coordinator_message(line: bytes, start: int) -> _Message | None:
 
 
 def _decoded(text: bytes) -> str:
-    """Decode a message, and remove the logger's class, which Kafka's layout appends."""
+    """Decode a message, and remove the name of the logger's class at its end."""
     text = text.rstrip()
     if text.endswith(b")"):
         at = text.rfind(b" (")
@@ -332,7 +330,7 @@ def _decoded(text: bytes) -> str:
 
 
 def _text_in_json(line: bytes) -> bytes | None:
-    """Return the message in a JSON line, as Docker or a JSON layout writes it, or None."""
+    """Return the message in a log line in JSON, or None."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):
@@ -364,7 +362,7 @@ class _Clock:
         self._last = 0
 
     def read(self, line: bytes, start: int) -> int | None:
-        """Return a line's time in ms since 1970, or None. Times without a zone count as UTC."""
+        """Return the time of a log line in ms since 1970 (UTC without a zone), or None."""
         # Kafka's own layout, "[2024-05-01 12:00:00,250]": one lookup per line.
         known = self._minutes.get(line[:18])
         if known is not None and line[20:21] == b"," and line[24:25] == b"]":
@@ -402,7 +400,7 @@ def _ms_since_1970(moment: bytes, zone: bytes) -> int | None:
 
 
 class Cause(StrEnum):
-    """Cause of a rebalance, as a log states it."""
+    """Cause of a rebalance according to a log."""
 
     JOIN = "join"
     RESTART = "restart"
@@ -421,7 +419,7 @@ class Cause(StrEnum):
 
 
 def entries_of_causes(kind: str) -> list[tuple[Cause, str]]:
-    """Return causes and their entries of one kind, such as pattern, from ``log_causes.txt``."""
+    """Read the entries of one kind, such as patterns, in ``log_causes.txt`` by cause."""
     entries = read_data_file(__package__, "log_causes.txt")
     return [(Cause(cause), text) for each, cause, text in entries if each == kind]
 
@@ -431,7 +429,7 @@ _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def cause_of(reason: str | None) -> Cause:
-    """Return the cause that a reason in a message states, or `Cause.UNKNOWN`."""
+    """Return the cause of a rebalance from the reason in a message, or UNKNOWN."""
     # Without the random parts of member ids, a log has few reasons.
     return _cause_of_text(_RANDOM_PART.sub("", reason)) if reason else Cause.UNKNOWN
 
@@ -443,7 +441,7 @@ def _cause_of_text(reason: str) -> Cause:
 
 @lru_cache(maxsize=4096)
 def client_of(member: str) -> str:
-    """Return the client id or group instance id with which a member id starts.
+    """Return the client id or group instance id at the start of a member id.
 
     A member id without it, as in the consumer protocol, is returned unchanged.
     """

@@ -33,7 +33,7 @@ _PASSIVE = (Cause.OTHER_MEMBER, Cause.UNKNOWN)
 
 @dataclass(slots=True, kw_only=True)
 class LogRebalance:
-    """A rebalance in a log: one generation of a classic group, or one epoch.
+    """Rebalance in a log: a generation of a classic group, or an epoch.
 
     ``started`` and ``ended`` are in milliseconds since 1970; ``ended`` is None if the log does not
     contain the end. ``joined``, ``left``, ``expired`` (session timeout) and ``timed_out`` (poll or
@@ -65,13 +65,13 @@ class LogRebalance:
 
     @property
     def not_stable_ms(self) -> int:
-        """Return the time from the start to the end in milliseconds, 0 if it is unknown."""
+        """Return the duration of the rebalance in milliseconds, or 0 if it is unknown."""
         if self.started is None or self.ended is None:
             return 0
         return max(0, self.ended - self.started)
 
     def show(self, event: LogEvent) -> None:
-        """Keep the line of a message as evidence, up to `_SHOWN_LINES` lines."""
+        """Store the line of a message, up to `_SHOWN_LINES` lines."""
         if len(self.lines) < _SHOWN_LINES:
             self.lines.append(event)
 
@@ -106,7 +106,7 @@ class _ClientState:
 
 
 class RebalanceLog:
-    """Finder of the rebalances of one group. It receives the group's messages in order of time."""
+    """Builder of the rebalances of one group from log messages in order of time."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -118,7 +118,7 @@ class RebalanceLog:
         self._has_coordinator = False
 
     def add(self, event: LogEvent) -> Iterator[LogRebalance]:
-        """Add a message. Yield the rebalances that later messages cannot change."""
+        """Add a message. Yield the rebalances that are complete."""
         if event.client is None:
             self._has_coordinator = True
             yield from self._add_of_coordinator(event)
@@ -126,7 +126,7 @@ class RebalanceLog:
             yield from self._add_of_client(event)
 
     def flush(self) -> Iterator[LogRebalance]:
-        """Yield the remaining rebalances, the unfinished one included, after the last message."""
+        """Yield all other rebalances. Call this method after the last message."""
         yield from self._close(None)
         yield from self._recent.values()
         self._recent.clear()
@@ -161,7 +161,7 @@ class RebalanceLog:
         self._open = one
 
     def _complete(self, event: LogEvent) -> Iterator[LogRebalance]:
-        """End the open rebalance, because the group has an assignment or is empty."""
+        """End the open rebalance after an assignment, or if the group is empty."""
         one = self._open
         if one is None or event.number != one.number:
             return  # The log starts later, or the leader answers to an older generation.
@@ -173,7 +173,7 @@ class RebalanceLog:
         yield from self._close(event.time)
 
     def _start(self, event: LogEvent) -> Iterator[LogRebalance]:
-        """Start a rebalance of the classic protocol, and end an unfinished one."""
+        """Start a rebalance of the classic protocol, and end the open rebalance."""
         yield from self._close(event.time)
         number = (event.number or 0) + 1
         if self._recent and number <= next(reversed(self._recent)):
@@ -187,7 +187,7 @@ class RebalanceLog:
             self._apply_reason(one, one.member, event)
 
     def _apply_reason(self, one: LogRebalance, member: str, event: LogEvent) -> None:
-        """Add the member that the reason names to the members that joined or left."""
+        """Record that the member in the reason of a rebalance has joined or left."""
         if one.cause is Cause.JOIN:
             self._join(one, member, event.time)
         left = {
@@ -201,7 +201,7 @@ class RebalanceLog:
             self._depart(member, event.time)
 
     def _at_epoch(self, event: LogEvent, number: int) -> Iterator[LogRebalance]:
-        """Start the rebalance of an epoch, or extend it. It ends when its target is computed."""
+        """Start or extend the rebalance of an epoch. A computed target ends the rebalance."""
         yield from self._close(event.time)
         one = self._recent.get(number)
         if one is None:
@@ -223,7 +223,7 @@ class RebalanceLog:
         return one
 
     def _close(self, time: int | None) -> Iterator[LogRebalance]:
-        """End the open rebalance at ``time`` or, without it, at the time of its last message."""
+        """End the open rebalance, at ``time`` (ms since 1970) if it is not None."""
         one, self._open = self._open, None
         if one is not None:
             one.ended = time if time is not None else one.ended
@@ -252,13 +252,13 @@ class RebalanceLog:
             self._apply(one, event)
 
     def _add_change(self, event: LogEvent) -> None:
-        """Keep a change of a member until the next rebalance."""
+        """Store a change of a member until the next rebalance."""
         self._changes.append(event)
         # The log can contain no rebalance of the group, only changes.
         del self._changes[:-_REMEMBERED]
 
     def _take_changes(self, one: LogRebalance) -> None:
-        """Add the changes since the last rebalance, and derive the cause if none is stated."""
+        """Add the changes since the last rebalance, and derive an unknown cause."""
         changes, self._changes = self._changes, []
         changes = [
             event
@@ -356,7 +356,7 @@ class RebalanceLog:
     def _in_generation(
         self, name: str, state: _ClientState, event: LogEvent
     ) -> Iterator[LogRebalance]:
-        """Add a generation that a client reports before, or without, its assignment."""
+        """Add a generation that a client reports before its assignment."""
         number, is_consumer = event.number, event.protocol == "consumer"
         # A member of the consumer protocol has a new epoch before or after it reconciles.
         is_new = number != state.number if is_consumer else state.is_rejoining
@@ -381,7 +381,7 @@ class RebalanceLog:
     def _sync(
         self, name: str, state: _ClientState, event: LogEvent, number: int
     ) -> Iterator[LogRebalance]:
-        """Merge a client's finished rebalance into the group's rebalance of that generation."""
+        """Merge a finished rebalance of a client into the rebalance of its group."""
         is_consumer = state.is_consumer
         self._clients[name] = _ClientState(number=number, stable=number, is_consumer=is_consumer)
         if event.protocol == "consumer" and number == state.stable:
@@ -423,7 +423,7 @@ class RebalanceLog:
         return one
 
     def _explain(self, one: LogRebalance, name: str, state: _ClientState) -> None:
-        """Set the cause of a rebalance to that of a client, if the client knows more."""
+        """Set the cause of a rebalance to the cause in a client's log, if it is more exact."""
         # Errors of the first requests are no causes.
         cause = Cause.JOIN if state.is_new else state.cause
         if one.cause is Cause.UNKNOWN or (one.cause in _PASSIVE and cause is not Cause.UNKNOWN):
@@ -433,7 +433,7 @@ class RebalanceLog:
             self._join(one, name, state.started)
 
     def _epoch_of(self, state: _ClientState, epoch: int) -> int:
-        """Return the epoch of a rebalance in which a member keeps its own epoch.
+        """Return the group's epoch in a rebalance that does not change the member's epoch.
 
         The member revokes partitions for a member of a later epoch, or receives the partitions
         that a member of its epoch has revoked.
@@ -464,7 +464,7 @@ def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:
 
 
 def _is_without_rebalance(event: LogEvent, one: LogRebalance) -> bool:
-    """Return whether an event is the restart of a static member that caused no rebalance."""
+    """Return whether an event is the restart of a static member without a rebalance."""
     stated = (Cause.STATIC_MEMBER, Cause.PROTOCOL)
     if event.kind is not LogEventKind.REPLACED or one.cause in stated:
         return False
@@ -481,7 +481,7 @@ _SET = re.compile(r"^(?:\w*Set|\w*Map|List)?[\[({]*(.*?)[\])}]*$", re.DOTALL)
 
 
 def _members(event: LogEvent) -> Iterable[str]:
-    """Return the members that a message names, also in the set notation of Java or Scala."""
+    """Return the members in a message, also from a set in Java's or Scala's format."""
     if event.member is None:
         return () if event.instance is None else (event.instance,)
     if event.kind is not LogEventKind.TIMED_OUT or event.client is not None:

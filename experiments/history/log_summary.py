@@ -33,14 +33,14 @@ _MIN_COUNT = 2
 
 @dataclass(slots=True, kw_only=True)
 class _Rebalances:
-    """Count of rebalances, with the clients that caused them and log lines as evidence."""
+    """Number of rebalances, with the clients that caused them, and log lines."""
 
     rebalances: int = 0
     clients: Counter[str] = field(default_factory=Counter)
     lines: list[log_messages.LogEvent] = field(default_factory=list)
 
     def add(self, one: LogRebalance, clients: Iterable[str]) -> None:
-        """Count a rebalance and its clients, and keep a log line as evidence."""
+        """Count a rebalance and its clients, and store a log line."""
         self.rebalances += 1
         self.clients.update(clients)
         if len(self.clients) > _MAX_CLIENTS:
@@ -54,7 +54,7 @@ class _Rebalances:
 
 @dataclass(slots=True, kw_only=True)
 class Storm(_Rebalances):
-    """Sequence of rebalances with little time between them. Times are in ms since 1970."""
+    """Sequence of rebalances in a short time. Times are in ms since 1970."""
 
     started: int
     ended: int
@@ -80,7 +80,7 @@ class Storm(_Rebalances):
 
 @dataclass(slots=True)
 class Commits:
-    """Offset commits of a group, and the longest pause between two. Times are in ms since 1970."""
+    """Number of offset commits of a group, and the longest pause (ms) between two."""
 
     first: log_messages.LogEvent
     last: log_messages.LogEvent
@@ -89,7 +89,7 @@ class Commits:
     pause_ms: int = 0
 
     def add(self, event: log_messages.LogEvent) -> None:
-        """Count a commit, and update the longest pause. Commits must be in order of time."""
+        """Count a commit, and update the longest pause between commits."""
         self.number += 1
         pause = (event.time or 0) - (self.last.time or 0)
         if pause > self.pause_ms:
@@ -136,7 +136,7 @@ class GroupLogSummary:
         self._commits: Commits | None = None
 
     def add_commit(self, event: log_messages.LogEvent) -> None:
-        """Add a commit of an offset to `Commits`."""
+        """Add an offset commit."""
         self._commits = self._commits or Commits(event, event)
         self._commits.add(event)
 
@@ -185,7 +185,7 @@ class GroupLogSummary:
             self._storms = longest[:_SHOWN_STORMS]
 
     def record(self) -> dict[str, Any]:
-        """Return the summary as JSON. Call this method after the last rebalance."""
+        """Return the summary as JSON, after the last rebalance."""
         self._end_storm()
         causes = sorted(self._causes.items(), key=lambda item: -item[1].rebalances)
         hours = [
@@ -270,7 +270,7 @@ _CHANGES = dict(log_messages.entries_of_causes("change"))
 
 
 def _most(count: _Rebalances) -> str:
-    """Name the client that caused most rebalances, as the end of a sentence."""
+    """Return the end of a sentence: the client that caused most rebalances."""
     if not count.clients:
         return ""
     client, number = count.clients.most_common(1)[0]
@@ -284,7 +284,7 @@ def _times(number: int) -> str:
 
 
 def _clients(one: LogRebalance) -> Iterable[str]:
-    """Return the clients that caused a rebalance or, without a cause, that changed."""
+    """Return the clients that caused a rebalance, or that joined or left."""
     if one.member is not None:
         return (log_messages.client_of(one.member),)
     changed = one.expired or one.timed_out or one.left or one.joined
@@ -296,7 +296,7 @@ def _line_records(lines: Sequence[log_messages.LogEvent]) -> list[dict[str, obje
 
 
 def time_text(ms: int | None) -> str | None:
-    """Format a time in ms since 1970 without a zone: UTC or, in logs without zones, theirs."""
+    """Format a time in ms since 1970 as text without a time zone."""
     if ms is None:
         return None
     moment = datetime.fromtimestamp(ms // 1000, UTC)
@@ -320,7 +320,7 @@ def is_dump(path: Path) -> bool:
 
 
 def log_files(paths: Sequence[str]) -> list[Path] | None:
-    """Return the log files at paths, or None if the paths contain records of groups.
+    """Return the log files at paths, or None if the paths contain group records.
 
     Content decides, not names: Parquet files and output of ``kafka-dump-log.sh`` are records, as
     are URIs; all other files are logs. In a directory, the files with the suffix of a text are
@@ -372,7 +372,7 @@ def _has_records(file: Path) -> bool:
 def summarise_logs(
     files: Sequence[Path], *, on_rebalance: Callable[[LogRebalance], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Summarise the rebalances of all groups in logs: one JSON record per group, sorted by id.
+    """Summarise the rebalances in logs as one JSON record per group, sorted by id.
 
     The files are read in parallel, line by line, in order of the times in them, so that rotated
     logs, several brokers and several clients can come in any order. ``on_rebalance`` receives each
@@ -390,7 +390,7 @@ def summarise_logs(
 
 
 def check_found(summaries: Sequence[object], files: Sequence[Path]) -> None:
-    """Raise InputError if ``summaries`` is empty: the logs contain no message about a group."""
+    """Raise InputError if logs contain no message about a group."""
     if not summaries:
         raise InputError(
             f"{name_of(files[0])}: the file contains neither a message about a rebalance of a "
@@ -404,7 +404,7 @@ def summarise_events(
     *,
     on_rebalance: Callable[[LogRebalance], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Summarise messages that are in order of time, as one JSON record per group."""
+    """Summarise log messages in order of time, as one JSON record per group."""
     summaries: dict[str, GroupLogSummary] = {}
 
     def summary_of(group: str) -> GroupLogSummary:
@@ -427,7 +427,7 @@ def summarise_events(
 
 
 def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
-    """Yield the messages about groups in a file. Raise InputError if their times descend.
+    """Yield the messages about groups in a log file, in order of time.
 
     A message without a time gets the time of the message before.
     """
@@ -451,7 +451,7 @@ def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
 
 
 def _without_copies(events: Iterable[log_messages.LogEvent]) -> Iterator[log_messages.LogEvent]:
-    """Yield the messages, each only once if several files have copies of it."""
+    """Yield the log messages without the copies that other files contain."""
     time: int | None = None
     files: dict[bytes, str] = {}
     for event in events:

@@ -43,7 +43,7 @@ _TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance:
-    """A rebalance of a recorded group, which can take several generations.
+    """Rebalance of a recorded group. It can take several generations.
 
     A rebalance ends when every partition has an owner again. ``case`` is
     ``group/incarnation/number``; ``first`` is the number of the first generation, and ``started``
@@ -98,7 +98,7 @@ def find_rebalances(
 def _completed(
     state: _GroupState, generation: Generation, counts: Mapping[str, int]
 ) -> Iterator[Rebalance]:
-    """Apply the next generation to the state. Yield a rebalance if the generation ends it."""
+    """Apply a generation to the state. Yield the rebalance that the generation ends."""
     _check_gap(state, generation)
     state.number = generation.number
     if any(member.assigned is None for member in generation.members):
@@ -118,7 +118,7 @@ def _completed(
 
 
 def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
-    """Return whether members must still revoke partitions before other members get them.
+    """Return whether members must revoke partitions before the rebalance ends.
 
     Partitions of a topic that no member has ever owned are not withheld.
     """
@@ -181,7 +181,7 @@ def _check_gap(state: _GroupState, generation: Generation) -> None:
 
 
 def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
-    """Return the partitions that each member claimed, or None if the claims are unknown.
+    """Return the claimed partitions of each member, or None if they are unknown.
 
     Members of sticky and cooperative assignors state these partitions. A member without such
     partitions has just joined.
@@ -241,7 +241,7 @@ def _rebalance(
 
 
 def _unresolved_topic(generation: Generation) -> str | None:
-    """Return a topic id for which no topic name is known, or None."""
+    """Return a topic id without a known topic name, or None."""
     if generation.protocol is not Protocol.CONSUMER:
         return None
     topics = {topic for member in generation.members for topic, _ in member.assigned or ()}
@@ -280,7 +280,7 @@ def _member(state: _GroupState, member: GenerationMember, assignor: str | None) 
 
 
 def identity(member: GenerationMember | Member) -> str:
-    """Return the group instance id if the member is static, otherwise its member id."""
+    """Return a text with the group instance id or, without it, the member id."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 
 
@@ -294,7 +294,7 @@ _NO_COMPARISON = dict.fromkeys(comparison_result.COMPARISON_COLUMNS)
 def generation_rows(
     rows: Iterable[Row], *, topic_names: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Convert rows of records, sorted by group, partition and offset, to rows of generations."""
+    """Convert sorted rows of records to rows of generations."""
     for group, group_rows in groupby(rows, key=itemgetter("group")):
         records = map(from_row, group_rows)
         for generation in reconstruct_generations(group, records, topic_names=topic_names):
@@ -304,7 +304,7 @@ def generation_rows(
 def rebalance_rows(
     rows: Iterable[Row], *, partition_counts: Mapping[str, int]
 ) -> Iterator[dict[str, Any]]:
-    """Convert rows of generations, sorted by group and number, to rows of rebalances.
+    """Convert sorted rows of generations to rows of rebalances.
 
     The columns of the comparison are missing, see `compared_row`.
     """
@@ -315,7 +315,7 @@ def rebalance_rows(
 
 
 def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
-    """Add the columns of the comparison with the optimum to a row of `rebalance_rows`.
+    """Compare the assignment of a row with the optimum. Add the columns of the result.
 
     An exception in kassay itself becomes the row's ending and detail.
     """
@@ -337,7 +337,7 @@ def compared_row(row: Row, *, limits: CaseLimits = LIMITS) -> dict[str, object]:
 
 
 def last_document(row: Row) -> dict[str, object] | None:
-    """Return a group's document after a rebalance, or None if the row contains no group."""
+    """Return the group document after a rebalance, or None if the group is unknown."""
     if row["document"] is None:
         return None
     group = replace(json_codec.parse_group(json.loads(row["document"])), id=row["group"])
@@ -346,7 +346,7 @@ def last_document(row: Row) -> dict[str, object] | None:
 
 
 def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
-    """Convert a rebalance to a row of ``rebalances``, without the columns of the comparison.
+    """Convert a rebalance to a row of the table ``rebalances``.
 
     ``generation`` and ``timestamp`` are those of the last generation, ``partitions`` the number of
     assigned partitions. ``document`` and ``assigned`` are JSON.
@@ -374,7 +374,7 @@ _MAX_REBALANCES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HindsightRow:
-    """Moves of a group, compared with hindsight, over recorded rebalances with known owners.
+    """Moves of a recorded group, compared with the fewest moves in hindsight.
 
     The fewest moves are those with minimum imbalance at each rebalance: one rebalance after the
     other, and over all rebalances (``hindsight``) with a proven lower bound. A gap in the records,
@@ -390,7 +390,7 @@ class HindsightRow:
 
 
 def hindsight_rows(rows: Iterable[Row], *, limits: SearchLimits) -> Iterator[dict[str, object]]:
-    """Convert rows of rebalances to one row per group. Rows must be sorted by group and time."""
+    """Convert rows of rebalances, sorted by group and time, to one row per group."""
     for name, group_rows in groupby(rows, key=itemgetter("group")):
         total = HindsightRow(group=name)
         for _, incarnation in groupby(group_rows, key=itemgetter("incarnation")):
@@ -400,7 +400,7 @@ def hindsight_rows(rows: Iterable[Row], *, limits: SearchLimits) -> Iterator[dic
 
 
 def _sequences(rows: Iterable[Row]) -> Iterator[list[tuple[Group, Assignment]]]:
-    """Yield sequences of consecutive rebalances with known owners and valid assignments."""
+    """Yield sequences of recorded rebalances without gaps and with known owners."""
     for is_known, known in groupby(map(_known_rebalance, rows), key=lambda one: one is not None):
         while is_known and (part := [one for one in islice(known, _MAX_REBALANCES) if one]):
             yield part

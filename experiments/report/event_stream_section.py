@@ -1,4 +1,4 @@
-"""Section of a study report on event streams, with bootstrap intervals of its rates."""
+"""Section of a study report on event streams, with confidence intervals."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ OPTIMAL_MOVES = "optimal_moves"
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Ratio of two sums over streams, times a factor.
+    """Rate in a report on event streams: ratio of two column sums, times a factor.
 
     The numerator is the sum of a column minus the sum of another column, if there is one.
     """
@@ -51,14 +51,14 @@ class Rate:
     minus: str | None = None
 
     def parts(self, sums: pd.DataFrame) -> tuple["pd.Series[float]", "pd.Series[float]"]:
-        """Return numerator (without the factor) and denominator of the rate, per row of sums."""
+        """Return the numerator and the denominator of the rate, for each row of sums."""
         above = sums[self.column].astype(float)
         if self.minus is not None:
             above = above - sums[self.minus].astype(float)
         return above, sums[self.per].astype(float)
 
     def of(self, sums: pd.DataFrame) -> "pd.Series[float]":
-        """Return the rate per row of sums, NaN if the denominator is 0."""
+        """Return the rate for each row of sums, or NaN if the denominator is 0."""
         above, below = self.parts(sums)
         return self.factor * above / below.where(below > 0)
 
@@ -92,7 +92,7 @@ class Estimate:
 
 
 class StreamPair(NamedTuple):
-    """Comparison of two assignors on the same streams by one rate."""
+    """Comparison of two assignors by one rate on the same event streams."""
 
     lower: int  # streams in which the second assignor has the lower value
     equal: int
@@ -101,10 +101,9 @@ class StreamPair(NamedTuple):
 
 
 class StreamTotals:
-    """Sums per stream and assignor, and the random weights of streams for the bootstrap."""
+    """Sums per event stream and assignor, with bootstrap weights of the streams."""
 
     def __init__(self, rows: pd.DataFrame, *, seed: int = 0) -> None:
-        """Sum the rows of the summary table ``trajectories`` per stream and assignor."""
         keys = ["family", "seed", "assignor"]
         sums = rows.drop(columns=["mixed", "start_members"]).groupby(keys, sort=True).sum()
         self._streams = sums.index.droplevel("assignor").unique()
@@ -130,7 +129,7 @@ class StreamTotals:
         return len(self._streams)
 
     def total(self, assignor: str, column: str) -> int:
-        """Return the sum of a column over all streams."""
+        """Return the sum of a column over all event streams."""
         return int(self._columns[assignor][column].sum())
 
     def estimate(self, assignor: str, rate: Rate) -> Estimate | None:
@@ -143,7 +142,7 @@ class StreamTotals:
         )
 
     def compare(self, before: str, after: str, rate: Rate) -> StreamPair:
-        """Compare two assignors by a rate on the same streams."""
+        """Compare two assignors by a rate on the same event streams."""
         parts = [self._parts(assignor, rate) for assignor in (before, after)]
         (above, below), (above_after, below_after) = parts
         if not below.sum() * below_after.sum():
@@ -187,7 +186,7 @@ def trajectory_sections(results: StudySummary) -> tuple[Mapping[str, object], ..
 def _section(family: str, rows: pd.DataFrame, events: pd.DataFrame) -> Mapping[str, object]:
     streams, totals = FAMILIES[family], StreamTotals(rows)
     if not isinstance(streams, EventStreamFamily):
-        raise InternalError(f"the family {family} has no event streams")
+        raise InternalError(f"internal error: {family} has no event streams; report a bug")
     names = tuple(
         name
         for name in schemas.assignors_of(rows["assignor"])
@@ -317,7 +316,7 @@ def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> study_tabl
 def _sums_table(
     name: str, rows: pd.DataFrame, key: str, assignors: Sequence[str], rates: Sequence[str]
 ) -> study_tables.ReportTable:
-    """Create a table of the rates per kind of event, or per period of ten rebalances."""
+    """Create a table of rates per kind of event, or per period of ten rebalances."""
     sums = rows.groupby([key, "assignor"]).sum(numeric_only=True)
     found = _rates(sums, rates)
     title = {"period": "rebalances of the stream"}.get(key, key)
@@ -333,7 +332,6 @@ def _sums_table(
 
 
 def _rates(sums: pd.DataFrame, rates: Sequence[str]) -> pd.DataFrame:
-    """Return one column per rate, for each row of sums."""
     return pd.DataFrame({rate: RATES[rate].of(sums) for rate in rates})
 
 
@@ -359,7 +357,7 @@ _LATE = 4  # period of ten rebalances after which a stream is old
 def sensitivity_table(
     streams: pd.DataFrame, events: pd.DataFrame, compared: Sequence[str]
 ) -> study_tables.ReportTable:
-    """Create the table of results under other assumptions, one row per assumption.
+    """Create the table of results under other assumptions on the event streams.
 
     ``streams`` are the sums per stream, ``events`` those per kind of event and per period of ten
     rebalances.

@@ -33,19 +33,19 @@ MAX_TESTS = 10
 
 @dataclass(frozen=True, slots=True)
 class ComparedGroup:
-    """A group, and its JSON record with the entries of one or two assignors."""
+    """Group with the compared results of one or two assignors."""
 
     group: Group
     record: Mapping[str, Any]
 
     def value(self, position: int, measure: str) -> Any:
-        """Return a measure of the assignor at a position, or None without an assignment."""
+        """Return the value of a measure for an assignor, or None without an assignment."""
         entry = self.record["comparisons"][position]
         value = entry.get(measure) if entry["ending"] == "ok" else None
         return value["value"] if isinstance(value, Mapping) else value
 
     def rank(self, position: int) -> tuple[Any, Any] | None:
-        """Return imbalance and moves of the assignor at a position, or of the optimum.
+        """Return the imbalance and the moves of an assignor or of the optimum.
 
         None means that the assignor has no assignment.
         """
@@ -57,7 +57,7 @@ class ComparedGroup:
 
     @property
     def size(self) -> tuple[int, int, str]:
-        """Return the sort key of groups: numbers of members and partitions, and id."""
+        """Return a sort key of the group: number of members, of partitions, and its id."""
         return len(self.group.members), self.group.partition_count, self.group.id or ""
 
 
@@ -98,7 +98,7 @@ def _render(template: str, command: Sequence[str], **values: object) -> str:
 
 
 def _row(pairs: Sequence[ComparedGroup], measure: str, text: str) -> tuple[object, ...]:
-    """Return the cells of a measure. Return no cells if all groups lack the measure."""
+    """Return the table row of a measure, empty if no group has a value."""
     rows = [(one.value(1, measure), one.value(0, measure)) for one in pairs]
     known = np.array([row for row in rows if None not in row])
     if not len(known):

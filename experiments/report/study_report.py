@@ -39,7 +39,7 @@ class Report:
 
     @cached_property
     def items(self) -> Mapping[str, Plot | study_tables.ReportTable]:
-        """Return figures and tables by name. All have CSV data, and figures also have SVG."""
+        """Return all figures and tables of the report by name."""
         return {item.name: item for item in _figures_and_tables(self.template_values)}
 
 
@@ -109,7 +109,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
 
 
 def studied_families(results: StudySummary) -> list[str]:
-    """Return the names of families in a study's manifest, none if the manifest lacks them."""
+    """Return the names of the families in a study's manifest, if it contains them."""
     return [family["name"] for family in _configuration(results).get("families", [])]
 
 
@@ -163,7 +163,7 @@ _SUBSCRIPTIONS = {"equal": BLUE, "mixed": ORANGE}
 
 
 def subscription_plots(halves: study_tables.Halves) -> tuple[Plot, ...]:
-    """Draw each assignor's results, separately for equal and mixed subscriptions."""
+    """Draw the results of each assignor for equal and for mixed subscriptions."""
     return tuple(
         _dot_plot(halves, *plot)
         for plot in (
@@ -202,7 +202,7 @@ _PAIR_COLUMNS = (
 
 
 def pair_table(counts: pd.DataFrame, compared: Sequence[str]) -> study_tables.ReportTable:
-    """Create the table that compares assignors in pairs, by numbers of groups."""
+    """Create the table that compares assignors in pairs."""
     pairs = [
         study_tables.compare_pairs(counts, *pair) for pair in itertools.combinations(compared, 2)
     ]
@@ -236,7 +236,7 @@ _MOVES_WITH_RACKS = {
 
 
 def rack_section(results: StudySummary) -> Mapping[str, study_tables.ReportTable] | None:
-    """Create the tables for groups with racks and owned partitions. Return None without any."""
+    """Create the tables for groups with racks, or return None without such groups."""
     if results.fronts.empty:
         return None
     fronts = _by_family(results.fronts)
@@ -267,7 +267,7 @@ def _by_family(rows: pd.DataFrame) -> dict[tuple[str, str], _Row]:
 def _table(
     name: str, columns: Mapping[str, Callable[[_Row], str]], rows: Mapping[tuple[str, str], _Row]
 ) -> study_tables.ReportTable:
-    """Create a table with one row per family and assignor. Its CSV file has the exact sums."""
+    """Create a table with one row per family and assignor."""
     return study_tables.ReportTable.of(
         name,
         ("family", "assignor", *columns),
@@ -280,7 +280,7 @@ def _table(
 
 
 def _share(count: str, total: str) -> Callable[[_Row], str]:
-    """Return a function that formats a row's share, with interval and numbers of groups."""
+    """Return a function that formats a share of groups with its interval."""
 
     def cell(row: _Row) -> str:
         numbers = " of ".join(NUMBER(row[name]) for name in (count, total))
@@ -291,7 +291,7 @@ def _share(count: str, total: str) -> Callable[[_Row], str]:
 
 
 def _mean(value: str, total: str, factor: int = 1) -> Callable[[_Row], str]:
-    """Return a function that formats the ratio of two sums of a row."""
+    """Return a function that formats the ratio of two sums in a table row."""
     return lambda row: (
         study_tables.number_text(factor * row[value] / row[total]) if row[total] else "–"
     )

@@ -1,4 +1,4 @@
-"""Tables of a study: results per assignor, pair and family, measures and prices of goals."""
+"""Tables of a study report: results per assignor, pair of assignors and family."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,14 +40,14 @@ class ReportTable:
         *,
         data: pd.DataFrame | Sequence[Mapping[str, object]] | None = None,
     ) -> "ReportTable":
-        """Create a table. Its CSV file contains ``data``, or else the table's cells."""
+        """Create a table and its CSV file."""
         titles, cells = tuple(columns), tuple(rows)
         frame = pd.DataFrame(cells, columns=titles) if data is None else pd.DataFrame(data)
         return cls(name=name, columns=titles, rows=cells, csv=frame.to_csv(index=False))
 
 
 def number_text(value: float, sign: str = "") -> str:
-    """Format a number with three significant digits, or with all its integer digits."""
+    """Format a number with three significant digits, but all its integer digits."""
     size = abs(value)
     if not size or math.isnan(value):
         return "–" if size else "0"
@@ -57,14 +57,14 @@ def number_text(value: float, sign: str = "") -> str:
 
 
 def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
-    """Format a value and, if its ends differ, its interval."""
+    """Format a value with its confidence interval, if its ends differ."""
     if low == high:  # the resampled streams all have this value
         return number_text(value, sign)
     return f"{number_text(value, sign)} ({number_text(low, sign)} to {number_text(high, sign)})"
 
 
 def short_number(value: float | None) -> str:
-    """Format a number with three significant digits, from 100 as an integer; None as a dash."""
+    """Format a number with three significant digits, a large one as an integer."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -97,7 +97,7 @@ class Proportion:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Return Wilson's 95% confidence interval, or None if the groups are no sample."""
+        """Return Wilson's 95% confidence interval, or None if the groups are not a sample."""
         if not self.total or not self.is_sample:
             return None
         found = binomtest(self.count, self.total).proportion_ci(CONFIDENCE, method="wilson")
@@ -111,7 +111,7 @@ class Proportion:
 
     @property
     def interval_text(self) -> str | None:
-        """Format the ends of the confidence interval in per cent. Return None without one."""
+        """Format the ends of the confidence interval in per cent, or return None."""
         if self.interval is None:
             return None
         decimals = self._decimals
@@ -123,7 +123,7 @@ class Proportion:
 
     @property
     def _decimals(self) -> int:
-        """Return the decimals with which a value near 0% or 100% is not rounded to it."""
+        """Return the number of decimals that distinguishes the share from 0% and 100%."""
         nearest = 100 * min(self.count, self.total - self.count) / self.total
         return 1 if nearest == 0 or nearest >= 0.1 else 1 - math.floor(math.log10(nearest))
 
@@ -165,20 +165,20 @@ class AssignorSummary:
 
     @property
     def with_unnecessary_moves(self) -> Proportion:
-        """Return the share with unnecessary moves among groups with a known number of them."""
+        """Return the share of groups with unnecessary moves, if their number is known."""
         return Proportion(self.sums["wasteful"], self.sums["known"], self.is_sample)
 
     def share(self, column: str) -> Proportion:
-        """Return the groups that a column counts, as a share of all groups."""
+        """Return the number of groups in a column as a share of all groups."""
         return Proportion(self.sums[column], self.sums["groups"], self.is_sample)
 
     @property
     def mean_excess(self) -> float | None:
-        """Return the mean excess of the makespan in per cent of its minimum, None if unknown."""
+        """Return the mean excess of the makespan, in per cent of its minimum."""
         return self.ratio("excess_ppm", "answered", 1e-4)
 
     def ratio(self, column: str, per: str, factor: float = 1) -> float | None:
-        """Return the factor times the ratio of two sums, or None if the divisor is 0."""
+        """Return a factor times the ratio of two sums, or None if the divisor is 0."""
         return factor * self.sums[column] / self.sums[per] if self.sums[per] else None
 
 
@@ -191,7 +191,7 @@ def scope_rows(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
 
 
 def main_scope(outcomes: pd.DataFrame) -> str:
-    """Return the scope of totals: `GENERATED` or, if it is empty, the first one with groups."""
+    """Return the scope of the totals: `GENERATED`, or the first scope with groups."""
     present = set(outcomes.loc[outcomes["groups"] > 0, "scope"])
     return next((scope for scope in (GENERATED, *APART.values()) if scope in present), GENERATED)
 
@@ -222,7 +222,7 @@ def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> Summaries:
 
 
 def by_subscriptions(outcomes: pd.DataFrame, names: Sequence[str]) -> Halves:
-    """Summarise each assignor twice: on groups with equal and with mixed subscriptions."""
+    """Summarise each assignor on groups with equal and with mixed subscriptions."""
     equal, mixed = (
         by_assignor(outcomes[outcomes["mixed"] == flag], names) for flag in (False, True)
     )
@@ -230,7 +230,7 @@ def by_subscriptions(outcomes: pd.DataFrame, names: Sequence[str]) -> Halves:
 
 
 def by_scope(outcomes: pd.DataFrame) -> dict[str, Summaries]:
-    """Summarise each assignor per scope, the scope of totals first."""
+    """Summarise the outcome counts of each scope and assignor."""
     main = main_scope(outcomes)
     order = (main, *(scope for scope in (GENERATED, *APART.values()) if scope != main))
     return {
@@ -315,7 +315,7 @@ def assignor_table(scope: str, summaries: Summaries) -> ReportTable:
 
 
 def run_time_table(results: StudySummary) -> ReportTable:
-    """Create the table of run times per group. First runs of a process have their own column."""
+    """Create the table of run times per group."""
     quantiles = ("median", "upper", "first")
     times = results.run_times.set_index("contestant").astype(dict.fromkeys(quantiles, float))
     rows: Mapping[Any, Any] = times.to_dict("index")
@@ -337,7 +337,7 @@ def run_time_table(results: StudySummary) -> ReportTable:
 
 
 def headline_table(summaries: Summaries, halves: Halves) -> ReportTable:
-    """Create the table of main results in practical units, with the numbers of groups.
+    """Create the table of the main results per assignor, in practical units.
 
     The cells of the CSV file are those of the table.
     """
@@ -408,7 +408,7 @@ def family_results(
 
 
 def share_grid(name: str, families: Mapping[str, Summaries], field: str) -> ReportTable:
-    """Create a table with one share per family (row) and assignor (column)."""
+    """Create a table of shares of groups per family (row) and assignor (column)."""
     columns = tuple(next(iter(families.values()), {}))
     rows = (
         (family, *(getattr(summaries[one], field).percent_of_total for one in columns))
@@ -449,7 +449,7 @@ _MeasureRow = Mapping[str, Any]
 
 
 class MeasureSection(NamedTuple):
-    """Section on measures of a report: number of cases, findings and table."""
+    """Section of a report on measures: number of cases, findings and table."""
 
     cases: int
     findings: tuple[str, ...]
@@ -457,7 +457,7 @@ class MeasureSection(NamedTuple):
 
 
 def measure_section(results: StudySummary, *, only_main: bool = False) -> MeasureSection | None:
-    """Create the table and the findings of the measures of a study, or None without measures.
+    """Create the report section on measures, or return None without measures.
 
     The table has all measures, or the `MAIN_MEASURES` if ``only_main`` is true.
     """
@@ -509,7 +509,7 @@ def _measure_cells(row: _MeasureRow) -> tuple[str, ...]:
 
 
 def price_table(results: StudySummary) -> ReportTable | None:
-    """Create the table of the prices of goals. Return None if no group has prices.
+    """Create the table of loads, topic spreads and moves above their minimum.
 
     The excess is relative to the minimum for loads, and a number of partitions for moves, whose
     minimum is often 0. The mean is that of all groups with a proven minimum.
@@ -539,7 +539,7 @@ def _price_cells(row: _MeasureRow) -> tuple[str, ...]:
 
 
 def _measure_findings(rows: list[_MeasureRow]) -> Iterator[str]:
-    """Yield one sentence per family and assignor, with the measures above their minimum."""
+    """Yield sentences on the measures that are above their minimum."""
     for family, assignor in dict.fromkeys((row["family"], row["assignor"]) for row in rows):
         parts = []
         for row in rows:
@@ -564,7 +564,7 @@ _GROUP_RESAMPLES = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedComparison:
-    """Comparison of two assignors by numbers of groups and of families.
+    """Comparison of two assignors by numbers of groups and numbers of families.
 
     A test over all groups has no meaning, because the mix of families is chosen. The numbers of
     families show whether the families agree.
@@ -633,7 +633,7 @@ def compare_pairs(
 def mean_interval(
     values: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64], *, seed: int
 ) -> tuple[float, float]:
-    """Return the bootstrap confidence interval of the mean of values that occur ``counts`` times.
+    """Return a bootstrap confidence interval of the mean of repeated values.
 
     Resampling the counts of distinct values is equivalent to resampling the values.
     """

@@ -36,7 +36,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartitio
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An assignor together with a rebalance protocol.
+    """Assignor and rebalance protocol of a simulated group.
 
     A cooperative assignor withholds moved partitions.
     """
@@ -68,17 +68,18 @@ def withhold(assign: Assignor) -> Assignor:
 
 
 def optimum(group: Group) -> Assignment:
-    """Return the optimal assignment. Raise RunError if the capacities permit none."""
+    """Return the optimal assignment of a group, or raise RunError."""
     from kassay.solver.solve import solve  # noqa: PLC0415 - OR-Tools is slow to import
 
     assignment = solve(group).assignment
     if assignment is None:
-        raise RunError(f"{group.label}: the capacities of the members permit no assignment")
+        problem = "the capacities of the members permit no assignment"
+        raise RunError(f"{group.label}: {problem}; increase capacities or add members")
     return assignment
 
 
 class _TimeLimitLivelockError(LivelockError):
-    """Error: an assignor of a library returns no assignment within its time limit."""
+    """Error: an assignor returns no assignment within its time limit."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(Assignment({}), 0, ())
@@ -89,7 +90,7 @@ class _TimeLimitLivelockError(LivelockError):
 
 
 def policy_named(name: str) -> Policy:
-    """Return the policy of a port, of an installed library's assignor or of a custom assignor.
+    """Return the policy with the name of a port, a library's assignor or an own assignor.
 
     Custom assignors use the eager protocol, and Java classes their own one. Raise InputError if
     the policy is unknown, or the library is not installed.
@@ -115,10 +116,10 @@ def policy_named(name: str) -> Policy:
         if result.livelock is not None:
             raise _TimeLimitLivelockError(str(result.livelock))
         if result.assignment is None:
-            raise UpstreamError(None, str(result.failed))
+            raise UpstreamError(str(result.failed))
         problem = next(violations(group, result.assignment), None)
         if problem is not None and assignor_names.is_custom_assignor(name):
-            raise UpstreamError(None, f"invalid assignment: {problem}")
+            raise UpstreamError(f"invalid assignment: {problem}")
         return result.assignment
 
     return Policy(name, protocol, assign)
@@ -153,7 +154,7 @@ _SEND_EMPTY_DATA = ("aiokafka", "kafka-python")
 
 
 def library_assignor(library: str, assignor: str) -> LibraryAssignor:
-    """Return the assignor of a member in a group whose members have several libraries.
+    """Return a library's assignor for a group of members with several libraries.
 
     Raise InputError if the library has no such assignor, or gives it another name than the other
     libraries.
@@ -170,7 +171,7 @@ def library_assignor(library: str, assignor: str) -> LibraryAssignor:
 
 
 def java_assignor(assignor: str) -> LibraryAssignor | None:
-    """Return the newest Java client's assignor with the name of a port, or None."""
+    """Return the assignor of the newest Java client for the name of a port, or None."""
     offered = libraries()["kafka-clients"].assignors
     return parse_library_assignor(f"kafka-clients:{assignor}") if assignor in offered else None
 
@@ -178,7 +179,7 @@ def java_assignor(assignor: str) -> LibraryAssignor | None:
 def member_as_leader_reads_it(
     member: Member, sender: LibraryAssignor, leader: LibraryAssignor, earlier_leader: Library | None
 ) -> Member:
-    """Return a member with the owned partitions and generation that its leader can read.
+    """Return a member with the owned partitions and generation that a leader can read.
 
     ``earlier_leader`` is the library of the leader that assigned the owned partitions; None if it
     is unknown. Raise UpstreamError if the leader fails because of this member.
@@ -197,17 +198,17 @@ def _check_readable(member: Member, sender: LibraryAssignor, leader: LibraryAssi
     is_java = leader.library.name == "kafka-clients" and version_key(leader.version) >= (2, 4)
     if is_java and sender.library.name == "kafka-go":
         detail = f"the subscription of {member.id!r} ends before its owned partitions"
-        raise UpstreamError(None, f"SchemaException: {detail}")
+        raise UpstreamError(f"SchemaException: {detail}")
     is_sarama = leader.library.name == "sarama" and leader.assignor.name == "sticky"
     has_empty_data = sender.library.name in _SEND_EMPTY_DATA and not len(member.owned)
     if is_sarama and (has_empty_data or _has_version_prefix(sender)):
-        raise UpstreamError(None, f"sarama cannot decode the user data of {member.id!r}")
+        raise UpstreamError(f"sarama cannot decode the user data of {member.id!r}")
 
 
 def _is_read(
     sender: LibraryAssignor, leader: LibraryAssignor, earlier_leader: Library | None
 ) -> bool:
-    """Return whether the leader can read the owned partitions in user data of `sticky`."""
+    """Return whether a leader can read the owned partitions in a member's user data."""
     if sender.library.name == _SENDS_NO_STICKY_CLAIMS:
         return False
     if sender.library.name == _SENDS_DATA_OF_ITS_LEADER and earlier_leader is not sender.library:
@@ -220,7 +221,7 @@ def _has_version_prefix(assignor: LibraryAssignor) -> bool:
 
 
 class MixedLibraries:
-    """Assignors in a group of several libraries, and the leading assignor per generation.
+    """Assignors of a group whose members use several client libraries.
 
     Members without a library use that of the policy. A port counts as the newest Java client.
     """
@@ -239,7 +240,7 @@ class MixedLibraries:
         self._led: dict[int, LibraryAssignor] = {}
 
     def leading_policy(self, leader: str, generation: int, clients: Mapping[str, str]) -> Policy:
-        """Return the policy of a leader. It sees the owned partitions that the leader can read.
+        """Return the policy of a leader. It uses only data that the leader can read.
 
         ``leader`` is its member id; ``clients`` has the client ids by member id.
         """

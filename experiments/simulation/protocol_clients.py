@@ -49,7 +49,7 @@ _T = TypeVar("_T")
 
 
 class Consumer(ABC):
-    """A simulated consumer process that is stopped, running or suspended.
+    """Simulated consumer process. It is stopped, running or suspended.
 
     A suspended consumer is either stalled or frozen. A stalled consumer does not poll, so
     it neither consumes nor rejoins, but it sends heartbeats. A frozen consumer, as in a long
@@ -100,7 +100,7 @@ class Consumer(ABC):
         self._start_polls()
 
     def continue_membership(self, member_id: str, owned: Partitions, generation: int) -> None:
-        """Start as a member of a group that is stable at the start of the simulation."""
+        """Start as a member of a group that is already stable."""
         self._start_process()
         self.member_id = member_id
         self._acquire(owned)
@@ -151,7 +151,7 @@ class Consumer(ABC):
         return timer
 
     def suspend(self, duration: int, *, frozen: bool) -> None:
-        """Stop polling for ``duration`` ms. If ``frozen``, stop the whole process."""
+        """Stop polling for ``duration`` ms, or stop the whole process if ``frozen``."""
         if self.is_up:
             if self._consumes and len(self.owned):
                 self._ownership.release(self.owned, self._clock.now)
@@ -230,7 +230,7 @@ class Consumer(ABC):
     # ---- Requests ---------------------------------------------------------------------
 
     def _response_to(self, handle: Callable[[_T], None]) -> Callable[[_T], None]:
-        """Return a callback that handles the response to a new request.
+        """Return a function that handles the response to a new request after a delay.
 
         The response is handled after the network latency, unless the consumer sends another
         request first.
@@ -244,7 +244,7 @@ class Consumer(ABC):
             self._clock.after(self.environment.latency(), receive)
 
     def _schedule(self, action: Callable[[], None], delay: int) -> None:
-        """Run an action after a delay, unless the consumer sends another request first."""
+        """Run an action after a delay in ms, unless the consumer sends another request."""
         self._request_number += 1
         self._clock.after(delay, partial(self._receive, self._request_number, action))
 
@@ -382,7 +382,7 @@ class ClassicProtocolClient(Consumer):
         )
 
     def _subscription(self, assignor: str) -> ConsumerSubscription:
-        """Return the subscription for an assignor, with user data if it assigned last."""
+        """Return the subscription for an assignor, with the user data of its last assignment."""
         data = self.user_data if assignor == self._assigned_by else None
         owned = NO_PARTITIONS if self._is_eager else self.owned
         if self.environment.policy_of(assignor).protocol is RebalanceProtocol.COOPERATIVE:
@@ -406,7 +406,7 @@ class ClassicProtocolClient(Consumer):
             self._fail(code)
 
     def _rejoin_after(self, code: ErrorCode) -> None:
-        """Join again after an error. The member keeps its id only if the coordinator knows it."""
+        """Join again after an error, with a new member id if the old id is unknown."""
         if code is ErrorCode.UNKNOWN_MEMBER_ID:
             self._reset_membership()
         elif code is ErrorCode.ILLEGAL_GENERATION:
@@ -444,7 +444,7 @@ class ClassicProtocolClient(Consumer):
             self._send_sync(dict(assignment))
 
     def _joins_again(self) -> bool:
-        """Join a second time with new user data, as aiokafka does. Return whether it joins."""
+        """Send a second JoinGroup request, like aiokafka. Return whether it is sent."""
         is_first = self.plan.joins_twice and self._selected == "sticky"
         self._has_joined_twice = is_first and not self._has_joined_twice
         if self._has_joined_twice:
@@ -604,7 +604,7 @@ class ConsumerProtocolClient(Consumer):
         self._heartbeat_timer.start(phase % interval)
 
     def member(self) -> ConsumerMember:
-        """Return this member, reconciled, as the coordinator stores it."""
+        """Return the state that the coordinator stores about this member."""
         return ConsumerMember(
             id=self.member_id,
             subscription=self.topics,
@@ -633,7 +633,7 @@ class ConsumerProtocolClient(Consumer):
         subscription: tuple[str, ...] | None = None,
         rebalance_timeout: int | None = None,
     ) -> None:
-        """Send a ConsumerGroupHeartbeat request. Fields with None are unchanged."""
+        """Send a ConsumerGroupHeartbeat request. None means that a field is unchanged."""
         heartbeat = Heartbeat(
             self.member_id,
             self.generation,
@@ -691,7 +691,7 @@ class ConsumerProtocolClient(Consumer):
             self._reconcile()
 
     def _reconcile(self) -> None:
-        """Revoke and acquire partitions as assigned, then send the new owned partitions."""
+        """Revoke and acquire partitions, then send the new owned partitions."""
         target, self._pending = self._pending, None
         if target is None:
             return

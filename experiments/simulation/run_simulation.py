@@ -19,7 +19,7 @@ from kassay.reference.model.topic_partitions import Partitions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialMember:
-    """Member of an initial group. ``client`` is its id in the script."""
+    """Member of the initial group of a simulation, with its client id in the script."""
 
     client: str
     id: str
@@ -28,7 +28,7 @@ class InitialMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitialGroup:
-    """Group that is stable at the start of a simulation, with its generation or epoch."""
+    """Group that is stable at the start of a simulation."""
 
     generation: int
     members: tuple[InitialMember, ...]
@@ -50,7 +50,7 @@ class SegmentCost:
 
 
 class Simulation:
-    """Simulation of a script with one policy. It starts with an empty or a stable group."""
+    """Simulation of a script with one policy, from an empty or a stable group."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """Topic that a simulation script defines. ``rate`` is in messages per second and partition."""
+    """Topic in a simulation script. ``rate`` is in messages per second and partition."""
 
     name: str
     partitions: int
@@ -48,7 +48,7 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberPlan:
-    """Consumer that a simulation script defines."""
+    """Consumer in a simulation script."""
 
     id: str  # client.id; for a static member also group.instance.id
     topics: tuple[str, ...]
@@ -67,7 +67,7 @@ class MemberPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptEvent:
-    """A timed event of a simulation script. ``action`` determines which other fields are used."""
+    """Timed event of a simulation script. The used fields depend on ``action``."""
 
     at: int
     action: Action
@@ -82,7 +82,7 @@ class ScriptEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Client settings with Kafka's defaults, and further settings of the simulation."""
+    """Settings of the clients, with Kafka's defaults, and of the simulation."""
 
     session: int = 45_000  # session.timeout.ms
     heartbeat: int = 3_000  # heartbeat.interval.ms
@@ -102,7 +102,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Simulation script. ``policies`` are names for `policies.policy_named`."""
+    """Simulation script: topics, members, settings and timed events."""
 
     name: str
     topics: tuple[TopicPlan, ...]
@@ -116,7 +116,7 @@ class Script:
 
     @property
     def measured_from(self) -> int:
-        """Return the time in ms of the first event. Costs are measured from then on."""
+        """Return the time of the first event in ms. Costs are measured from this time."""
         return min((event.at for event in self.events), default=0)
 
 
@@ -173,7 +173,7 @@ def parse_script(text: str, name: str) -> Script:
 def parse_planned_events(
     text: str, name: str, *, topics: Sequence[TopicPlan], members: Sequence[MemberPlan]
 ) -> Script:
-    """Parse events, new topics and settings for an existing group. ``name`` is the file."""
+    """Parse the events, new topics and settings of a script for an existing group."""
     root = read_nodes(text, name)
     items = root.only("topics", "events", "settings")
     _require(root, items, "events")
@@ -222,7 +222,7 @@ def _members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> Iterable[Memb
 
 
 def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[MemberPlan, ...]:
-    """Parse an entry of the member list. The key ``count`` gives members numbered from 0."""
+    """Parse an entry of the member list: one member, or ``count`` numbered members."""
     parsers: dict[str, _Parser] = {
         "id": ConfigNode.text,
         "topics": lambda node: _topics(node, topics),
@@ -336,7 +336,7 @@ def _is_pattern(node: ConfigNode) -> bool:
 
 
 def _matching(node: ConfigNode, members: Mapping[str, None]) -> list[str]:
-    """Return the members that match the name or pattern in a node, in order."""
+    """Return the members that match a name or a pattern."""
     if not _is_pattern(node):
         return [_known(node, members, "member")]
     names = [name for name in members if fnmatchcase(name, node.text())]
@@ -385,7 +385,7 @@ def _optional_duration(items: Mapping[str, ConfigNode], key: str) -> int:
 
 
 def _duration(node: ConfigNode) -> int:
-    """Convert a duration such as ``30s`` to milliseconds. Other texts are errors."""
+    """Convert a duration such as ``30s`` to milliseconds."""
     if node.value == 0 and not isinstance(node.value, bool):
         return 0
     match = _DURATION.fullmatch(node.value) if isinstance(node.value, str) else None
@@ -400,7 +400,7 @@ BUILT_IN_SCRIPTS = dict(re.findall(r"^--- # (.+)\n((?:(?!---).*\n)+)", _TEXTS, r
 
 
 def load_script(script: str) -> Script:
-    """Read a script file, or load a built-in script by name. Raise InputError without both."""
+    """Read a script file, or load a built-in script by name."""
     if script in BUILT_IN_SCRIPTS:
         return parse_script(BUILT_IN_SCRIPTS[script], f"{script}.yaml")
     file = Path(script)

@@ -110,7 +110,7 @@ class Broker:
         old.unload()
 
     def _downgrade(self, group: ConsumerGroup) -> None:
-        """Convert a group of the consumer protocol with only classic members to a classic group."""
+        """Convert a group of the consumer protocol to a classic group."""
         environment = self._environment
         old, self.consumer, self._classic_members = self.consumer, None, None
         if old is not None:
@@ -158,7 +158,7 @@ class Broker:
         protocol: str,
         has_user_data: bool = False,
     ) -> None:
-        """Take over a stable group. The first classic member leads with ``protocol``."""
+        """Load a stable group. The first classic member is the leader."""
         if self.classic is not None and classic:
             leader, group_id = classic[0].request.member_id, self.classic.group.id
             kind, members = CONSUMERS, tuple(classic)
@@ -220,7 +220,7 @@ class Broker:
     def consumer_heartbeat(
         self, heartbeat: consumer_coordinator.Heartbeat
     ) -> consumer_coordinator.HeartbeatResponse:
-        """Handle a ConsumerGroupHeartbeat request. Convert the group if it is a classic group."""
+        """Handle a ConsumerGroupHeartbeat request. Convert a classic group before."""
         if self.classic is not None:
             try:
                 self._upgrade(self.classic)
@@ -239,7 +239,7 @@ class Broker:
 
 
 class PartitionOffsets:
-    """Produced, read and committed offsets of each partition, by simulated time."""
+    """Produced and read offsets of each partition in simulated time."""
 
     def __init__(self, committed: Callable[[TopicPartition], int]) -> None:
         self.reread_messages = 0
@@ -291,7 +291,7 @@ class PartitionOffsets:
         return total
 
     def positions(self, partitions: Partitions) -> dict[TopicPartition, int]:
-        """Return the read positions of partitions, which their owner commits."""
+        """Return the read positions of partitions."""
         return {p: self._positions[p] for p in partitions if p in self._positions}
 
     def lag(self, now: int) -> int:
@@ -350,7 +350,7 @@ class Environment:
 
     @cached_property
     def heartbeat_phase(self) -> int:
-        """Return the time in ms to the first heartbeats of a group that exists at the start."""
+        """Return the time in ms from the start to the first heartbeats of an initial group."""
         return self.random_delay(self.settings.heartbeat)
 
     def random_delay(self, maximum: int) -> int:
@@ -358,7 +358,7 @@ class Environment:
         return int(self._random() * (maximum + 1)) if maximum else 0
 
     def add_topic(self, plan: TopicPlan) -> None:
-        """Create a topic, or increase its partition count. Lower counts have no effect."""
+        """Create a topic, or increase its number of partitions."""
         known = self.topics.get(plan.name)
         if known is not None and plan.partitions <= known.partitions:
             return
@@ -372,11 +372,11 @@ class Environment:
         return {name: topic.partitions for name, topic in self.topics.items()}
 
     def policy_of(self, assignor: str | None) -> Policy:
-        """Return the policy that runs the assignor which a classic group has selected."""
+        """Return the policy of the assignor that a classic group has selected."""
         return self.policy if assignor in (None, self.policy.name) else policy_named(assignor)
 
     def policy_of_leader(self, leader: str, generation: int, assignor: str | None) -> Policy:
-        """Return the policy of the leader of a generation. Mixed libraries give a note."""
+        """Return the policy of the leader of a generation."""
         if self._libraries is None:
             return self.policy_of(assignor)
         clients = self.client_ids
@@ -387,7 +387,7 @@ class Environment:
     def assign(
         self, group: Group, generation: int, policy: Policy
     ) -> Assignment | LivelockError | UpstreamError:
-        """Run a policy on a group and record the rebalance. Return its assignment or failure."""
+        """Run a policy on a group, and record the rebalance. Return assignment or failure."""
         clients = {member.id: self.client_ids[member.id] for member in group.members}
         self.ownership.set_members(clients.values())
         result: Assignment | LivelockError | UpstreamError
@@ -416,7 +416,7 @@ class Environment:
         return Group(topics=tuple(self.topics.values()), members=members)
 
     def _member(self, joined: JoinedMember, policy: Policy) -> Member:
-        """Convert a joined member. For assignors without claims, it owns its last assignment."""
+        """Convert the data of a joined member to a member for the assignor."""
         metadata = joined.metadata
         owned, generation = metadata.owned, metadata.generation
         if policy.protocol is not RebalanceProtocol.COOPERATIVE:
@@ -442,7 +442,7 @@ class Environment:
             self._last.stable_at = self.clock.now
 
     def assign_on_broker(self, group: Group) -> Assignment:
-        """Assign a group of the consumer protocol. If this fails, members keep their partitions."""
+        """Assign a group of the consumer protocol, or keep the assignment after a failure."""
         generation = self.broker.generation
         policy = self.policy
         if self.broker.consumer is not None:
@@ -456,7 +456,7 @@ class Environment:
         return Assignment({member.id: member.owned for member in group.members})
 
     def on_state_change(self, _now: int, state: GroupState) -> None:
-        """Add a note about a new state of a classic group, and record when it is stable."""
+        """Add a note about the new state of a classic group. Record when it is stable."""
         self.add_note("group", str(state))
         if state is GroupState.STABLE:
             self._mark_stable(self.broker.generation)

@@ -45,7 +45,7 @@ class _Topic:
         self.lost_ms += [0] * added
 
     def unowned_since(self) -> Iterator[tuple[int, int]]:
-        """Yield the partitions without a consumer, each with the time since when, in ms."""
+        """Yield each partition without a consumer, and since when (ms) it has none."""
         for number, owner in enumerate(self.owner):
             if owner == NO_OWNER and self.last[number] != NEVER_OWNED:
                 yield number, self.released_at[number]
@@ -56,7 +56,7 @@ class _Topic:
 
 
 class ConsumedPartitions:
-    """Totals of moves and times without a consumer, as consumers acquire and release partitions.
+    """Totals of the moves of partitions, and of their time without a consumer.
 
     A partition has a consumer while a member to which it is assigned runs and polls. The
     time before the first consumer is not counted.
@@ -79,7 +79,7 @@ class ConsumedPartitions:
         self._topics.setdefault(name, _Topic(name, rate)).grow(partitions, last, now)
 
     def acquire(self, member: str, partitions: Partitions, now: int) -> None:
-        """Record that a member starts to consume. Raise OverlapError if another one consumes."""
+        """Record that a member starts to consume partitions, or raise OverlapError."""
         new_owner, absent = self._number(member), self._absent
         self._now = now
         if not self._consumed and self._stopped_at is not None:
@@ -91,8 +91,8 @@ class ConsumedPartitions:
             for number in numbers:
                 if owner[number] != NO_OWNER:
                     raise OverlapError(
-                        f"{member!r} acquires {topic.name}-{number} at {now} ms, "
-                        f"but {list(self._members)[owner[number]]!r} consumes it"
+                        f"internal error: {member!r} acquires {topic.name}-{number} at {now} ms, "
+                        f"but {list(self._members)[owner[number]]!r} consumes it; report a bug"
                     )
                 owner[number] = new_owner
                 previous = last[number]
@@ -118,7 +118,7 @@ class ConsumedPartitions:
                 released_at[number] = now
 
     def set_members(self, members: Iterable[str]) -> None:
-        """Set the current members. Partitions that former members had do not count as moves."""
+        """Set the current members. Partitions of former members do not count as moves."""
         present = {self._number(member) for member in members}
         self._absent = set(self._members.values()) - present
 
@@ -133,7 +133,7 @@ class ConsumedPartitions:
 
     @property
     def stopped_ms(self) -> int:
-        """Return the time in ms without any consumer, since the first partition had one."""
+        """Return the time in ms without any consumer, after the first acquisition."""
         if self._consumed or self._stopped_at is None:
             return self._stopped_ms
         return self._stopped_ms + self._now - self._stopped_at
@@ -170,7 +170,7 @@ class ConsumedPartitions:
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedRebalance:
-    """A rebalance of a simulation. Times are in milliseconds."""
+    """Rebalance of a simulation. Times are in milliseconds."""
 
     at: int  # when the assignor ran
     generation: int  # resulting generation, or epoch under the consumer protocol
@@ -183,7 +183,7 @@ class SimulatedRebalance:
 
 @dataclass(frozen=True, slots=True)
 class TimelineNote:
-    """A note on the timeline. ``source`` is a member, a topic, the group or the broker."""
+    """Note on the timeline of a simulation about a member, a topic, group or broker."""
 
     at: int
     source: str
@@ -212,7 +212,7 @@ class SimulationResult:
         return [rebalance for rebalance in self.rebalances if rebalance.stable_at is not None]
 
     def sequences(self) -> list[list[SimulatedRebalance]]:
-        """Split the completed rebalances after each rebalance without withheld partitions."""
+        """Split the completed rebalances after each one that withholds no partitions."""
         sequences: list[list[SimulatedRebalance]] = [[]]
         for rebalance in self.completed:
             sequences[-1].append(rebalance)
@@ -268,7 +268,7 @@ def simulation_document(result: SimulationResult) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationCost:
-    """Costs of a simulation from its first event on. ``result`` has moves and lag."""
+    """Costs of a simulation since its first event, with optimal numbers of moves."""
 
     result: SimulationResult
     protocol: str
@@ -286,7 +286,7 @@ class SimulationCost:
 
 
 def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> SimulationCost:
-    """Compare each rebalance from ``measured_from`` (ms) on with the optimum, and sum the costs."""
+    """Compare the rebalances after ``measured_from`` (ms) with the optimum. Sum the costs."""
     sequences = [s for s in result.sequences() if s[0].at >= measured_from]
     needed = unnecessary = gap = 0
     proven = True
@@ -309,7 +309,7 @@ def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> 
 
 
 def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
-    """Join a sequence of rebalances to one: its group and assignment, or None without them.
+    """Combine several rebalances to one group and its assignment, or return None.
 
     The group is the first after the last change of members or topics. The result is the last
     assignment.

@@ -97,7 +97,7 @@ _QUERIES = queries_of("history_summary.sql")
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """Partition counts and topic names, which ``__consumer_offsets`` does not contain."""
+    """Partition counts and topic names of a cluster. Group records do not contain them."""
 
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     topic_names: Mapping[str, str] = field(default_factory=dict)  # by topic id (36 characters)
@@ -289,7 +289,7 @@ _REQUIRED_COLUMNS = ("key", "value")
 
 
 def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFrame]:
-    """Read ``__consumer_offsets`` records from dumps and Parquet files, or raise InputError.
+    """Read records of ``__consumer_offsets`` from text dumps and Parquet files.
 
     Directories are searched for both types of files. Dumps may be compressed with gzip. URIs of
     other file systems must contain Parquet files.
@@ -320,7 +320,7 @@ def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFra
 
 
 def record_files(path: Path) -> tuple[list[Path], list[Path]]:
-    """List the dumps, and the Parquet files, at a path. Raise InputError without both."""
+    """List the text dumps and the Parquet files at a path."""
     if not path.exists():
         raise InputError(f"{path}: no such file or directory")
     if path.is_dir():
@@ -373,7 +373,7 @@ def _check_parquet(path: Path) -> None:
 def read_cluster(
     spark: SparkSession, settings: Mapping[str, str], *, timeout: float, tasks: int
 ) -> DataFrame:
-    """Read and decode records of ``__consumer_offsets`` from a cluster, up to the current end.
+    """Read and decode all current records of ``__consumer_offsets`` from a cluster.
 
     Each task reads some partitions with a consumer that joins no group and commits nothing.
     The settings are librdkafka properties; the timeout is in seconds per answer.
@@ -398,7 +398,7 @@ def _dump_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
 
 
 def _raw_records(frame: DataFrame, path: str) -> DataFrame:
-    """Select the columns of raw records. Optional columns become null; raise InputError for others.
+    """Select the columns of raw records. Missing optional columns become null.
 
     The columns are those of Spark's Kafka source: ``key``, ``value``, and optionally
     ``partition``, ``offset``, ``timestamp`` (a time or milliseconds) and ``topic``. Rows of

@@ -55,7 +55,7 @@ def map_rows(
 
 
 def queries_of(file: str) -> dict[str, str]:
-    """Read the queries of an SQL file of this package, by the names in its comments."""
+    """Read the queries of an SQL file by name. Comments in the file contain the names."""
     # On Spark workers, this package is in an archive.
     text = files(__package__).joinpath(file).read_text(encoding="utf-8")
     _, *parts = re.split(r"^-- (\w+)$", text, flags=re.MULTILINE)

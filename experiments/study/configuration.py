@@ -51,7 +51,7 @@ class StudyConfig(StudySettings):
         return family_cases(self.families, assignors=self.assignors, first_seed=self.first_seed)
 
     def described(self, imported: ImportedCases) -> dict[str, object]:
-        """Return the configuration for the manifest. Equal configurations give equal tables.
+        """Return the configuration as JSON for the manifest of the output.
 
         Imported groups are described by the bitwise XOR of the ids of their documents.
         """
@@ -105,7 +105,7 @@ def read_config(text: str, name: str, *, directory: Path = Path()) -> StudyConfi
         if key in items:
             optional[key] = items[key].integer(least)
     if optional.get("batch_cases", 1) > BATCH_CASES:
-        items["batch_cases"].fail(f"must be at most {BATCH_CASES}")
+        items["batch_cases"].fail(f"must be at most {BATCH_CASES}, got {optional['batch_cases']}")
     if "about" in items:
         items["about"].text()
     return StudyConfig(
@@ -184,7 +184,7 @@ _CHECKOUT = Path(__file__).parents[2]
 
 
 def commit(folder: Path = _CHECKOUT) -> str | None:
-    """Return the Git commit of a checkout, with ``+`` for changes, or None without Git."""
+    """Return the Git commit of a checkout, with ``+`` for local changes, or None."""
     head = _git(folder, "rev-parse", "HEAD")
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return head and head + ("+" if changes else "")
@@ -196,7 +196,6 @@ def tags() -> list[str]:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return the output of git, or None if it fails."""
     command = ["git", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(  # noqa: S603 - fixed arguments

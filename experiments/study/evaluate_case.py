@@ -1,4 +1,4 @@
-"""Evaluate one case of a study: assignors, optimum, and prices of goals.
+"""Evaluate one case of a study: run the assignors, and find the optimum.
 
 The functions are pure; Spark only decides where they run.
 """
@@ -88,7 +88,7 @@ _LIMITS = CaseLimits(work=300, within_partitions=2 * EVENT_STREAMS.max_partition
 
 
 class _AssignorRows(NamedTuple):
-    """Table rows about an assignor on the group of a case, and its assignment."""
+    """Table rows of one assignor on the group of a case, and its assignment."""
 
     assignment: schemas.AssignmentRow
     comparison: Comparison
@@ -150,7 +150,7 @@ def _evaluate(case: Case, *, limits: CaseLimits, drawn: bool) -> schemas.CaseRec
 def _prices(
     found: Iterable[_AssignorRows], group: Group, optimum: Solution | None, limits: CaseLimits
 ) -> tuple[schemas.MeasureRow, ...]:
-    """Return the rows of `GroupPrices` for a group and its assignors, none if it has weights."""
+    """Return the rows of `GroupPrices`. Groups with weights have no rows."""
     if optimum is None or group.is_weighted or not group.participant_indices:
         return ()
     prices = GroupPrices(group, optimum, limits)
@@ -164,7 +164,7 @@ def _prices(
 def _evaluate_document(
     case: Case, family: DocumentFamily, *, limits: SearchLimits, drawn: bool
 ) -> schemas.CaseRecord:
-    """Run the assignors of a case on its document, and compare their answers with the optimum.
+    """Compare the answers of assignors for the document of a case with the optimum.
 
     An application of Kafka Streams runs until no probing rebalance follows. The last stable answer
     is compared. The record contains the document if ``drawn`` is true, so that reports can draw it.
@@ -218,7 +218,7 @@ def _document_row(case: Case, document: KindDocument, *, drawn: bool) -> schemas
 def _evaluate_trajectories(
     case: Case, family: EventStreamFamily, row: schemas.GroupRow
 ) -> schemas.CaseRecord:
-    """Run the assignors, the optimum and the hindsight optimum on a case's event stream."""
+    """Compare assignors, the optimum and hindsight on the event stream of a case."""
     found = (
         compare_trajectories(family, case.seed, case.assignors),
         hindsight_trajectory(family, case.seed),
@@ -235,7 +235,7 @@ def _evaluate_trajectories(
 def _evaluate_assignor(
     group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
 ) -> _AssignorRows:
-    """Run an assignor on a group. Compare the result with the optimum if that is known."""
+    """Run an assignor on a group, and compare the result with the optimum if known."""
     is_first = run_assignor.first_seconds(assignor) is None
     result, error = _attempt(partial(run_assignor.run_until_stable, group, assignor))
     if result is None:
@@ -268,7 +268,7 @@ def failed_record(case: Case, error: str) -> schemas.CaseRecord:
 
 
 def _attempt(function: Callable[[], _Value]) -> tuple[_Value | None, str | None]:
-    """Call a function. Return its value and None, or None and the text of its exception.
+    """Call a function. Return its value, or the text of its exception.
 
     A library that does not start is an error of the study, because it would fail on each group.
     """
@@ -371,7 +371,7 @@ _LINUX_MEMORY = Path("/proc/self/statm")
 
 @contextmanager
 def memory_limit(mebibytes: int | None) -> Iterator[None]:
-    """Limit the memory that a ``with`` block adds to this process, in MiB.
+    """Limit the memory (MiB) that a ``with`` block adds to this process.
 
     It counts added address space. None means no limit. The process's own limit never rises.
     """
@@ -394,7 +394,7 @@ def memory_limit(mebibytes: int | None) -> Iterator[None]:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Kill this process if a ``with`` block takes longer than ``seconds``."""
+    """Kill this process if a ``with`` block takes more than ``seconds``."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -450,7 +450,7 @@ _LOAD = Imbalance(Measure.MAKESPAN)
 
 @dataclass
 class GroupPrices:
-    """Proven optima of a group with equal weights, for goals in different orders.
+    """Optima of a group with equal weights, for different orders of the levels.
 
     ``optimum`` has the minimum sum of squared loads, then the fewest moves.
     """
@@ -472,7 +472,7 @@ class GroupPrices:
         return self._solved[levels]
 
     def _value(self, level: Level, *order: Level) -> int | None:
-        """Return the value of a level in the optimum of an order of levels, None without proof.
+        """Return the proven value of a level in the optimum of the levels ``order``, or None.
 
         The least sum of squares minimises the maximum load, also within an even topic spread.
         """
@@ -485,7 +485,7 @@ class GroupPrices:
         return level_value(self._problem, level, placement)
 
     def of_group(self) -> Iterator[MeasureRow]:
-        """Yield the proven prices of goals, which hold for every assignor.
+        """Yield the minimum value of one goal with and without another goal.
 
         The minimum of a row is the best known value without the goal.
         """
@@ -502,7 +502,7 @@ class GroupPrices:
                 yield MeasureRow(OPTIMUM, name, value, least, least)
 
     def of_assignment(self, assignor: str, assignment: Assignment) -> Iterator[MeasureRow]:
-        """Yield the values of an assignment on the goals, with their minima.
+        """Yield the value of an assignment and the minimum value, for each goal.
 
         If the topic spread is minimum, two values refer to the assignments with minimum spread:
         the maximum load, and the moves with at most the sum of squared loads of the assignment.
@@ -535,7 +535,7 @@ class GroupPrices:
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """Results of all assignors on one event stream, and the run time of each in seconds."""
+    """Results and run times in seconds of all assignors on one event stream."""
 
     rows: tuple[RebalanceRow, ...]
     seconds: dict[str, float]
@@ -551,7 +551,7 @@ class _State(NamedTuple):
 def compare_trajectories(
     family: EventStreamFamily, seed: int, assignors: Sequence[str]
 ) -> Trajectories:
-    """Run each assignor and the optimum through the event stream of a seed.
+    """Run each assignor, and compute the optimum, at each rebalance of an event stream.
 
     The members own the earlier results of the same assignor, or a random even assignment. If an
     assignor fails, its members keep their partitions until the next rebalance.
@@ -617,7 +617,8 @@ def _state(step: StreamStep, past: Assignment, *, generation: int) -> _State:
     group = Group(topics=step.topics, members=members)
     optimum = solve_optimum(group, limits=_LIMITS)
     if optimum.status is not Status.OPTIMAL:
-        raise InternalError("the optimum of a rebalance of an event stream is not proven")
+        problem = "the optimum of a rebalance of an event stream is not proven"
+        raise InternalError(f"internal error: {problem}; report a bug")
     return _State(group, optimum)
 
 

@@ -53,7 +53,7 @@ _COUNT_TABLES = [each.name for each in fields(StudySummary) if each.type is pd.D
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Read the newest valid manifest of an output directory. Raise InputError without one."""
+    """Read the newest valid manifest of an output directory, or raise InputError."""
     runs = sorted((directory / MANIFESTS).glob("run=*"), reverse=True)
     for run in runs:
         for part in sorted(run.glob("part-*")):
@@ -88,7 +88,7 @@ def digest_local_files(directory: Path, folders: Iterable[str]) -> FileDigests:
 def damaged_files(
     directory: Path, manifest: Mapping[str, Any], found: FileDigests | None
 ) -> dict[str, str]:
-    """Compare files with a manifest, and describe each missing, unknown or changed file.
+    """Return a description of each file that differs from the manifest, by file name.
 
     If ``found`` is None, the function computes the digests of the files in ``directory``.
     """
@@ -149,17 +149,16 @@ def read(path: Path | str) -> dict[str, pd.DataFrame]:
     """
     directory = Path(path).expanduser()
     if not directory.is_dir():
-        raise InputError(f"{path}: no such local directory; give --output of kassay study")
+        raise InputError(f"{path}: no such local directory; give an output of kassay study")
     files = [name for name in verified_manifest(directory)["files"] if name.startswith("cases/")]
     if not files:
-        raise InputError(f"{directory} contains no output of kassay study; give its --output")
+        raise InputError(f"{directory} contains no output of kassay study; give its directory")
     paths = [str(directory / name) for name in files]
     cases = pyarrow.dataset.dataset(paths, schema=CASES, format="parquet")
     return {name: _frame(_rows(cases, name)) for name in TABLES}
 
 
 def _rows(cases: pyarrow.dataset.Dataset, name: str) -> pa.Table:
-    """Return the rows of one table, in the order of the cases."""
     columns = {each: pc.field(each) for each in (POSITION, name)} | {KEY: pc.field("groups", KEY)}
     table = cases.to_table(columns=columns).sort_by(POSITION)
     keys, rows = table[KEY], table[name]
@@ -172,13 +171,13 @@ def _rows(cases: pyarrow.dataset.Dataset, name: str) -> pa.Table:
 
 
 def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> StudySummary:
-    """Read a study's summary from its output directory. Raise InputError without one.
+    """Read the summary of a study from its output directory.
 
     If ``manifest`` is None, the function also reads the manifest and verifies the files.
     """
     manifest = manifest or verified_manifest(directory)
     if "summary" not in manifest:
-        raise InputError(f"{directory} contains no output of kassay study; give its --output")
+        raise InputError(f"{directory} contains no output of kassay study; give its directory")
     root = directory / manifest["summary"]
     return StudySummary(
         **{name: read_table(root / name) for name in _COUNT_TABLES},
@@ -188,7 +187,7 @@ def load_summary(directory: Path, manifest: Mapping[str, Any] | None = None) -> 
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
-    """Read all or the given columns of a Parquet table as a pandas data frame."""
+    """Read a Parquet table, or some columns of it, as a pandas data frame."""
     return _frame(_arrow_table(path, columns))
 
 

@@ -128,7 +128,7 @@ class RebalanceRow:
 
 @dataclass(frozen=True, slots=True)
 class MeasureRow:
-    """Row of the table ``measures``: value of an answer on a measure, and the minimum.
+    """Row of the table ``measures``: the value of one measure, and its minimum.
 
     Only other kinds of groups have rows, and groups with prices of goals, see `GroupPrices`. The
     rows of the contestant ``optimum`` are prices that hold for every assignor.
@@ -162,7 +162,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def schema_of(row: type) -> pa.Schema:
-    """Derive an Arrow schema from a dataclass. A field that can be None becomes nullable."""
+    """Derive an Arrow schema from the fields of a dataclass."""
     hints = typing.get_type_hints(row)
     return pa.schema([_field(field.name, hints[field.name]) for field in fields(row)])
 
@@ -172,7 +172,7 @@ def _field(name: str, hint: object) -> pa.Field:
     nullable = type(None) in options
     (kind,) = (option for option in options if option is not type(None))
     if kind not in _ARROW:
-        raise TypeError(f"column {name!r}: no column type for {hint!r}")
+        raise TypeError(f"column {name!r}: Arrow has no type for {hint!r}; use int, float or str")
     return pa.field(name, _ARROW[kind], nullable=nullable)
 
 
@@ -201,7 +201,7 @@ POSITION, STUDY = "position", "study"
 
 
 def _nested(name: str) -> pa.Field:
-    """Return the nested column that contains a table's rows for one case."""
+    """Return the Arrow field of the column that contains a table's rows for one case."""
     # A nullable struct, such as an optimum, must have nullable fields.
     struct = pa.struct([field.with_nullable(True) for field in TABLES[name]])
     return pa.field(name, pa.list_(struct) if name in LISTS else struct)
@@ -250,7 +250,7 @@ _LARGEST = 100_000  # subscriptions, claims and partitions; larger groups have n
 def renaming_hash(
     group: Group, *, colours: Sequence[int] | None = None, rounds: int = 3
 ) -> int | None:
-    """Return a hash that ignores names and order, or None for large groups.
+    """Return a hash of a group that ignores names and order; None for a large group.
 
     Names and order are those of members, topics and partitions. Members and topics get colours,
     which are refined by the colours of their neighbours. Groups with different hashes differ;
@@ -313,7 +313,6 @@ def _rack_colour(rack: str | None) -> int:
 
 
 def _sorted(colours: Any, keys: Iterable[Any]) -> tuple[int, ...]:
-    """Return the sorted colours of the given neighbours."""
     return tuple(sorted(colours[key] for key in keys))
 
 
@@ -368,18 +367,18 @@ _ASSIGNOR_ORDER = tuple(
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name in results is an alias or names a user's own assignor."""
+    """Return whether a name belongs to an assignor that the user has added."""
     known = (*ASSIGNORS, *KIND_PORTS, OPTIMUM, HINDSIGHT)
     return name not in known and not is_library_assignor(name)
 
 
 def assignors_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Sort distinct assignor names for tables, the user's own assignors first."""
+    """Sort distinct assignor names for tables. Assignors of the user come first."""
     return tuple(sorted(_ordered(names, _ASSIGNOR_ORDER), key=lambda name: not is_own(name)))
 
 
 def compared_assignors(names: Iterable[str], chosen: Sequence[str] = ()) -> tuple[str, ...]:
-    """Select the assignors that a report compares in pairs, own assignors and previews first.
+    """Select the assignors that a report compares in pairs.
 
     ``chosen`` are the assignors that the user selected. A few assignors are all compared.
     """
@@ -393,7 +392,7 @@ def compared_assignors(names: Iterable[str], chosen: Sequence[str] = ()) -> tupl
 
 
 def families_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Sort distinct family names for tables: equal-* first, then mixed-*."""
+    """Sort distinct family names for tables: ``equal-*`` before ``mixed-*``."""
     return _ordered(names, [name for name in USUAL if name != NAMED_FAMILY])
 
 

@@ -257,7 +257,7 @@ class UniformHomogeneousAssignmentBuilder:
                     unassigned.appendleft((topic, numbers[missing:]))
                 missing -= len(numbers)
         if unassigned:
-            raise UpstreamError("PartitionAssignorException", "no member has room for a partition")
+            raise UpstreamError("no member has room for a partition", "PartitionAssignorException")
 
 
 MAX_ITERATION_COUNT = 16
@@ -312,7 +312,7 @@ class UniformHeterogeneousAssignmentBuilder:
                     if number >= len(self.owners[topic]):
                         size = len(self.owners[topic])
                         detail = f"{member!r} owns partition {number}, but the topic has {size}"
-                        raise UpstreamError("ArrayIndexOutOfBoundsException", detail)
+                        raise UpstreamError(detail, "ArrayIndexOutOfBoundsException")
                     self.owners[topic][number] = index
             self.target_assignment[member] = old if new is None else new
 

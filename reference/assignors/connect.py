@@ -129,7 +129,7 @@ class IncrementalCooperativeAssignor:
         to_assign = created | self._handle_lost_assignments(lost, following, now)
         self._revoke_for_balance(configured, following, to_revoke, now)
         if not following:
-            raise UpstreamError("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
+            raise UpstreamError("Index 0 out of bounds for length 0", "IndexOutOfBoundsException")
         for kind, entries in enumerate(_by_kind(to_assign)):
             _assign(following, kind, entries)
         self._previous_revocation = _union(to_revoke.values())
@@ -320,7 +320,7 @@ class _Cluster:
         for _ in range(_MAX_REBALANCES):
             if not self._rebalance_once(leader):
                 return
-        raise UpstreamError("IllegalStateException", "the workers rebalance without end")
+        raise UpstreamError("the workers rebalance without end", "IllegalStateException")
 
     def _rebalance_once(self, leader: IncrementalCooperativeAssignor) -> bool:
         sent = {worker: _transmitted(own) for worker, own in self._workers.items()}

@@ -167,7 +167,7 @@ class _Builder:
                     circle, has_assigned = iter(list(unfilled)), False
                     member = next(circle, None)
                     if member is None:
-                        raise UpstreamError("NoSuchElementException", "null")
+                        raise UpstreamError("null", "NoSuchElementException")
                 if member in present:
                     continue
                 if member not in added:

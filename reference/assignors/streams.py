@@ -346,9 +346,8 @@ def _assign(
 ) -> bool:
     """Assign all tasks. Return whether a follow-up rebalance is needed."""
     if not clients and (stateful or stateless):
-        raise UpstreamError(
-            "NoSuchElementException" if stateful else "NullPointerException", "null"
-        )
+        java_class = "NoSuchElementException" if stateful else "NullPointerException"
+        raise UpstreamError("null", java_class)
     targets.place_active(clients, stateful, configs)
     targets.place_standbys(clients, stateful, configs)
     movements = Movements(clients, configs.acceptable_recovery_lag, configs.max_warmup_replicas)
@@ -454,7 +453,7 @@ def assign_evenly(document: KindDocument) -> dict[str, object]:
     for member in sorted(content["members"], key=lambda member: utf16_key(member["id"])):
         members.setdefault(member["process"], []).append(member)
     if not members and (stateful or stateless):
-        raise UpstreamError("TaskAssignorException", "No process available to assign active tasks.")
+        raise UpstreamError("No process available to assign active tasks.", "TaskAssignorException")
     # The positions in the order of the names replace the ids of processes and subtopologies.
     processes = sorted(members, key=utf16_key)
     clients = [ClientState(n, len(members[id]), {}, {}) for n, id in enumerate(processes)]

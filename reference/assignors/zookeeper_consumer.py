@@ -86,9 +86,9 @@ def roundrobin_threads(group: Group) -> ThreadAssignment:
     for topic, threads in consumers.items():
         if threads != head_threads:
             raise UpstreamError(
-                "IllegalArgumentException",
                 "round robin requires the same threads for every topic, but "
                 f"{_describe(topic, threads)} and {_describe(head_topic, head_threads)}",
+                "IllegalArgumentException",
             )
     # Deviation: topics of equal hashes are sorted by name, not in the order of a Scala map.
     partitions = sorted(

@@ -28,8 +28,8 @@ class UpstreamError(KassayError):
     None for an assignor of another library.
     """
 
-    def __init__(self, java_class: str | None, detail: str) -> None:
-        super().__init__(java_class, detail)
+    def __init__(self, detail: str, java_class: str | None = None) -> None:
+        super().__init__(detail, java_class)
         self.java_class = java_class
         self.detail = detail
 

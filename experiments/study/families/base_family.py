@@ -36,7 +36,7 @@ class SeededCases(ABC):
 
     @property
     def is_finite(self) -> bool:
-        """Return whether the family has a fixed number of groups, which are no sample."""
+        """Return whether the family has a fixed number of groups."""
         return type(self).size is not SeededCases.size
 
 
@@ -50,7 +50,7 @@ class Family(SeededCases):
 
     @abstractmethod
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed. If the family has a size, the seed is a position.
+        """Build the group of a seed, or the group at this position of a fixed family.
 
         With ``own_history``, members own earlier results of the assignor ``start``.
         """

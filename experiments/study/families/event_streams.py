@@ -1,4 +1,4 @@
-"""Family of event streams: a group, and random events that cause its rebalances."""
+"""Family of event streams: groups with random events that cause rebalances."""
 
 import math
 from collections.abc import Iterator
@@ -72,14 +72,14 @@ class EventStreamFamily(Family):
         return Group(id=f"{self.name}/{seed}", topics=step.topics, members=step.members)
 
     def has_hindsight(self, seed: int) -> bool:
-        """Return whether a study searches the hindsight optimum of a stream."""
+        """Return whether a study computes the hindsight optimum of an event stream."""
         if self.random_past or seed >= self.hindsight_seeds:
             return False
         group = self.build(seed)
         return len(group.members) * group.partition_count <= self.hindsight_size
 
     def stream(self, seed: int) -> Iterator[StreamStep]:
-        """Yield the steps of a seed's stream: the start, and one step per rebalance."""
+        """Yield the steps of an event stream: the start, and one step per rebalance."""
         stream = _EventStream(self, Random(f"{self.streams}/{seed}"))  # noqa: S311
         is_large = len(stream.members) > 100
         count = self.rebalances_of_large_groups if is_large else self.rebalances
@@ -87,8 +87,6 @@ class EventStreamFamily(Family):
 
 
 class _EventStream:
-    """Mutable state of one event stream."""
-
     def __init__(self, family: EventStreamFamily, rng: Random) -> None:
         self.family, self.rng = family, rng
         self.is_static = rng.random() < family.static_members
@@ -141,7 +139,7 @@ class _EventStream:
         self.members[member or f"s{service}-{self.rng.getrandbits(40):010x}"] = service
 
     def steps(self) -> Iterator[StreamStep]:
-        """Yield the start and then, without end, the state at each rebalance."""
+        """Yield the initial state, then the state at each rebalance, without end."""
         yield self._step(StreamEvent.START)
         events = (
             (self._scale, 45),
@@ -172,7 +170,7 @@ class _EventStream:
         )
 
     def _scale(self) -> Iterator[StreamEvent]:
-        """Add or remove pods of one service, so that the member count stays near its start."""
+        """Add or remove pods of one service. The member count stays near its initial value."""
         [service] = self.rng.choices(range(len(self.services)), self.weights)
         pods = self._pods_of(service)
         count = min(int(self.rng.paretovariate(1.2)), max(1, len(self.members) // 2))
@@ -188,7 +186,7 @@ class _EventStream:
             yield StreamEvent.SCALE_OUT
 
     def _rolling_restart(self) -> Iterator[StreamEvent]:
-        """Restart pods of one service, one after the other, at most 10.
+        """Restart up to 10 pods of one service, one after the other.
 
         A pod returns after its session has ended: with its name if members are static, else as a
         new member.
@@ -204,7 +202,7 @@ class _EventStream:
             yield StreamEvent.RESTART_RETURN
 
     def _pod_loss(self) -> Iterator[StreamEvent]:
-        """Remove a pod, and add a new pod at the rebalance after that."""
+        """Remove a pod, and add a new pod at the next rebalance."""
         lost = self.rng.choice(list(self.members))
         service = self.members.pop(lost)
         if self.members:
@@ -213,7 +211,7 @@ class _EventStream:
         yield StreamEvent.REPLACEMENT
 
     def _topic_growth(self) -> Iterator[StreamEvent]:
-        """Add up to 50% more partitions to a topic, at most twice the total at the start."""
+        """Add up to 50% more partitions to a topic, up to twice the initial total."""
         name = self.rng.choice(sorted(set(chain.from_iterable(self.services))))
         added = self.rng.randint(1, max(1, self.topics[name] // 2))
         if self._has_room(added):
@@ -221,7 +219,7 @@ class _EventStream:
             yield StreamEvent.TOPIC_GROWTH
 
     def _new_topic(self) -> Iterator[StreamEvent]:
-        """Create a topic. One service or all services subscribe to it."""
+        """Create a topic with one service or all services as subscribers."""
         partitions = self.rng.choice(list(self.topics.values()))
         chosen = self.services if self.rng.random() < 0.5 else [self.rng.choice(self.services)]
         if self._has_room(partitions):
@@ -232,7 +230,7 @@ class _EventStream:
             yield StreamEvent.NEW_TOPIC
 
     def _new_subscription(self) -> Iterator[StreamEvent]:
-        """Add a topic to the subscription of one service, or remove one."""
+        """Add a topic to the subscription of one service, or remove a topic from it."""
         topics = self.rng.choice(self.services)
         others = [name for name in self.topics if name not in topics]
         if others and (len(topics) < 2 or self.rng.random() < 0.5):

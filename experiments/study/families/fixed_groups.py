@@ -92,7 +92,7 @@ def exhaustive_groups_up_to(*, members: int, partitions: int) -> Iterator[Group]
 
 
 def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
-    """Yield all groups with the given numbers of members and partitions, without renamed copies.
+    """Yield all groups with a number of members and of partitions, without renamed copies.
 
     Every topic has a subscriber, and every member has a subscription.
     """
@@ -136,7 +136,6 @@ def _topics_of_size(size: int, members: int) -> Iterator[_Topic]:
 
 
 def _is_canonical(topics: tuple[_Topic, ...], members: int) -> bool:
-    """Return whether topics are the smallest of all copies with reordered members."""
     own = _sorted(topics)
     return all(
         own <= _sorted(tuple((tuple(row[m] for m in order), rest) for row, rest in topics))
@@ -186,7 +185,7 @@ _DEFAULT_ASSIGNOR = "sticky"
 
 
 class GridPoint(NamedTuple):
-    """Parameters of one group of a family, a point of a grid of parameters."""
+    """Parameters of one group of a `GridFamily`."""
 
     members: int
     partitions_per_member: int
@@ -202,7 +201,7 @@ class GridPoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GridFamily(Family):
-    """Base class of families with one group per point of a grid. The seed is its position."""
+    """Base class of families with one group per combination of parameters."""
 
     members: tuple[int, ...] = (100, 500, 1_000, 5_000, 10_000)
     partitions_per_member: tuple[int, ...] = (5, 10, 50)
@@ -213,7 +212,7 @@ class GridFamily(Family):
 
     @cached_property
     def points(self) -> tuple[GridPoint, ...]:
-        """Return the points of the grid within the size limit ``largest``."""
+        """Return all combinations of parameters within the size limit ``largest``."""
         axes = (self.members, self.partitions_per_member, self.topics)
         points = (GridPoint(*point) for point in product(*axes, self.mixed, self.incremental))
         return tuple(
@@ -230,7 +229,7 @@ class GridFamily(Family):
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkFamily(GridFamily):
-    """Family of groups as in Kafka's ``ServerSideAssignorBenchmark``, without racks.
+    """Family of the groups of Kafka's ``ServerSideAssignorBenchmark``, without racks.
 
     With mixed subscriptions, five buckets of members subscribe to disjoint sets of topics. If
     the rebalance is incremental, the members own the result of the studied assignor, and a new
@@ -238,7 +237,7 @@ class BenchmarkFamily(GridFamily):
     """
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group at position ``seed``. Members own earlier results of ``start``."""
+        """Build the group at position ``seed``. Members own partitions assigned by ``start``."""
         point = self.points[seed]
         names = [f"topic{index}" for index in range(point.topics)]
         topics = tuple(Topic(name=n, partitions=point.partitions_per_topic) for n in names)
@@ -261,14 +260,14 @@ class BenchmarkFamily(GridFamily):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowFamily(GridFamily):
-    """Family in which each member subscribes to half of the topics, shifted by its position.
+    """Family in which each member subscribes to half of the topics or to all topics.
 
     If the rebalance is incremental, the members own a random balanced assignment, and a new
     member joins.
     """
 
     def build(self, seed: int, *, start: str | None = None) -> Group:  # noqa: ARG002
-        """Build the group at position ``seed`` of the grid."""
+        """Build the group at position ``seed`` of the family."""
         point = self.points[seed]
         names = [f"topic-{index:04}" for index in range(point.topics)]
         total = point.members * point.partitions_per_member
@@ -298,7 +297,7 @@ GROUPS_PER_SCRIPT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedFamily(Family):
-    """Family of groups that assignors received in recorded simulations."""
+    """Family of groups recorded from the input of assignors in simulations."""
 
     @property
     def size(self) -> int:
@@ -306,12 +305,12 @@ class SimulatedFamily(Family):
         return GROUPS_PER_SCRIPT * len(_scripts())
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Return a group from a simulation of assignor ``start``. Raise UsageError without one."""
+        """Return a group from a recorded simulation of the assignor ``start``."""
         script = _scripts()[seed // GROUPS_PER_SCRIPT]
         key = f"{script}/{start or _DEFAULT_ASSIGNOR}"
         if key not in _documents():
             known = ", ".join(sorted({key.partition("/")[2] for key in _documents()}))
-            raise UsageError(f"family {self.name!r} has no groups of {start!r}, only of {known}")
+            raise UsageError(f"family {self.name!r} has no groups of {start!r}; use one of {known}")
         group = parse_group(_documents()[key][seed % GROUPS_PER_SCRIPT])
         return replace(group, id=self.id_of(seed, start))
 
@@ -338,7 +337,7 @@ _FIRST_ASSIGNOR = "uniform"
 
 
 class KafkaPoint(NamedTuple):
-    """Parameters of one group of `KafkaGridFamily`. ``members`` is the number after the event."""
+    """Parameters of one group of a `KafkaGridFamily`."""
 
     members: int
     topics: int
@@ -351,7 +350,7 @@ class KafkaPoint(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaGridFamily(Family):
-    """Family of groups as in Kafka's ``ConsumerAssignorBenchmark``, except its assignors.
+    """Family of the groups of Kafka's ``ConsumerAssignorBenchmark``.
 
     Upstream: org.apache.kafka.jmh.assignor.ConsumerAssignorBenchmark (commit 32524aba).
 
@@ -378,7 +377,7 @@ class KafkaGridFamily(Family):
         return len(self.points)
 
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group at position ``seed``. Members own earlier results of ``start``."""
+        """Build the group at position ``seed``. Members own partitions assigned by ``start``."""
         point = self.points[seed]
         members, owners = _members(point), dict[str, Member]()
         if point.event != "full":
@@ -398,7 +397,7 @@ def _share(number: int) -> int:
 
 
 def _topics(point: KafkaPoint, *, grown: int) -> tuple[Topic, ...]:
-    """Return the topics. With ``grown``, some have one more partition."""
+    """Build the topics. Add one partition to ``grown`` of the topics."""
     counts = partition_counts(point.sizes, point.topics, point.partitions)
     for index in range(grown):
         counts[index * point.topics // grown] += 1
@@ -416,7 +415,7 @@ def _topics(point: KafkaPoint, *, grown: int) -> tuple[Topic, ...]:
 
 
 def partition_counts(sizes: str, topics: int, partitions: int) -> list[int]:
-    """Return the partition counts of the topics, as the benchmark divides them."""
+    """Divide partitions among topics like Kafka's ``ConsumerAssignorBenchmark``."""
     base, more = divmod(partitions, topics)
     equal = [max(1, base) + (index < more) for index in range(topics)]
     tiers, left, divisor = list[int](), topics, 3
@@ -441,7 +440,7 @@ def partition_counts(sizes: str, topics: int, partitions: int) -> list[int]:
 
 
 def topic_ids(number: int) -> Iterator[UUID]:
-    """Return the first topic ids, each from two values of ``java.util.Random(42).nextLong``."""
+    """Yield the topic ids that Kafka's ``ConsumerAssignorBenchmark`` generates."""
     halves = _java_ints(42)
     longs = ((high << 32) + low & (1 << 64) - 1 for high, low in zip(halves, halves, strict=False))
     pairs = zip(longs, longs, strict=False)
@@ -457,7 +456,7 @@ def _java_ints(seed: int) -> Iterator[int]:
 
 
 def _members(point: KafkaPoint, *, earlier: bool = False) -> tuple[Member, ...]:
-    """Return the members. The number of members after the event decides their buckets."""
+    """Build the members before (``earlier``) or after the event."""
     buckets = min(_BUCKETS, point.members, point.topics)
     names = [f"topic-{index}" for index in range(point.topics)]
     ends = [point.topics * bucket // buckets for bucket in range(buckets + 1)]

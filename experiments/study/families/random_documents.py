@@ -28,7 +28,7 @@ _END_OFFSET = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFamily(SeededCases):
-    """Base class of families of documents. ``event`` is the event before the document.
+    """Base class of families of share groups, Streams applications or Connect clusters.
 
     ``places`` is the range of the number of members, processes or workers, ``topics`` that of the
     topics, subtopologies or connectors, and ``partitions`` that of the partitions or tasks of each.
@@ -88,7 +88,7 @@ class ConnectClusters(DocumentFamily):
     delay_ms: int = DEFAULT_MAX_DELAY
 
     def document(self, seed: int) -> KindDocument:
-        """Build the cluster of a seed, with its steps before and after the event."""
+        """Build the cluster of a seed, with its states before and after a random event."""
         rng = Random(seed)  # noqa: S311 - reproducible cases
         workers = [f"w{number}" for number in range(rng.randint(*self.places))]
         count = rng.randint(*self.topics)
@@ -124,7 +124,7 @@ class StreamsApplications(DocumentFamily):
     standbys: int = 0
 
     def document(self, seed: int) -> KindDocument:
-        """Build the application of a seed at the rebalance that follows the event."""
+        """Build the application of a seed at the rebalance after a random event."""
         rng = Random(seed)  # noqa: S311 - reproducible cases
         application = self._stable_application(rng)
         chosen = rng.choice(application.content["processes"])["id"]

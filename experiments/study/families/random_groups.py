@@ -36,7 +36,7 @@ CHURN = tuple(event for event in MembershipEvent if event not in _NO_CHANGE)
 def _join(
     group: Group, rng: Random, draw_subscription: DrawSubscription, unused_names: list[str]
 ) -> Group:
-    """Add one or more members to a group, at most a quarter of the current number."""
+    """Add up to a quarter of the current number of members, at least one."""
     count = rng.randint(1, max(1, len(group.members) // 4))
     joined = tuple(
         Member(id=unused_names.pop(), subscription=draw_subscription(rng), generation=NO_GENERATION)
@@ -46,7 +46,7 @@ def _join(
 
 
 def _leave(group: Group, rng: Random) -> Group:
-    """Remove one or more members, at most a quarter; groups of one or two do not change."""
+    """Remove up to a quarter of the members. Groups of 1 or 2 members do not change."""
     if len(group.members) < 3:
         return group
     leaving = _draw_members(group, rng)
@@ -55,14 +55,14 @@ def _leave(group: Group, rng: Random) -> Group:
 
 
 def _draw_members(group: Group, rng: Random) -> set[int]:
-    """Draw the indices of at least one member, at most a quarter of all."""
+    """Draw the indices of up to a quarter of the members, at least one."""
     indices = range(len(group.members))
     count = rng.randint(1, max(1, len(indices) // 4))
     return set(rng.sample(indices, min(count, len(indices))))
 
 
 def _resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription) -> Group:
-    """Change the subscriptions of one or more members, at most a quarter.
+    """Change the subscriptions of up to a quarter of the members, at least one.
 
     These members still claim their old partitions, so that claims to unsubscribed topics become
     stale. A drawn subscription that equals the old one is drawn again, at most 8 times.
@@ -78,7 +78,7 @@ def _resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription)
 
 
 def _resubscribe_all(group: Group, rng: Random) -> Group:
-    """Add a random topic to the common subscription of all members, or remove one from it."""
+    """Add a random topic to the subscriptions of all members, or remove a topic."""
     subscription = group.members[0].subscription
     other_topics = [topic.name for topic in group.topics if topic.name not in subscription]
     if other_topics and (len(subscription) < 2 or rng.random() < 0.5):
@@ -93,7 +93,7 @@ def _resubscribe_all(group: Group, rng: Random) -> Group:
 
 
 def _grow(group: Group, rng: Random) -> Group:
-    """Add at least one and at most 50% more partitions to a random subscribed topic."""
+    """Add up to 50% more partitions to a random subscribed topic, at least one."""
     subscribers, topics = group.subscribers(), list(group.topics)
     index = rng.choice([i for i, topic in enumerate(topics) if subscribers.get(topic.name)])
     partitions = topics[index].partitions
@@ -123,7 +123,7 @@ class SeededFamily(Family):
         start: str | None = None,
         complete: Callable[[Group], Group] = lambda group: group,
     ) -> Group:
-        """Build the random group of a seed. Equal seeds give equal groups in every process.
+        """Build the random group of a seed. Equal seeds give equal groups.
 
         ``start`` does not affect the events. If this assignor fails on a group, the history ends
         with that group. ``complete`` adds data, such as racks, to the group and to the earlier
@@ -380,6 +380,5 @@ class RackFamily(Family):
         return replace(group, id=self.id_of(seed, start))
 
     def _rack_of(self, left: str, seed: int) -> str:
-        """Draw the rack of a former member of the group."""
         rng = Random(f"{self.base.name}/{seed}/racks/{left}")  # noqa: S311
         return f"r{rng.randrange(self.racks)}"

@@ -142,7 +142,7 @@ def assign_roundrobin(group: Group) -> Assignment:
     """Assign each partition to the next member in circular order that subscribes to its topic."""
     members = rebalance_input.subscriptions(group)
     if not members:
-        raise UpstreamError("IllegalArgumentException", "the group has no members")
+        raise UpstreamError("the group has no members", "IllegalArgumentException")
     assignment: dict[str, list[TopicPartition]] = {member: [] for member in members}
     subscribed = {member: frozenset(s.topics) for member, s in members.items()}
     # Tie-break: one circle for all topics, which continues after the last partition.

@@ -38,7 +38,7 @@ class ConstrainedAssignmentBuilder:
 
     def __post_init__(self) -> None:
         if not self.current_assignment:
-            raise UpstreamError("ArithmeticException", "division by zero: the group has no members")
+            raise UpstreamError("division by zero: the group has no members", "ArithmeticException")
         self.maybe_revoked_partitions: dict[int, int] = {}
         self.partitions_transferring_ownership: dict[int, int] = {}
         self.unfilled_under_min_quota: list[int] = []
@@ -158,7 +158,7 @@ class ConstrainedAssignmentBuilder:
                 consumer = exactly.popleft()
             else:
                 detail = f"no unfilled consumer is left for {self.table.named(partition)}"
-                raise UpstreamError("IllegalStateException", detail)
+                raise UpstreamError(detail, "IllegalStateException")
             assigned = self.assignment[consumer]
             assigned.append(partition)
             count = len(assigned)
@@ -186,12 +186,12 @@ class ConstrainedAssignmentBuilder:
         if self.current_num_over_min_quota != self.expected_num_over_min_quota:
             above, expected = self.current_num_over_min_quota, self.expected_num_over_min_quota
             detail = f"{above} consumers have over {self.min_quota} partitions, expected {expected}"
-            raise UpstreamError("IllegalStateException", detail)
+            raise UpstreamError(detail, "IllegalStateException")
         for consumer in self.unfilled_under_min_quota:
             count = len(self.assignment[consumer])
             if count != self.min_quota:
                 detail = f"a consumer has {count} partitions, fewer than {self.min_quota}"
-                raise UpstreamError("IllegalStateException", detail)
+                raise UpstreamError(detail, "IllegalStateException")
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,8 +152,8 @@ class Reassignment:
         if previous is not None:
             if previous not in self.load:
                 raise UpstreamError(
-                    "NullPointerException",
                     f"the previous owner of {self.table.named(partition)} takes no part in moves",
+                    "NullPointerException",
                 )
             if load > self.load[previous] + 1:
                 return previous
@@ -197,7 +197,7 @@ class Reassignment:
 
     def _loads_differ_by_at_most_one(self) -> bool:
         if not self.load:
-            raise UpstreamError("NoSuchElementException", "no consumer can take part in moves")
+            raise UpstreamError("no consumer can take part in moves", "NoSuchElementException")
         return max(self.load.values()) - min(self.load.values()) <= 1
 
     def _is_movable(self, partition: int) -> bool:
@@ -262,8 +262,8 @@ class ReassignmentWithDuplicates(Reassignment):
     def _load_of(self, consumer: int) -> int:
         if consumer not in self.load:
             raise UpstreamError(
-                "NullPointerException",
                 "the assignor reads the load of a consumer that takes no part in moves",
+                "NullPointerException",
             )
         return self.load[consumer]
 

@@ -70,7 +70,7 @@ def test_a_repeated_assignment_that_withholds_partitions_does_not_terminate(answ
 def test_livelocks_and_exceptions_are_endings(answers):
     answers(AssignorResult(livelock=LivelockError(HALF, 3, ())))
     assert run_until_stable(GROUP, "sticky").ending is Ending.NONTERMINATING
-    answers(AssignorResult(failed=UpstreamError("NullPointerException", "no owner")))
+    answers(AssignorResult(failed=UpstreamError("no owner", "NullPointerException")))
     result = run_until_stable(GROUP, "sticky")
     assert result.ending is Ending.FAILED
     assert result.detail == "NullPointerException: no owner"
