@@ -304,7 +304,6 @@ def _necessary_moves(group: Group, options: CounterexampleOptions) -> int:
 
 
 def _values(group: Group, assignment: Assignment | None) -> tuple[int, int]:
-    """Return the imbalance and the number of moves of an assignment."""
     found = assignment or Assignment({})
     return imbalance(group, found, measure=default_measure(group)), movement(group, found)
 

@@ -33,10 +33,7 @@ _SHOWN_ERRORS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GalleryEntry:
-    """Entry of a gallery: a counterexample with its assignment and the optimum.
-
-    The group is the smallest one found of its kind.
-    """
+    """Entry of a gallery: a counterexample with its assignment and the optimum."""
 
     group: Group
     kind: str  # see `group_kind`
@@ -121,7 +118,6 @@ def gallery(searches: Iterable[CaseSearch], options: CounterexampleOptions) -> G
 
 
 def _counts(searches: Sequence[CaseSearch]) -> dict[str, int]:
-    """Count the cases, counterexamples, renamed copies and errors of a search."""
     short = [search for search in searches if search.smallest is not None]
     return {
         "cases": len(searches),
@@ -208,10 +204,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> str:
-    """Render a gallery as an HTML page that shows the first ``top`` entries.
-
-    Equal galleries give equal bytes.
-    """
+    """Render the first ``top`` entries of a gallery as an HTML page."""
     template = environment(_TEMPLATES, autoescape=True).get_template("gallery.html.j2")
     return template.render(
         gallery=gallery,
@@ -223,7 +216,6 @@ def render_gallery(gallery: Gallery, *, about: Mapping[str, str], top: int) -> s
 
 
 def _view(entry: GalleryEntry, gallery: Gallery) -> dict[str, object]:
-    """Return the template values of one gallery entry."""
     size = size_of(entry.group)
     title = shown_name(gallery.options.assignor)
     if gallery.options.shortcoming is Shortcoming.LIVELOCK:

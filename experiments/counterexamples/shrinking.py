@@ -180,7 +180,6 @@ def _without_partition(content: Content, keys: Keys, topic: str, removed: int) -
 
 
 def _without_lost_references(content: Content, keys: Keys, before: Mapping[str, int]) -> Content:
-    """Remove the references to topics and partitions that were removed."""
     counts = partition_counts(content[keys.topics])
 
     def number(name: str, old: int) -> int | None:

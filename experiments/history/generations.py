@@ -332,7 +332,6 @@ def _client_fields(member: Fields) -> Fields:
 
 
 def _put(table: dict[str, _Value], key: str, value: _Value | None) -> None:
-    """Set a key of a dict to a value, or delete the key if the value is None."""
     if value is None:
         table.pop(key, None)
     else:

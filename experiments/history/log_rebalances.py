@@ -252,7 +252,6 @@ class RebalanceLog:
             self._apply(one, event)
 
     def _add_change(self, event: LogEvent) -> None:
-        """Store a change of a member until the next rebalance."""
         self._changes.append(event)
         # The log can contain no rebalance of the group, only changes.
         del self._changes[:-_REMEMBERED]

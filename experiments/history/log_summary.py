@@ -40,7 +40,6 @@ class _Rebalances:
     lines: list[log_messages.LogEvent] = field(default_factory=list)
 
     def add(self, one: LogRebalance, clients: Iterable[str]) -> None:
-        """Count a rebalance and its clients, and store a log line."""
         self.rebalances += 1
         self.clients.update(clients)
         if len(self.clients) > _MAX_CLIENTS:

@@ -65,10 +65,7 @@ class Rebalance:
 
 @dataclass(slots=True)
 class _GroupState:
-    """State of a recorded group before its next generation.
-
-    ``number`` is the number of the last generation.
-    """
+    """State of a recorded group before its next generation."""
 
     number: int = 0
     owned: dict[str, _Pairs] = field(default_factory=dict)

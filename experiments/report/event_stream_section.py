@@ -285,7 +285,6 @@ def _hindsight_table(
 def _pair_table(
     name: str, totals: StreamTotals, compared: Sequence[str], rates: Sequence[str]
 ) -> study_tables.ReportTable:
-    """Create a table that compares all pairs of assignors by each rate."""
     rows = []
     for rate in rates:
         for before, after in itertools.combinations(compared, 2):
@@ -297,7 +296,6 @@ def _pair_table(
 
 
 def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> study_tables.ReportTable:
-    """Create a table of the rates by number of members at the start, and by subscriptions."""
     members = streams["start_members"]
     strata = {f"{low}–{high} members": members.between(low, high) for low, high in _SIZES}
     strata |= {f"{name} subscriptions": streams["mixed"] == (name == "mixed") for name in _KINDS}
@@ -316,7 +314,6 @@ def _strata_table(streams: pd.DataFrame, assignors: Sequence[str]) -> study_tabl
 def _sums_table(
     name: str, rows: pd.DataFrame, key: str, assignors: Sequence[str], rates: Sequence[str]
 ) -> study_tables.ReportTable:
-    """Create a table of rates per kind of event, or per period of ten rebalances."""
     sums = rows.groupby([key, "assignor"]).sum(numeric_only=True)
     found = _rates(sums, rates)
     title = {"period": "rebalances of the stream"}.get(key, key)

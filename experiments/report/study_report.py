@@ -49,7 +49,6 @@ def render(results: StudySummary) -> Report:
 
 
 def _figures_and_tables(values: object) -> Iterator[Plot | study_tables.ReportTable]:
-    """Yield all figures and tables in the nested template values."""
     if isinstance(values, Plot | study_tables.ReportTable):
         yield values
     elif isinstance(values, Mapping | tuple):
@@ -258,7 +257,6 @@ def rack_section(results: StudySummary) -> Mapping[str, study_tables.ReportTable
 
 
 def _by_family(rows: pd.DataFrame) -> dict[tuple[str, str], _Row]:
-    """Sum the numbers in the rows of each family and assignor."""
     sums = rows.groupby(["family", "assignor"]).sum(numeric_only=True)
     found: Mapping[Any, Mapping[Any, int]] = sums.astype(int).to_dict("index")
     return {key: {str(name): value for name, value in row.items()} for key, row in found.items()}
@@ -267,7 +265,6 @@ def _by_family(rows: pd.DataFrame) -> dict[tuple[str, str], _Row]:
 def _table(
     name: str, columns: Mapping[str, Callable[[_Row], str]], rows: Mapping[tuple[str, str], _Row]
 ) -> study_tables.ReportTable:
-    """Create a table with one row per family and assignor."""
     return study_tables.ReportTable.of(
         name,
         ("family", "assignor", *columns),

@@ -337,10 +337,7 @@ def run_time_table(results: StudySummary) -> ReportTable:
 
 
 def headline_table(summaries: Summaries, halves: Halves) -> ReportTable:
-    """Create the table of the main results per assignor, in practical units.
-
-    The cells of the CSV file are those of the table.
-    """
+    """Create the table of the main results per assignor, in practical units."""
     excess, above = "mean excess of the maximum load, %", "maximum load above the minimum, %"
     columns = ["assignor"]
     for kind in _SUBSCRIPTIONS:
@@ -480,7 +477,6 @@ def measure_section(results: StudySummary, *, only_main: bool = False) -> Measur
 
 
 def _ordered_measures(results: StudySummary) -> list[_MeasureRow]:
-    """Return the sums of measures, sorted by family, assignor and main measure."""
     families, main = list(DOCUMENT_FAMILIES), list(MAIN_MEASURES)
     own = results.measures[results.measures["family"].isin(families)]
     records: list[Any] = own.to_dict("records")
@@ -539,7 +535,6 @@ def _price_cells(row: _MeasureRow) -> tuple[str, ...]:
 
 
 def _measure_findings(rows: list[_MeasureRow]) -> Iterator[str]:
-    """Yield sentences on the measures that are above their minimum."""
     for family, assignor in dict.fromkeys((row["family"], row["assignor"]) for row in rows):
         parts = []
         for row in rows:

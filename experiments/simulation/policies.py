@@ -36,10 +36,7 @@ from kassay.reference.model.topic_partitions import NO_PARTITIONS, TopicPartitio
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Assignor and rebalance protocol of a simulated group.
-
-    A cooperative assignor withholds moved partitions.
-    """
+    """Assignor and rebalance protocol of a simulated group."""
 
     name: str
     protocol: RebalanceProtocol

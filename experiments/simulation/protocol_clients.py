@@ -504,7 +504,6 @@ class ClassicProtocolClient(Consumer):
         self._heartbeat_timer.start(self._settings.heartbeat + drift)
 
     def _heartbeat(self) -> None:
-        """Send a heartbeat, unless the consumer is frozen or not a member."""
         self._schedule_heartbeat()
         if self.is_frozen or self.phase in (_UNJOINED, _JOINING):
             return

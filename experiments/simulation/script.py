@@ -336,7 +336,6 @@ def _is_pattern(node: ConfigNode) -> bool:
 
 
 def _matching(node: ConfigNode, members: Mapping[str, None]) -> list[str]:
-    """Return the members that match a name or a pattern."""
     if not _is_pattern(node):
         return [_known(node, members, "member")]
     names = [name for name in members if fnmatchcase(name, node.text())]

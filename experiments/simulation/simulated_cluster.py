@@ -110,7 +110,6 @@ class Broker:
         old.unload()
 
     def _downgrade(self, group: ConsumerGroup) -> None:
-        """Convert a group of the consumer protocol to a classic group."""
         environment = self._environment
         old, self.consumer, self._classic_members = self.consumer, None, None
         if old is not None:

@@ -204,10 +204,7 @@ def write_history(
 def summarise_groups(
     history: History, *, limits: CaseLimits = LIMITS
 ) -> Iterator[dict[str, object]]:
-    """Yield a summary per group: generations, rebalances, moves and unassigned topics.
-
-    The moves over all rebalances are compared with the fewest, see `HindsightRow`.
-    """
+    """Yield a summary per group: generations, rebalances, moves and unassigned topics."""
     sequences = history.rebalances.repartition("group").sortWithinPartitions(
         "group", "incarnation", "generation"
     )

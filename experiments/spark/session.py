@@ -388,7 +388,6 @@ def _fetch(spark: SparkSession, output: str, folder: str, directory: Path) -> No
 
 
 def _rows_of_files(spark: SparkSession, output: str, folder: str, *columns: str) -> Iterator[Row]:
-    """Yield one row per file in a folder, with the file's name and ``columns``."""
     try:
         frame = (
             spark.read.format("binaryFile")

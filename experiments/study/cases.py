@@ -60,8 +60,7 @@ class Cases(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, index: int, /) -> Case:
-        """Return the case at an index from 0 to ``len(self) - 1``."""
+    def __getitem__(self, index: int, /) -> Case: ...
 
     def __iter__(self) -> Iterator[Case]:
         return (self[index] for index in range(len(self)))

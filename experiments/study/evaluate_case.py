@@ -88,8 +88,6 @@ _LIMITS = CaseLimits(work=300, within_partitions=2 * EVENT_STREAMS.max_partition
 
 
 class _AssignorRows(NamedTuple):
-    """Table rows of one assignor on the group of a case, and its assignment."""
-
     assignment: schemas.AssignmentRow
     comparison: Comparison
     timing: schemas.TimingRow
@@ -542,8 +540,6 @@ class Trajectories:
 
 
 class _State(NamedTuple):
-    """Group at a rebalance, with its proven optimum."""
-
     group: Group
     optimum: Solution
 

@@ -476,8 +476,6 @@ def assign_evenly(document: KindDocument) -> dict[str, object]:
 
 
 class _ProcessMembers:
-    """Members of a process in the order of their ids, and their numbers of tasks."""
-
     def __init__(self, members: Sequence[Any], names: Sequence[str]) -> None:
         self.counts = {member["id"]: 0 for member in members}
         self._owners: dict[TaskId, str] = {}

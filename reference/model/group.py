@@ -165,7 +165,6 @@ class Topic:
                 )
 
     def _set_profiles(self, where: str, profiles: Iterable[Iterable[int]]) -> None:
-        """Check and set the load profiles. Set each weight to the sum of its profile."""
         rows = tuple(_integers(where, row) for row in profiles)
         _check_length(where, "weights", rows, self.partitions)
         width = len(rows[0]) if rows else 1

@@ -145,7 +145,6 @@ def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | N
 
 
 def _all_equal(group: Group, members: Iterable[Member], reading: AssumedSubscriptions) -> bool:
-    """Return whether the subscriptions of members agree with an assumption."""
     return all(set(one.subscription) == set(_topics(group, one, reading)) for one in members)
 
 
@@ -165,7 +164,6 @@ def _topics_of_group(group: Group, member: Member) -> Iterator[str]:
 
 
 def _clause(group: Group, assumed: list[Member], reading: AssumedSubscriptions) -> str:
-    """Return an assumption about the subscriptions of some members as a clause."""
     subject, owner = "every member subscribes", "its"
     if not _all_equal(group, group.members, reading):
         subject = f"member {assumed[0].id!r} subscribes"

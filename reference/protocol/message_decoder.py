@@ -92,7 +92,6 @@ def _fields(rows: Iterable[Any]) -> tuple[Field, ...]:
 
 
 def _type(kind: Any) -> str | tuple[Field, ...]:
-    """Return the name of a primitive type, or the fields of a structure."""
     rows = _TABLES["structures"].get(kind) if isinstance(kind, str) else kind
     return kind if rows is None else _fields(rows)
 

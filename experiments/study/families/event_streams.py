@@ -219,7 +219,6 @@ class _EventStream:
             yield StreamEvent.TOPIC_GROWTH
 
     def _new_topic(self) -> Iterator[StreamEvent]:
-        """Create a topic with one service or all services as subscribers."""
         partitions = self.rng.choice(list(self.topics.values()))
         chosen = self.services if self.rng.random() < 0.5 else [self.rng.choice(self.services)]
         if self._has_room(partitions):
@@ -230,7 +229,6 @@ class _EventStream:
             yield StreamEvent.NEW_TOPIC
 
     def _new_subscription(self) -> Iterator[StreamEvent]:
-        """Add a topic to the subscription of one service, or remove a topic from it."""
         topics = self.rng.choice(self.services)
         others = [name for name in self.topics if name not in topics]
         if others and (len(topics) < 2 or self.rng.random() < 0.5):

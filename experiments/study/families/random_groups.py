@@ -16,10 +16,7 @@ DrawSubscription = Callable[[Random], tuple[str, ...]]
 
 
 class MembershipEvent(StrEnum):
-    """Cause of a rebalance. ``fresh`` means that no member owns a partition.
-
-    ``stable`` means that nothing has changed.
-    """
+    """Cause of a rebalance. ``fresh`` means that no member owns a partition."""
 
     FRESH = "fresh"
     STABLE = "stable"
@@ -55,7 +52,6 @@ def _leave(group: Group, rng: Random) -> Group:
 
 
 def _draw_members(group: Group, rng: Random) -> set[int]:
-    """Draw the indices of up to a quarter of the members, at least one."""
     indices = range(len(group.members))
     count = rng.randint(1, max(1, len(indices) // 4))
     return set(rng.sample(indices, min(count, len(indices))))
