@@ -129,7 +129,7 @@ class Topic:
         if not isinstance(count, SupportsIndex) or isinstance(count, bool):
             raise InputError(f"{where}: partitions must be an integer, got {count!r}")
         if not isinstance(self.name, str):
-            raise InputError(f"{where}: the name of a topic must be a string")
+            raise InputError(f"{where}: the name must be a string")
         if not 0 <= as_integer(count) <= MAX_PARTITIONS:
             raise InputError(
                 f"{where}: partitions must be from 0 to {MAX_PARTITIONS}, got {count!r}"
