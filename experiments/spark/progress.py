@@ -19,7 +19,7 @@ _LOG_SECONDS = 60.0
 
 @dataclass(slots=True)
 class CaseCounts:
-    """Number of all cases, of those in finished batches, and of those in running batches."""
+    """Numbers of all cases, of finished cases, and of cases in running batches."""
 
     total: int
     finished: int = 0
@@ -33,7 +33,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def with_progress(spark: SparkSession, counts: CaseCounts) -> Iterator[None]:
-    """Print the progress of a study while a ``with`` block runs and updates ``counts``."""
+    """Print the progress of a study during a ``with`` block that updates ``counts``."""
     console = Console(stderr=True)
     bar = Progress(
         *Progress.get_default_columns(),

@@ -269,7 +269,6 @@ def write_study(
 def _run_batches(
     spark: SparkSession, write: Callable[[Batch], None], missing: Sequence[Batch], total: int
 ) -> None:
-    """Write the missing batches of a study, `_CONCURRENT_BATCHES` at the same time."""
     counts = progress.CaseCounts(total, total - sum(batch.size for batch in missing))
 
     def run(batch: Batch) -> None:
