@@ -355,7 +355,7 @@ EXHAUSTIVE = "small-worlds"
 
 
 def exhaustive_cases(*, members: int, partitions: int, assignor: str) -> Iterator[Case]:
-    """Yield one case for each group with at most the given members and partitions."""
+    """Yield one case per group with up to ``members`` members and ``partitions`` partitions."""
     for seed, group in enumerate(exhaustive_groups_up_to(members=members, partitions=partitions)):
         document = json.dumps(group_document(group), separators=(",", ":"))
         yield Case(family=EXHAUSTIVE, seed=seed, assignors=(assignor,), document=document)
@@ -382,7 +382,7 @@ def run_repeatable(group: Group, assignor: str) -> StableResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSearch:
-    """Result of the search of one case. Each field is a column of a table."""
+    """Result of the search for a counterexample in one case."""
 
     case: str
     error: str | None = None

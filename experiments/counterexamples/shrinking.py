@@ -138,7 +138,7 @@ def partition_counts(topics: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _shorter(items: Any) -> Iterator[Any]:
-    """Yield shorter copies: without all items, each half, each quarter, each item."""
+    """Yield shorter copies of a list: without all items, a half, a quarter, and so on."""
     is_table = isinstance(items, Mapping)
     parts = list(items.items() if is_table else items)
     size = len(parts)
@@ -237,7 +237,7 @@ def _renumbered_topic(one: Any, before: int, number: Callable[[int], int | None]
 
 
 def _changed(part: Any, change: Callable[[Any], Any]) -> Any:
-    """Change the elements of a list, or the keys of a mapping, and remove None."""
+    """Change the elements of a list or the keys of a mapping. Remove None values."""
     if isinstance(part, Mapping):  # the keys are texts, also those that are numbers
         keys = {key: change(int(key) if key.isdecimal() else key) for key in part}
         return {str(new): part[key] for key, new in keys.items() if new is not None}

@@ -126,7 +126,7 @@ class RebalanceLog:
             yield from self._add_of_client(event)
 
     def flush(self) -> Iterator[LogRebalance]:
-        """Yield all other rebalances. Call this method after the last message."""
+        """Yield the remaining rebalances. Call this method after the last message."""
         yield from self._close(None)
         yield from self._recent.values()
         self._recent.clear()

@@ -269,7 +269,7 @@ _CHANGES = dict(log_messages.entries_of_causes("change"))
 
 
 def _most(count: _Rebalances) -> str:
-    """Return the end of a sentence: the client that caused most rebalances."""
+    """Format the name of the client that caused most rebalances."""
     if not count.clients:
         return ""
     client, number = count.clients.most_common(1)[0]

@@ -277,7 +277,7 @@ def _member(state: _GroupState, member: GenerationMember, assignor: str | None) 
 
 
 def identity(member: GenerationMember | Member) -> str:
-    """Return a text with the group instance id or, without it, the member id."""
+    """Return a key for a member: its group instance id or, without one, its member id."""
     return f"member {member.id}" if member.instance_id is None else f"static {member.instance_id}"
 
 

@@ -1,4 +1,4 @@
-"""Texts for a pull request: a Markdown table of two assignors, or a JUnit test of one.
+"""Texts for pull requests: a Markdown table of two assignors, or a JUnit test.
 
 Both use the JSON records of `kassay.experiments.comparison.compare.compare_assignors`.
 """
@@ -124,7 +124,7 @@ def junit_test(
     before: str,
     command: Sequence[str],
 ) -> str:
-    """Write a JUnit 5 test ``KassayRegressionTest`` of the first assignor, ``after``.
+    """Write the JUnit 5 test ``KassayRegressionTest`` for the assignor ``after``.
 
     A test method fails if the imbalance is higher than that of ``before``, or equal with more
     moves. Groups with different weights or invalid claims are left out.

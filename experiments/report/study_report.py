@@ -21,7 +21,7 @@ from kassay.experiments.study.output_reader import StudySummary
 
 @dataclass(frozen=True)
 class Report:
-    """Report of a study, which is rendered from the template values on first use."""
+    """Report of a study. It is rendered on first use."""
 
     template_values: Mapping[str, object]
 
@@ -108,7 +108,7 @@ def template_values(results: StudySummary) -> dict[str, object]:
 
 
 def studied_families(results: StudySummary) -> list[str]:
-    """Return the names of the families in a study's manifest, if it contains them."""
+    """Return the names of the families in the manifest of a study."""
     return [family["name"] for family in _configuration(results).get("families", [])]
 
 

@@ -47,7 +47,7 @@ class ReportTable:
 
 
 def number_text(value: float, sign: str = "") -> str:
-    """Format a number with three significant digits, but all its integer digits."""
+    """Format a number with three significant digits. Do not round its integer part."""
     size = abs(value)
     if not size or math.isnan(value):
         return "–" if size else "0"
@@ -64,7 +64,7 @@ def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
 
 
 def short_number(value: float | None) -> str:
-    """Format a number with three significant digits, a large one as an integer."""
+    """Format a number with three significant digits, or as an integer from 100."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

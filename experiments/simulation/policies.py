@@ -70,8 +70,10 @@ def optimum(group: Group) -> Assignment:
 
     assignment = solve(group).assignment
     if assignment is None:
-        problem = "the capacities of the members permit no assignment"
-        raise RunError(f"{group.label}: {problem}; increase capacities or add members")
+        raise RunError(
+            f"{group.label}: the capacities of the members permit no assignment; increase "
+            "capacities or add members"
+        )
     return assignment
 
 
@@ -87,7 +89,7 @@ class _TimeLimitLivelockError(LivelockError):
 
 
 def policy_named(name: str) -> Policy:
-    """Return the policy with the name of a port, a library's assignor or an own assignor.
+    """Return the policy of a port, a library's assignor or an assignor of the user.
 
     Custom assignors use the eager protocol, and Java classes their own one. Raise InputError if
     the policy is unknown, or the library is not installed.

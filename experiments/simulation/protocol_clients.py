@@ -122,7 +122,7 @@ class Consumer(ABC):
             self._poll_timer.start(self._settings.poll)
 
     def leave(self) -> None:
-        """Close the consumer: commit, and leave the group. A static member does not leave."""
+        """Close the consumer: commit offsets, and leave the group unless it is static."""
         if self.is_up:
             self._commit()
             if self.plan.leaves:

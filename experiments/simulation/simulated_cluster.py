@@ -219,7 +219,7 @@ class Broker:
     def consumer_heartbeat(
         self, heartbeat: consumer_coordinator.Heartbeat
     ) -> consumer_coordinator.HeartbeatResponse:
-        """Handle a ConsumerGroupHeartbeat request. Convert a classic group before."""
+        """Convert a classic group, then handle a ConsumerGroupHeartbeat request."""
         if self.classic is not None:
             try:
                 self._upgrade(self.classic)

@@ -371,7 +371,7 @@ def read_summary(spark: SparkSession, output: str) -> StudySummary:
 
 
 def changed_folders(spark: SparkSession, output: str) -> set[str]:
-    """Return the folders with files that differ from the manifest, if it exists."""
+    """Return the folders with files that differ from the manifest."""
     try:
         with local_copy(spark, output) as (directory, found):
             damage = damaged_files(directory, read_manifest(directory), found)

@@ -613,8 +613,7 @@ def _state(step: StreamStep, past: Assignment, *, generation: int) -> _State:
     group = Group(topics=step.topics, members=members)
     optimum = solve_optimum(group, limits=_LIMITS)
     if optimum.status is not Status.OPTIMAL:
-        problem = "the optimum of a rebalance of an event stream is not proven"
-        raise InternalError(f"internal error: {problem}; report a bug")
+        raise InternalError("internal error: the optimum is not proven; report a bug")
     return _State(group, optimum)
 
 

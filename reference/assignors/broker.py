@@ -433,7 +433,7 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_most_loaded + 1]
 
     def exclude_most_loaded_member(self) -> None:
-        """Exclude the last selected giving member, which has no partition of the topic."""
+        """Exclude the last selected giving member. It has no partition of the topic."""
         self._most_loaded_range_end -= 1
         members, end = self._sorted_members, self._most_loaded_range_end
         index = self._next_most_loaded + 1
@@ -453,7 +453,7 @@ def assign_uniform(group: Group) -> Assignment:
 
 
 def assign_uniform_4_0(group: Group) -> Assignment:
-    """Assign like Kafka 4.0, which can move partitions of a balanced group (KAFKA-18688)."""
+    """Assign like Kafka 4.0. It can move partitions of a balanced group (KAFKA-18688)."""
     return _assign_uniform(group, prefer_current_owner=False)
 
 

@@ -76,7 +76,7 @@ def assign_in_a_circle(workers: Iterable[str], connectors: Mapping[str, int]) ->
 
 @dataclass(frozen=True, slots=True)
 class ClusterAssignment:
-    """Connectors and tasks that each worker starts, and those that it stops."""
+    """Connectors and tasks that each worker starts and stops in a rebalance."""
 
     assigned: Loads
     revoked: Loads
@@ -140,7 +140,7 @@ class IncrementalCooperativeAssignor:
         return ClusterAssignment(assigned, to_revoke)
 
     def _handle_lost_assignments(self, lost: Entries, workers: Loads, now: int) -> Entries:
-        """Handle connectors and tasks without a worker. Return those to assign now."""
+        """Handle connectors and tasks without a worker. Return the ones to assign now."""
         nothing: Entries = {}
         if not lost and not self._revoked_in_previous:
             self._reset_delay()

@@ -221,7 +221,7 @@ class Movements:
     def _needed(
         self, tasks: Callable[[ClientState], Iterable[TaskId]]
     ) -> list[tuple[TaskId, ClientState]]:
-        """Return the tasks of processes that are not caught up and could have a lower lag."""
+        """Return tasks on lagging processes for which another process has a lower lag."""
         found = [
             (sum(self._is_caught_up(one, task) for one in self.clients), task, client)
             for client in self.clients

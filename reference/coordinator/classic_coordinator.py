@@ -77,8 +77,10 @@ class ClassicMember:
         for supported in self.request.offers:
             if supported.name == protocol:
                 return supported
-        problem = f"member {self.id!r} does not support the protocol {protocol!r}"
-        raise InternalError(f"internal error: {problem}; report a bug")
+        raise InternalError(
+            f"internal error: member {self.id!r} does not support the protocol {protocol!r}; "
+            "report a bug"
+        )
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
@@ -125,8 +127,9 @@ class ClassicGroup:
     def transition_to(self, state: GroupState, now: int) -> None:
         """Change the state of the group. Raise InternalError for an invalid transition."""
         if self.state not in VALID_PREVIOUS_STATES[state]:
-            problem = f"a group cannot change from state {self.state} to {state}"
-            raise InternalError(f"internal error: {problem}; report a bug")
+            raise InternalError(
+                f"internal error: a group changes from state {self.state} to {state}; report a bug"
+            )
         self.previous_state, self.state = self.state, state
         self.state_changed_at = now
         if self._on_state_change is not None:
@@ -251,8 +254,10 @@ class ClassicGroup:
         for member in self.members.values():
             choice = next((p.name for p in member.request.offers if p.name in candidates), None)
             if choice is None:
-                problem = f"member {member.id!r} supports none of {sorted(candidates)}"
-                raise InternalError(f"internal error: {problem}; report a bug")
+                raise InternalError(
+                    f"internal error: member {member.id!r} supports none of the protocols "
+                    f"{sorted(candidates)}; report a bug"
+                )
             votes[choice] += 1
         most = max(votes.values(), default=0)
         winners = [name for name, count in votes.items() if count == most]

@@ -54,7 +54,7 @@ NONE: PartitionSet = frozenset()
 
 
 class MemberState(IntEnum):
-    """Reconciliation state of a member. The numbers are those in Kafka's records."""
+    """Reconciliation state of a member, with the numbers in Kafka's records."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1

@@ -122,7 +122,7 @@ class Log:
         self._values.clear()
 
     def append(self, key: Hashable, value: object) -> None:
-        """Append a value, which must not change. It replaces an earlier value of the key."""
+        """Append a value. It replaces an earlier value of the key, and must not change."""
         self.writes += 1
         self._values.pop(key, None)
         self._values[key] = value

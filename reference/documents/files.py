@@ -94,8 +94,9 @@ def open_binary(path: Path, *, stdin: TextIO | None = None) -> Iterator[io.Buffe
             yield _decompressed(data)
         except _DAMAGED as error:
             name = name_of(path)
-            problem = f"the gzip file is truncated or damaged: {error}"
-            raise InputError(f"{name}: {problem}; copy or compress it again") from None
+            raise InputError(
+                f"{name}: the gzip file is truncated or damaged: {error}; compress it again"
+            ) from None
 
 
 @contextmanager
@@ -405,7 +406,7 @@ def _check_encodable(text: str) -> None:
 
 
 def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+    raise ValueError(f"{name} is not a JSON number; use a finite number or null")
 
 
 def format_value(value: object) -> str:

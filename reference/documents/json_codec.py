@@ -313,8 +313,10 @@ def load_group(path: str | Path) -> group_model.Group:
     """Read the group of a file with exactly one group document."""
     groups = load_groups(path)
     if len(groups) != 1:
-        expected = f"expected one group document, got {len(groups)}"
-        raise InputError(f"{path}: {expected}; use kassay.load_groups to read several groups")
+        raise InputError(
+            f"{path}: expected one group document, got {len(groups)}; use kassay.load_groups to "
+            "read several groups"
+        )
     return groups[0]
 
 

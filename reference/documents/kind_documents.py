@@ -236,8 +236,8 @@ def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
     required = {"workers": as_texts, "connectors": table_of(_count)}
     for at, step in _entries(fields["steps"], f"{where}: steps", required, _STEP_FIELDS):
         if len(set(step["workers"])) < len(step["workers"]):
-            problem = f"a worker is repeated in {step['workers']}"
-            raise InputError(f"{at}.workers: {problem}; list each worker once")
+            workers = step["workers"]
+            raise InputError(f"{at}.workers: list each worker only once, got {workers}")
         for name in step.get("tasks_max", {}):
             if name not in step["connectors"]:
                 raise unexpected(name, f"{at}.tasks_max", "a connector of the step")

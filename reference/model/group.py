@@ -377,7 +377,7 @@ def _first_repeated(names: Iterable[str]) -> str:
 
 
 def _integers(where: str, weights: Iterable[int]) -> tuple[int, ...]:
-    """Convert weights to integers. Raise InputError for floats, which would lose precision."""
+    """Convert weights to integers. Raise InputError for weights that are not integers."""
     numbers = tuple(weights)
     try:
         return tuple(map(as_integer, numbers))

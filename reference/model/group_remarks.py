@@ -124,7 +124,7 @@ def other_reading(group: Group) -> Group | None:
 
 
 def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
-    """Replace the assumed subscriptions of a group by those of an assumption."""
+    """Replace the assumed subscriptions of a group according to an assumption."""
     return replace(
         group,
         members=tuple(

@@ -187,7 +187,7 @@ def _windows(group: Group, assignment: Assignment, units: LoadUnits) -> Iterator
 
 
 def sum_of_squares(loads: Iterable[int]) -> int:
-    """Return the sum of squared loads, which ranks assignments as the variance does.
+    """Return the sum of squared loads. It ranks assignments like the variance.
 
     With equal weights, its minimum minimises every other imbalance measure (Harvey, Ladner,
     Lovasz, Tamir. "Semi-matchings for bipartite graphs and load balancing". Journal of

@@ -50,7 +50,7 @@ class Family(SeededCases):
 
     @abstractmethod
     def build(self, seed: int, *, start: str | None = None) -> Group:
-        """Build the group of a seed, or the group at this position of a fixed family.
+        """Build the group of a seed, or of a position in a family of fixed size.
 
         With ``own_history``, members own earlier results of the assignor ``start``.
         """

@@ -297,7 +297,7 @@ GROUPS_PER_SCRIPT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedFamily(Family):
-    """Family of groups recorded from the input of assignors in simulations."""
+    """Family of groups that simulations passed to assignors."""
 
     @property
     def size(self) -> int:
