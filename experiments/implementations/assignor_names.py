@@ -231,7 +231,7 @@ def _absolute(name: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """Return the name of an assignor in results: the alias, or the name without folders.
+    """Return the name that results show for an assignor, without folders.
 
     Examples
     --------

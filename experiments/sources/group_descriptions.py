@@ -455,8 +455,10 @@ def _offset(node: _Node, group: str, topic: str | None, line: int) -> table_rows
     number = node.number("partition")
     name = node.text("topic") or topic
     if number is None or number < 0 or name is None:
-        text = "a partition must have a topic and a number of at least 0"
-        raise InputError(f"{node.where}: {text}, got {name!r} and {number!r}")
+        raise InputError(
+            f"{node.where}: a partition must have a topic and a number of at least 0, "
+            f"got {name!r} and {number!r}"
+        )
     consumer, client, host = node.text("consumer"), node.text("client"), node.text("host")
     node.get("instance")
     if consumer is None and (client or host):

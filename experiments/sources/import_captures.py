@@ -335,8 +335,10 @@ def load_metadata(path: Path | None) -> DocumentRows:
         raise read.account.error(read.account.problems[0])
     content = merge_rows(read.contents, str(path))
     if not (content.partition_counts or content.minimum_counts):
-        text = "the file contains no partition counts of topics; give the output of kcat -L -J"
-        raise InputError(f"{path}: --metadata: {text}")
+        raise InputError(
+            f"{path}: --metadata: the file contains no partition counts of topics; give the "
+            "output of kcat -L -J"
+        )
     return content
 
 

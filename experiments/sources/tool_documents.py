@@ -320,8 +320,9 @@ def read_metricbeat_event(document: JsonFields, line: int) -> DocumentRows:
     error = group.optional_inner("error")
     code = None if error is None else error.optional_integer("code")
     if code:
-        text = f"Kafka returned error code {code}; remove the event"
-        raise InputError(f"{group.where}.error.code: {text}")
+        raise InputError(
+            f"{group.where}.error.code: Kafka returned error code {code}; remove the event"
+        )
     client = group.optional_inner("client")
     # Release 8 has topic and partition beside the group.
     topics = kafka if "topic" in kafka.table and "topic" not in group.table else group

@@ -199,8 +199,10 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     weights, unknown = {}, {}
     for topic, table in known.items():
         if max(table) > _MAX_UNSEEN * len(table):
-            reason = f"only {len(table)} partitions of the topic have samples; check the number"
-            raise InputError(f"{path}: {topic}-{max(table)}: {reason}")
+            raise InputError(
+                f"{path}: {topic}-{max(table)}: only {len(table)} partitions of the topic have "
+                "samples; check the partition number"
+            )
         rows = [[table.get(n, {}).get(window) for window in span] for n in range(max(table) + 1)]
         if any(table.values()):  # else as a topic without samples
             weights[topic] = _filled(rows, DAY // seconds)
@@ -288,8 +290,9 @@ def _json_commits(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any
                 data = value["data"]
                 yield f": record {at}", {**key, **data, "time": data["commitTimestamp"]}
         except (KeyError, TypeError):
-            text = "expected a committed offset; remove the record"
-            raise InputError(f"{path}: record {at}: {text}") from None
+            raise InputError(
+                f"{path}: record {at}: expected a committed offset; remove the record"
+            ) from None
 
 
 def _series_rows(
@@ -337,15 +340,14 @@ def _samples(path: Path, recording: _Recording) -> dict[PartitionKey, dict[int, 
         if len(clusters) > 1:
             first, second = sorted(map(repr, clusters))
             raise InputError(
-                f"{path}{place}: samples of two {recording.sources}, {first} and {second}; keep "
-                "those of one, such as by its label in the query"
+                f"{path}{place}: the file has samples of two {recording.sources}, {first} and "
+                f"{second}; keep one, for example with its label in the query"
             )
         known = None if value is None else found[partition].setdefault(moment, value)
         if known != value:
             raise InputError(
                 f"{path}{place}: {topic}-{number} has two values at {_text(moment)} UTC, {known} "
-                f"and {value}; keep one, such as by max by (topic, partition); times without a "
-                "zone are UTC"
+                f"and {value}; keep one, for example with the query max by (topic, partition)"
             )
     return found
 

@@ -74,7 +74,7 @@ def _server(options: WatchOptions, pages: Pages) -> WatchServer:
             tls.load_cert_chain(options.certificate, options.key)
         server = WatchServer((host, int(port)), pages, credentials=credentials, tls=tls)
     except (OSError, OverflowError) as error:
-        raise InputError(f"cannot serve {options.listen}: {error}") from None
+        raise InputError(f"cannot listen on {options.listen}: {error}") from None
     scheme = "http" if tls is None else "https"
     print_note(f"{scheme}://{options.listen}/ has the groups, and /metrics their metrics")
     return server

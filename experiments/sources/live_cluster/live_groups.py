@@ -515,8 +515,10 @@ def _known_counts(
 def _topology(described: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     found = (described["topology"] or {}).get("subtopologies")
     if not found:
-        text = "the group has no topology; start a member and repeat the command"
-        raise InputError(f"group {described['group_id']!r}: {text}")
+        raise InputError(
+            f"group {described['group_id']!r}: the group has no topology; start a member and "
+            "repeat the command"
+        )
     return list(found)
 
 
