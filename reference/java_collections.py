@@ -24,7 +24,7 @@ _CACHED_NAMES = 1 << 16
 
 @lru_cache(maxsize=_CACHED_NAMES)
 def string_hash(text: str) -> int:
-    """Return Java's ``String.hashCode()``, computed from the UTF-16 code units."""
+    """Return the hash code of a string, like Java's ``String.hashCode()``."""
     result = 0
     for unit in _code_units(text):
         result = (31 * result + unit) & _BITS
@@ -47,26 +47,26 @@ def topic_partition_hash(topic: str, partition: int) -> int:
 
 
 def name_uuid(name: str) -> uuid.UUID:
-    """Return Java's ``UUID.nameUUIDFromBytes``, a version 3 UUID without a namespace."""
+    """Derive a UUID from a name, like Java's ``UUID.nameUUIDFromBytes``."""
     encoded = name.encode("utf-8", "surrogatepass")
     return uuid.UUID(bytes=hashlib.md5(encoded, usedforsecurity=False).digest(), version=3)
 
 
 @lru_cache(maxsize=2**14)
 def uuid_hash(bits: int) -> int:
-    """Return Java's ``UUID.hashCode()`` for the 128 bits of a UUID, as Kafka's ``Uuid``."""
+    """Return the hash code of the 128 bits of a UUID, like Java's ``UUID.hashCode()``."""
     folded = (bits >> 64) ^ (bits & 0xFFFFFFFFFFFFFFFF)
     return signed((folded >> 32) ^ folded)
 
 
 def uuid_key(bits: int) -> tuple[int, int]:
-    """Return a sort key that orders ids like ``UUID.compareTo``: as two signed longs."""
+    """Return a sort key that orders UUIDs like Java's ``UUID.compareTo``."""
     high, low = struct.unpack(">qq", bits.to_bytes(16, "big"))
     return high, low
 
 
 def spread(hash_code: int) -> int:
-    """Combine a hash code with its upper half by XOR, as Java's ``HashMap.hash`` does."""
+    """Combine a hash code with its upper half, like Java's ``HashMap.hash``."""
     unsigned = hash_code & _BITS
     return signed(unsigned ^ (unsigned >> 16))
 

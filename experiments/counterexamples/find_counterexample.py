@@ -40,7 +40,7 @@ from kassay.solver.solution import Solution
 
 
 def group_kind(group: Group) -> str:
-    """Return a hash of 12 digits that ignores names and order in a group.
+    """Return a hash of a group that does not depend on names and order.
 
     It combines one `renaming_hash` per marked member: without marks, some groups of 3 members and
     4 partitions that differ have equal hashes. Generations are compared by order only.

@@ -362,7 +362,7 @@ class _Clock:
         self._last = 0
 
     def read(self, line: bytes, start: int) -> int | None:
-        """Return the time of a log line in ms since 1970 (UTC without a zone), or None."""
+        """Return the time of a log line in ms since 1970, or None if the line has no time."""
         # Kafka's own layout, "[2024-05-01 12:00:00,250]": one lookup per line.
         known = self._minutes.get(line[:18])
         if known is not None and line[20:21] == b"," and line[24:25] == b"]":

@@ -187,7 +187,7 @@ class RebalanceLog:
             self._apply_reason(one, one.member, event)
 
     def _apply_reason(self, one: LogRebalance, member: str, event: LogEvent) -> None:
-        """Record that the member in the reason of a rebalance has joined or left."""
+        """Record the member that caused a rebalance as joined or left."""
         if one.cause is Cause.JOIN:
             self._join(one, member, event.time)
         left = {

@@ -57,7 +57,7 @@ class ComparedGroup:
 
     @property
     def size(self) -> tuple[int, int, str]:
-        """Return a sort key of the group: number of members, of partitions, and its id."""
+        """Return a sort key of the group: numbers of members and partitions, then the id."""
         return len(self.group.members), self.group.partition_count, self.group.id or ""
 
 

@@ -222,7 +222,7 @@ def by_assignor(outcomes: pd.DataFrame, names: Sequence[str]) -> Summaries:
 
 
 def by_subscriptions(outcomes: pd.DataFrame, names: Sequence[str]) -> Halves:
-    """Summarise each assignor on groups with equal and with mixed subscriptions."""
+    """Summarise the results of each assignor for equal and for mixed subscriptions."""
     equal, mixed = (
         by_assignor(outcomes[outcomes["mixed"] == flag], names) for flag in (False, True)
     )

@@ -225,7 +225,7 @@ def _perform_load_balancing_revocations(configured: Entries, workers: Loads) -> 
 
 
 def _assign(workers: Loads, kind: int, entries: Iterable[Entry]) -> None:
-    """Assign each connector or task to a worker with the fewest of the same kind."""
+    """Assign each connector or task to a worker with the fewest connectors or tasks."""
     sizes = {worker: len(_by_kind(own)[kind]) for worker, own in workers.items()}
     order = sorted(workers, key=lambda worker: (sizes[worker], utf16_key(worker)))
     waiting = iter(entries)

@@ -336,7 +336,7 @@ class ShareBalancer:
 
 
 def place(shares: Shares, topic: int, owners: Sequence[int]) -> list[int]:
-    """Assign the partitions of a topic with the fewest moves. Return a member for each."""
+    """Return the new member of each partition of a topic, with the fewest moves."""
     model, holders = shares.model, shares.holders[topic]
     # Without a base, only the members with an extra have a share.
     cohorts = [model.members_of[cohort] for cohort in model.cohorts_of[topic]]

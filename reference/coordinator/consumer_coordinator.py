@@ -197,7 +197,7 @@ class ConsumerGroup:
         return partition in self._owners
 
     def find(self, member_id: str, instance_id: str | None) -> ConsumerMember | None:
-        """Find a member by instance id, if it is not None, or by member id."""
+        """Find a member by its instance id or, if this id is None, by its member id."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, "")
         return self.members.get(member_id)
@@ -394,7 +394,7 @@ class ConsumerCoordinator:
             self._restart_revocation_timer(member)
 
     def adopt(self, members: Iterable[ConsumerMember], *, epoch: int) -> None:
-        """Take over members of another group. Their current assignments become the target."""
+        """Load the members of a converted group. Their assignments become the target."""
         group, now = self.group, self._clock.now
         group.epoch = epoch
         for member in members:
@@ -444,7 +444,7 @@ class ConsumerCoordinator:
         return HeartbeatResponse(NO_ERROR, reconciled.epoch)
 
     def _changes_nothing(self, request: Heartbeat) -> bool:
-        """Return whether a heartbeat has no effect but to restart the session timer."""
+        """Return whether a heartbeat only restarts the session timer."""
         group = self.group
         if request.owned is not None or request.subscription is not None or self._topics_changed:
             return False
@@ -615,7 +615,7 @@ def _epoch_is_valid(member: ConsumerMember, request: Heartbeat) -> bool:
 
 
 class ClassicMembers:
-    """Handler of classic requests to a coordinator of the consumer protocol."""
+    """Handler of requests of the classic protocol in a group of the consumer protocol."""
 
     def __init__(self, coordinator: ConsumerCoordinator, new_id: Callable[[str], str]) -> None:
         self._coordinator = coordinator

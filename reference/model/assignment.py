@@ -417,7 +417,7 @@ def _wrong_count(
 
 
 class MovementCount(NamedTuple):
-    """Numbers of kept and moved partitions, and of placed ones without an owner."""
+    """Numbers of partitions that are kept, moved, or placed without an earlier owner."""
 
     kept: int
     moved: int
