@@ -228,8 +228,8 @@ def cycle_windows(group: Group, cycle: int | None = None) -> int | None:
         return None
     known = f"{count_of(count, 'window')} of {seconds:,} seconds" if seconds else "no such windows"
     raise UsageError(
-        f"{group.label}: a cycle of {cycle:,} seconds requires windows of at least two cycles, "
-        f"each with a whole number of windows; the group has {known}"
+        f"{group.label}: a cycle of {cycle:,} seconds requires at least two cycles, each with a "
+        f"whole number of windows, but the group has {known}"
     )
 
 

@@ -478,7 +478,7 @@ def with_weights(group: Group, options: ImportOptions) -> Group:
     source = options.weight_source
     if source in (WeightSource.LAG, WeightSource.RATE):
         raise InputError(
-            f"a group document shows no {source}; "
+            f"a group document contains no {source}; "
             f"set weights when the group is imported: kassay import --weights {source}"
         )
 

@@ -348,8 +348,8 @@ def _compare_releases(options: CompareOptions, source: GroupSource) -> None:
     library, name, seconds = parsed.library, parsed.assignor.name, parsed.time_limit
     if assignor == str(parsed):
         raise typer.BadParameter(
-            f"--releases requires LIBRARY:ASSIGNOR without a version, got {assignor!r}; all "
-            "installed releases run"
+            f"--releases requires LIBRARY:ASSIGNOR without a version, because all "
+            f"installed releases run, got {assignor!r}"
         )
     versions = _installed_releases(library, name)
 

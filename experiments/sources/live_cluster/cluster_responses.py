@@ -115,7 +115,7 @@ def with_subscription(member: ObservedMember, data: bytes, *, where: str) -> Obs
     try:
         fields = decode_message(SUBSCRIPTION, data)
     except CorruptRecordError as error:
-        raise InputError(f"{where}: kassay cannot decode its subscription: {error}") from None
+        raise InputError(f"{where}: kassay cannot decode the subscription: {error}") from None
     return replace(
         member,
         subscription=tuple(fields["topics"]),

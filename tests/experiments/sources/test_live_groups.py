@@ -319,5 +319,5 @@ def test_topics_keep_the_order_sent_and_the_rack_is_decoded() -> None:
 
 @pytest.mark.parametrize("length", sorted(set(range(len(WITH_RACK))) - set(FIELD_ENDS)))
 def test_a_cut_subscription_is_an_error(length: int) -> None:
-    with pytest.raises(InputError, match=r"^member 'm': kassay cannot decode its subscription: "):
+    with pytest.raises(InputError, match=r"^member 'm': kassay cannot decode the subscription: "):
         with_subscription(ObservedMember("m"), WITH_RACK[:length], where="member 'm'")
