@@ -118,7 +118,7 @@ def _configuration(results: StudySummary) -> Mapping[str, Any]:
 
 
 def group_counts(results: StudySummary) -> dict[str, int]:
-    """Count the groups of a study without event streams, and their proven optima."""
+    """Count the groups and the proven optima of a study. Event streams do not count."""
     families = results.families
     families = families[
         ~families["family"].isin([*results.trajectories["family"], *DOCUMENT_FAMILIES])

@@ -1,1 +1,1 @@
-"""Studies, which compare assignors with the optimum: cases, evaluation and statistics."""
+"""Studies that compare assignors with the optimum: cases, evaluation and tables."""

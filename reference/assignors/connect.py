@@ -1,4 +1,4 @@
-"""Ports of the assignors of Kafka Connect, and their answers for documents of clusters.
+"""Ports of the assignors of Kafka Connect, for documents of Connect clusters.
 
 A document is a sequence of events with a simulated clock. A rebalance takes no time. After a
 revocation and at the end of a delay, the workers rebalance again. A step first waits, then applies

@@ -1,4 +1,4 @@
-"""Port of ``SimpleAssignor``: share groups, for equal and for mixed subscriptions.
+"""Port of ``SimpleAssignor``, the assignor of share groups.
 
 Upstream: org.apache.kafka.coordinator.group.assignor.SimpleAssignor,
 SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneousAssignmentBuilder,

@@ -1,4 +1,4 @@
-"""Ports of the default task assignor of Kafka Streams, and of ``spread`` of Streams groups.
+"""Ports of Kafka Streams' default task assignor and of the assignor ``spread``.
 
 Upstream: HighAvailabilityTaskAssignor, TaskMovement, DefaultStandbyTaskAssignor,
 ClientTagAwareStandbyTaskAssignor, ClientState and ConstrainedPrioritySet of

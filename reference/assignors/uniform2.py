@@ -1,4 +1,4 @@
-"""Port of the broker's ``Uniform2Assignor``, which no release contains yet.
+"""Port of the unreleased broker assignor ``Uniform2Assignor``.
 
 Upstream: org.apache.kafka.coordinator.group.assignor.Uniform2Assignor (commit d9754fda of
 apache/kafka) and the package ``uniform2`` (GroupModel f9ff5d7b, CurrentAssignment 1c725bc2, Keep

@@ -1,4 +1,4 @@
-"""Group and group coordinator of the classic protocol: requests, rebalances and their timers.
+"""Simulated group coordinator of the classic protocol: requests, rebalances, timers.
 
 Upstream: org.apache.kafka.coordinator.group.classic.ClassicGroup, ClassicGroupMember and
 ClassicGroupState; and the ``classicGroup...`` methods of

@@ -1,4 +1,4 @@
-"""Group and group coordinator of the consumer protocol (KIP-848).
+"""Simulated group coordinator of the consumer protocol (KIP-848).
 
 The only group request is the heartbeat. The broker computes a target assignment. Each member
 reconciles with it separately: it revokes partitions first, then gets released ones.

@@ -1,1 +1,1 @@
-"""JSON and YAML input: parsing with the location of each error."""
+"""Parse JSON and YAML files. Errors name the file and the line."""

@@ -1,4 +1,4 @@
-"""Read and write files: text and JSON with typed access to values, output directories and CSV.
+"""Read and write text, JSON and CSV files, and check output directories.
 
 Input files may be compressed with gzip, and start with a byte order mark. Standard input and
 directories are read too. JSON is strict: repeated keys and NaN are errors. Errors name the file,

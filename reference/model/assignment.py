@@ -1,4 +1,4 @@
-"""Current owners of partitions, assignments, and their validity and movement."""
+"""Current owners of partitions, and the validity and the moves of assignments."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

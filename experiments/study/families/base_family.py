@@ -1,4 +1,4 @@
-"""Base classes of all families, which generate the groups of studies from seeds."""
+"""Base classes of families. A family generates the groups of a study from seeds."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""Families of random documents of other kinds than consumer groups.
+"""Families of random share groups, Streams applications and Connect clusters.
 
-They are share groups, Streams applications and Connect clusters after an event. The state
-before the event is an earlier answer of a port of Kafka's assignor. An answer is compared with the
-optimum by `kassay.experiments.study.evaluate_case`.
+A document shows the state after an event. The state before the event is an earlier answer of a port
+of Kafka's assignor. `kassay.experiments.study.evaluate_case` compares answers with the optimum.
 """
 
 from abc import abstractmethod
