@@ -11,7 +11,7 @@ from kassay.experiments.implementations.run_assignor import (
 from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.connect_clusters import CONNECT
 from kassay.experiments.kinds.share_groups import SHARE
-from kassay.experiments.kinds.streams_forecast import STREAMS, STREAMS_GROUP
+from kassay.experiments.kinds.streams_kind import STREAMS, STREAMS_GROUP
 from kassay.reference.documents.kind_documents import Kind, KindDocument
 from kassay.solver.limits import SearchLimits
 

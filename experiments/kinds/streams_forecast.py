@@ -5,10 +5,8 @@ time, and a process restores the state of a task within 60 s. Only the port of t
 availability assignor runs without Java.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -17,7 +15,6 @@ from kassay.experiments.kinds import group_kind
 from kassay.experiments.kinds.streams_comparison import (
     caught_up_processes,
     compare_streams,
-    read_application,
     setting,
     stateful_tasks,
 )
@@ -207,24 +204,20 @@ def _compare_event(
 
 HIGH_AVAILABILITY = "streams-high-availability"
 _NEW_PROCESS = "ffffffff-ffff-4fff-bfff-fffffffffff0"
-_STANDBYS = "num_standby_replicas"
-SETTINGS = ("max_warmup_replicas", "probing_rebalance_interval_ms", _STANDBYS)
+STANDBYS = "num_standby_replicas"
+SETTINGS = ("max_warmup_replicas", "probing_rebalance_interval_ms", STANDBYS)
 """Settings of Kafka Streams that change the costs of events."""
-_KEYS = {name.replace("_", "."): name for name in SETTINGS}
+KEYS = {name.replace("_", "."): name for name in SETTINGS}
 _MINIMUM = {"max.warmup.replicas": 1, "probing.rebalance.interval.ms": 60_000}
 """Lowest accepted values of settings; 0 for settings that are not listed."""
-_CLASS = "task.assignor.class"
+CLASS = "task.assignor.class"
 _CLASSES = {
     "HighAvailabilityTaskAssignor": HIGH_AVAILABILITY,
     "StickyTaskAssignor": "kafka-streams:sticky",
     "LegacyStickyTaskAssignor": "kafka-streams:legacy-sticky",
     "FallbackPriorTaskAssignor": "kafka-streams:fallback-prior",
 }
-_ROLES = ("active", "standby")
 _SHORT_INTERVAL_MS = 60_000
-_SHORT_NAME = "high-availability"
-_MAX_RESTARTS = 10
-"""Maximum number of processes that a plan restarts in simulations."""
 RESTORE_MS = 60_000
 """Simulated time in ms to restore the state of a task."""
 
@@ -256,7 +249,7 @@ def forecast_application(
     if request.changes is not None:
         changes = [*_requested_changes(request.changes)]
     else:
-        values = (stateful, _SHORT_INTERVAL_MS, current[_STANDBYS] + 1)
+        values = (stateful, _SHORT_INTERVAL_MS, current[STANDBYS] + 1)
         pairs = zip(SETTINGS, values, strict=True)
         changes = [
             *((HIGH_AVAILABILITY, {key: value}) for key, value in pairs if current[key] != value),
@@ -268,9 +261,9 @@ def forecast_application(
     ]
     now = found[0]
     # A setting with more standby tasks needs more memory and disks, and is no candidate.
-    standbys = now["settings"][_STANDBYS]
+    standbys = now["settings"][STANDBYS]
     best = min(
-        (one for one in found if one["settings"][_STANDBYS] == standbys),
+        (one for one in found if one["settings"][STANDBYS] == standbys),
         key=lambda one: tuple(map(sum, zip(*map(_size, one["events"].values()), strict=True))),
     )
     requested = () if request.changes is None else found[1:]
@@ -284,9 +277,9 @@ def _requested_changes(
     """Yield an assignor and settings for each combination of requested values."""
     for combination in product(*values.values()):
         chosen = dict(zip(values, combination, strict=True))
-        assignor = _assignor(chosen.pop(_CLASS, HIGH_AVAILABILITY))
+        assignor = _assignor(chosen.pop(CLASS, HIGH_AVAILABILITY))
         numbers = {
-            _KEYS[key]: group_kind.integer_setting(key, text, minimum=_MINIMUM.get(key, 0))
+            KEYS[key]: group_kind.integer_setting(key, text, minimum=_MINIMUM.get(key, 0))
             for key, text in chosen.items()
         }
         yield assignor, numbers
@@ -298,7 +291,7 @@ def _assignor(name: str) -> str:
     if name == HIGH_AVAILABILITY:
         return name
     if not client_libraries.is_library_assignor(name):
-        raise UsageError(f"--set: {_CLASS} must be one of {', '.join(_CLASSES)}, got {name!r}")
+        raise UsageError(f"--set: {CLASS} must be one of {', '.join(_CLASSES)}, got {name!r}")
     return str(client_libraries.parse_library_assignor(name))
 
 
@@ -347,7 +340,8 @@ def _size(cost: group_kind.Record) -> tuple[float, ...]:
     return cost["state_moves"], cost["probing_minutes"], cost["restored_copies"]
 
 
-def _event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:
+def event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:
+    """Yield the table rows of a forecast: one per group of settings and event."""
     base = record["settings"][0]
     for one in record["settings"]:
         changed = [f"{k} {v}" for k, v in one["settings"].items() if base["settings"][k] != v]
@@ -361,133 +355,3 @@ def _event_rows(record: group_kind.Record) -> Iterator[Sequence[object]]:
                 *(f"{cost['probing_minutes']:g}", cost["state_moves"], fewest),
             )
             label = ""
-
-
-def _run_until_stable(document: KindDocument, assignor: str) -> group_kind.StableRun:
-    event = run_application_until_stable(document, assignor)
-    if event.ending is not run_assignor.Ending.OK:
-        return group_kind.StableRun(event.ending, event.detail, event.rebalances)
-    return group_kind.StableRun(
-        event.ending,
-        rebalances=event.rebalances,
-        compare=partial(compare_stable_application, document, event),
-        measures=[group_kind.KindMeasure("rebalances", event.rebalances, None, None)],
-    )
-
-
-def _current_state(document: KindDocument) -> group_kind.CurrentState:
-    is_group = document.kind is Kind.STREAMS_GROUP
-    key, none = "members" if is_group else "processes", dict if is_group else list
-    tasks = {
-        one["id"]: {role: one.get(role, none()) for role in _ROLES} for one in document.content[key]
-    }
-    return group_kind.CurrentState(document, {key: tasks})
-
-
-def _sizes(document: KindDocument) -> Mapping[str, int]:
-    return {name: one["partitions"] for name, one in document.content["subtopologies"].items()}
-
-
-def _threads(document: KindDocument) -> Mapping[str, int]:
-    return {one["id"]: one["threads"] for one in document.content.get("processes", ())}
-
-
-def _warmups(document: KindDocument) -> list[str]:
-    """Return the tasks that have a warm-up."""
-    content = document.content
-    members, processes = content.get("members", ()), content.get("processes", ())
-    tasks = [one.get("warmup", {}).items() for one in members]
-    found = [f"{name}_{number}" for one in tasks for name, each in one for number in each]
-    copies = Counter(task for one in processes for task in one.get("standby", ()))
-    return found + [task for task, n in copies.items() if n > setting(document, _STANDBYS)]
-
-
-def _causes(given: group_kind.KindEvidence) -> Iterator[group_kind.KindCause]:
-    cause, is_group = group_kind.KindCause.of, given.document.kind is Kind.STREAMS_GROUP
-    application, threads = read_application(given.document), _threads(given.document)
-    if missing := given.missing():
-        names = group_kind.listed(["{}_{}".format(*task) for task in missing])
-        yield cause("incomplete-rebalance", names=names)
-        return
-    processes = len(application.processes)
-    standbys = max((one.standbys for one in application.stateful), default=0)
-    if 0 < standbys >= processes:
-        values = {"possible": processes - 1, "standbys": standbys, "processes": processes}
-        yield cause("few-processes", **values)
-    elif "missing_standbys" in given.above:
-        yield cause("standbys", standbys=standbys)
-    is_uneven = "active_sum_of_squares" in given.above
-    # The broker's assignor gives no member more than this number of active tasks.
-    most = -(-sum(given.sizes.values()) // max(1, len(given.places)))
-    is_pending = given.is_improvable or (
-        is_group and max(map(len, given.places.values()), default=0) > most
-    )
-    if is_uneven and (warmups := _warmups(given.document)):
-        yield cause("warm-ups", names=group_kind.listed(warmups))
-    elif is_uneven and is_pending:
-        places = "Members" if is_group else "Processes"
-        yield cause("pending-rebalance", loads=f"{places} run {given.loads()} active tasks")
-    elif "stateful_sum_of_squares" in given.above and is_group:
-        yield cause("state-ignored")
-    elif "subtopology_spread_above_minimum" in given.above and is_group:
-        yield cause("subtopologies-ignored", uneven=given.most_uneven())
-    count, tasks = sum(threads.values()) or len(given.places), sum(given.sizes.values())
-    if count > tasks:
-        yield cause("idle-threads", threads=count, tasks=tasks)
-
-
-def _actions(given: group_kind.KindEvidence) -> Iterator[group_kind.KindAction]:
-    """Simulate restarts or the wait for probing rebalances, and yield these actions."""
-    content, document = given.document.content, given.document
-    if document.kind is not Kind.STREAMS or content.get("assignor") not in (None, _SHORT_NAME):
-        return
-    if not (given.missing() or "active_sum_of_squares" in given.above):
-        return
-    starts = {f"Restart process {id}": restart_process(document, id) for id in given.places}
-    if given.missing() or _warmups(document):
-        interval = setting(document, "probing_rebalance_interval_ms") // 1000
-        starts = {f"Wait for the probing rebalances, one every {interval} s": document}
-    for text, start in list(starts.items())[:_MAX_RESTARTS]:
-        event = run_application_until_stable(start, HIGH_AVAILABILITY, warmup_ms=RESTORE_MS)
-        costs = {
-            "state move": event.state_moves,
-            "restored task": event.restored_copies,
-            "rebalance": event.rebalances,
-            "minute": event.probing_ms / 60_000,
-        }
-        if event.ending is run_assignor.Ending.OK:
-            yield group_kind.KindAction(text, [(event.application, costs)])
-
-
-STREAMS_GROUP = group_kind.GroupKind(
-    kind=Kind.STREAMS_GROUP,
-    title="Streams group",
-    places="members",
-    topics="subtopologies",
-    no_action="the broker's assignor decides, and kassay has no port of it",
-    sizes=_sizes,
-    causes=_causes,
-    compare=compare_streams,
-    current_state=_current_state,
-    no_forecast="no port of the broker's assignor exists; kassay compare runs it once",
-)
-STREAMS = group_kind.GroupKind(
-    kind=Kind.STREAMS,
-    title="Kafka Streams application",
-    places="processes",
-    topics="subtopologies",
-    no_action="no rebalance that kassay simulates improves the application",
-    sizes=_sizes,
-    threads=_threads,
-    causes=_causes,
-    actions=_actions,
-    compare=compare_streams,
-    current_state=_current_state,
-    run_until_stable=_run_until_stable,
-    forecast=forecast_application,
-    settings=(*_KEYS, _CLASS),
-    assumption="Simulated events: the process with the highest cost restarts or leaves, and a "
-    "new process joins. A rebalance takes no time, and a process restores the state of a task "
-    "within 60 s.",
-    event_rows=_event_rows,
-)
