@@ -33,7 +33,8 @@ from kassay.solver.objective import EXACT, Imbalance, Level, Movement, Tolerance
 from kassay.solver.problem import Ints, Placement, build_problem
 from kassay.solver.solution import LevelValue, Solution, Status
 from kassay.solver.solve import solve
-from kassay.solver.trajectory.linear_program import TrajectorySearch, total_moves
+from kassay.solver.trajectory.linear_program import total_moves
+from kassay.solver.trajectory.trajectory_search import TrajectorySearch
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from kassay.solver.certificate.check import trajectory_errors
 from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Imbalance, Movement, Tolerance, TopicSpread
 from kassay.solver.solve import solve
-from kassay.solver.trajectory import linear_program
+from kassay.solver.trajectory import trajectory_search
 from kassay.solver.trajectory.trajectory import Trajectory, optimal_trajectory
 from tests.notation import changed, even_group
 from tests.solver.trajectory.reference_optima import (
@@ -146,8 +146,8 @@ def _even(groups: Sequence[Group]) -> list[dict[str, object]]:
 
 
 def test_large_streams_reach_the_bound_by_flows_and_windows(monkeypatch) -> None:
-    monkeypatch.setattr(linear_program, "_MAX_SIMPLEX", 0)
-    monkeypatch.setattr(linear_program, "_MAX_BRANCHING", 0)
+    monkeypatch.setattr(trajectory_search, "_MAX_SIMPLEX", 0)
+    monkeypatch.setattr(trajectory_search, "_MAX_BRANCHING", 0)
     groups = churning_stream(0, members=8, partitions=80, rebalances=12)
     found = checked(groups, optimal_trajectory(groups))
     assert found.moves == found.bound < sum(found.one_after_the_other)
