@@ -10,7 +10,7 @@ from collections import Counter
 from itertools import pairwise
 
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.experiments.simulation.run_simulation import simulate
 from kassay.experiments.simulation.simulation_result import SimulatedRebalance
 from kassay.experiments.study.families.all_families import FAMILIES, USUAL

@@ -19,8 +19,8 @@ from operator import attrgetter
 from statistics import fmean
 
 from benchmarks.live_groups import GROUPS, TOPICS, LiveGroup, LiveRun, RealCost, Times, events_of
+from kassay.experiments.planning.change_forecast import Forecast, forecast_changes
 from kassay.experiments.planning.configuration_choice import HORIZON_WEEKS, recommend
-from kassay.experiments.planning.forecast import Forecast, forecast_changes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.prediction.predict import Distribution, predict
 from kassay.experiments.prediction.scenario import Configuration, Event

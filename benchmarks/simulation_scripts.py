@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks.timeline_figure import RecordedPartitions, draw_timeline
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.experiments.simulation.run_simulation import Simulation, simulate
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation_result import SimulationCost, cost_of

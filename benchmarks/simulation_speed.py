@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from benchmarks.timing import Timing
-from kassay.experiments.simulation.policies import POLICIES, Policy
+from kassay.experiments.simulation.assignor_policies import POLICIES, Policy
 from kassay.experiments.simulation.run_simulation import Simulation
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent, TopicPlan
 from kassay.reference.model.assignment import Assignment

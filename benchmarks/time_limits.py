@@ -18,7 +18,7 @@ from benchmarks.timing import Timing, run_alone
 from benchmarks.typical_groups import zipf_group
 from benchmarks.weighted_groups import log_normal
 from kassay.experiments.comparison.compare import compare
-from kassay.experiments.planning.forecast import optimum_record
+from kassay.experiments.planning.change_forecast import optimum_record
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.survey import survey_group
 from kassay.reference.model.group import Group

@@ -39,7 +39,12 @@ from kassay.solver.incumbent_pool import IncumbentPool
 from kassay.solver.limits import SearchBudget
 from kassay.solver.network.optimal_flow import flow_work, solve_flow
 from kassay.solver.problem import Problem
-from kassay.solver.search import first_placements, load_searches, movement_search, overload_searches
+from kassay.solver.search import (
+    initial_placements,
+    load_searches,
+    movement_search,
+    overload_searches,
+)
 from kassay.solver.search.level_flows import solve_by_arc_costs, solve_levels_by_flow
 from kassay.solver.search_interface import KnownLevels, LexicographicResult, ProvenBound, Request
 from kassay.solver.solution import Method, ProgressPoint, UsedMethod
@@ -198,13 +203,13 @@ def _has_flows(request: Request) -> bool:
     return bool(is_permitted and problem.group.common_weight and problem.partition_count)
 
 
-def _start_with_flows(start: first_placements.Start) -> LexicographicResult | None:
+def _start_with_flows(start: initial_placements.Start) -> LexicographicResult | None:
     request = start.request
     start.flows = solve_levels_by_flow(
         request.problem, request.levels, request.rules, _flow_starts(request)
     )
     start.add(start.flows.placements)
-    return first_placements.conflict_by_flow(start.flows.conflict)
+    return initial_placements.conflict_by_flow(start.flows.conflict)
 
 
 def search_by_cpsat(task: LevelTask) -> int:
@@ -242,7 +247,7 @@ METHODS: tuple[Row[Request, LexicographicResult | None], ...] = (
 )
 """Methods that solve all levels at once."""
 
-STARTS: tuple[Row[first_placements.Start, LexicographicResult | None], ...] = (
+STARTS: tuple[Row[initial_placements.Start, LexicographicResult | None], ...] = (
     Row(
         "flows of the first levels",
         lambda start: _has_flows(start.request),
@@ -278,7 +283,7 @@ STARTS: tuple[Row[first_placements.Start, LexicographicResult | None], ...] = (
             not start.request.is_derived
             and any(isinstance(rule, Colocated) for rule in start.request.rules)
         ),
-        first_placements.merge_and_solve,
+        initial_placements.merge_and_solve,
         "the group with colocated partitions as one is smaller, and its bounds remain valid",
         has_windows=True,
     ),
@@ -307,7 +312,7 @@ STARTS: tuple[Row[first_placements.Start, LexicographicResult | None], ...] = (
     Row(
         "rounded weights",
         lambda start: start.request.problem.has_big_loads,
-        first_placements.solve_rounded,
+        initial_placements.solve_rounded,
         "few searches support loads beyond 64 bits",
     ),
     Row(
@@ -318,7 +323,7 @@ STARTS: tuple[Row[first_placements.Start, LexicographicResult | None], ...] = (
                 isinstance(one, MaxPartitions | Pinned | Forbidden) for one in start.request.rules
             )
         ),
-        first_placements.conflict_of_numbers,
+        initial_placements.conflict_of_numbers,
         "flows prove conflicts that do not depend on weights, and their proof can be checked",
         has_windows=True,
     ),
@@ -334,7 +339,7 @@ STARTS: tuple[Row[first_placements.Start, LexicographicResult | None], ...] = (
     Row(
         "CP-SAT for any placement",
         lambda start: not start.has_placement and start.may_model,
-        first_placements.find_any_by_cpsat,
+        initial_placements.find_any_by_cpsat,
         "CP-SAT supports all constraints, and proves conflicts",
         has_windows=True,
     ),
@@ -355,7 +360,7 @@ STARTS: tuple[Row[first_placements.Start, LexicographicResult | None], ...] = (
             and not start.request.is_derived
             and not _has_flows(start.request)
         ),
-        first_placements.add_constraints_one_by_one,
+        initial_placements.add_constraints_one_by_one,
         "repairs meet one more constraint more easily than all of them together",
         has_windows=True,
     ),

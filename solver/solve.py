@@ -14,7 +14,7 @@ from kassay.solver.counting_bounds import level_bound
 from kassay.solver.engine import LevelTask, search_by_cpsat
 from kassay.solver.limits import SearchBudget, SearchLimits, now
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.search.first_placements import Start
+from kassay.solver.search.initial_placements import Start
 from kassay.solver.search.movement_search import FewestMovesProofs
 from kassay.solver.search_interface import (
     LevelResult,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from kassay import Group, Method, solve, violations
-from kassay.experiments.study.families.fixed_groups import exhaustive_groups
+from kassay.experiments.study.families.finite_families import exhaustive_groups
 from kassay.reference.documents.json_codec import group_document
 from tests import brute_force
 from tests.random_groups import random_group

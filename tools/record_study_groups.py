@@ -8,10 +8,10 @@ simulation or of a script, write the file again:
 import json
 from pathlib import Path
 
-from kassay.experiments.simulation.policies import POLICIES, Policy
+from kassay.experiments.simulation.assignor_policies import POLICIES, Policy
 from kassay.experiments.simulation.run_simulation import simulate
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
-from kassay.experiments.study.families.fixed_groups import GROUPS_PER_SCRIPT, RECORDED_GROUPS
+from kassay.experiments.study.families.finite_families import GROUPS_PER_SCRIPT, RECORDED_GROUPS
 from kassay.reference.assignors import ASSIGNORS, RELEASED_ASSIGNORS, RebalanceProtocol
 from kassay.reference.documents.files import write_text
 from kassay.reference.documents.json_codec import group_document

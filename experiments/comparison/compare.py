@@ -208,7 +208,7 @@ def compare(
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.finite_families import NAMED_GROUPS
     >>> result = compare(NAMED_GROUPS["C"].group, "sticky")
     >>> result.least_imbalance, result.movement.value, result.movement.optimum
     (True, 2, 1)

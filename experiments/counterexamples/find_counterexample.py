@@ -27,7 +27,7 @@ from kassay.experiments.implementations.run_assignor import (
     run_until_stable,
 )
 from kassay.experiments.study.cases import Case
-from kassay.experiments.study.families.fixed_groups import exhaustive_groups_up_to
+from kassay.experiments.study.families.finite_families import exhaustive_groups_up_to
 from kassay.experiments.study.schemas import renaming_hash
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.assignment import NO_OWNER, Assignment, movement, ownership, rejoin

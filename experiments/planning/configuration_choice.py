@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kassay.experiments.planning.forecast import LOAD_FACTORS, Forecast
+from kassay.experiments.planning.change_forecast import LOAD_FACTORS, Forecast
 from kassay.experiments.planning.plan_result import unowned_text
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.prediction.predict import Distribution, PredictedCost, plain

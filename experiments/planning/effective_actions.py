@@ -9,13 +9,13 @@ import numpy as np
 from kassay.experiments.comparison.compare import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.client_libraries import is_library_assignor
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
-from kassay.experiments.planning.configuration_choice import decide
-from kassay.experiments.planning.forecast import (
+from kassay.experiments.planning.change_forecast import (
     LOAD_FACTORS,
     Forecast,
     change_samples,
     forecast_changes,
 )
+from kassay.experiments.planning.configuration_choice import decide
 from kassay.experiments.planning.identify_assignor import (
     DEFAULT_LIST,
     IdentifiedAssignor,
@@ -28,7 +28,7 @@ from kassay.experiments.planning.plan_result import has_lost_rebalance
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.prediction.scenario import Configuration, Restart, rolling_restarts
 from kassay.experiments.prediction.simulate_events import consumer_names
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.reference import assignors
 from kassay.reference.model.assignment import Assignment, movement
 from kassay.reference.model.display import count_of

@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from kassay.experiments.planning.forecast import OPTIMUM
+from kassay.experiments.planning.change_forecast import OPTIMUM
 from kassay.experiments.prediction.predict import Prediction, partition_weights, predict
 from kassay.experiments.prediction.scenario import Configuration, Scripted
 from kassay.experiments.prediction.simulate_events import planned_members

@@ -20,10 +20,10 @@ from kassay.experiments.planning.effective_actions import (
     change_forecasts,
     effective_actions,
 )
-from kassay.experiments.planning.hold_out_check import WindowAdvice, cycle_windows, window_advice
 from kassay.experiments.planning.identify_assignor import client_assignors
 from kassay.experiments.planning.recommended_action import NOTHING, PENDING, ToDo, to_do
 from kassay.experiments.planning.scale import MoreMembers, more_members
+from kassay.experiments.planning.window_plan_check import WindowAdvice, cycle_windows, window_advice
 from kassay.reference.model import load_metrics as group_metrics
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.display import count_of
@@ -310,7 +310,7 @@ def plan(
         Installed client library ``LIBRARY[@VERSION]``, whose own assignors are run.
     cycle
         Seconds of a cycle of the windows, on the last of which the plan is tested; see
-        `kassay.experiments.planning.hold_out_check.cycle_windows` for the default.
+        `kassay.experiments.planning.window_plan_check.cycle_windows` for the default.
 
     Raises
     ------
@@ -322,7 +322,7 @@ def plan(
 
     Examples
     --------
-    >>> from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+    >>> from kassay.experiments.study.families.finite_families import NAMED_GROUPS
     >>> result = plan(NAMED_GROUPS["E"].group)
     >>> result.current.makespan, result.makespan.value, result.movement
     (11, 10, 2)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kassay.experiments.planning.cause_evidence import CIRCULAR, Cause, CauseKind
+from kassay.experiments.planning.change_forecast import default_assignors
 from kassay.experiments.planning.effective_actions import (
     AssignmentMetrics,
     RecommendedAction,
@@ -11,7 +12,6 @@ from kassay.experiments.planning.effective_actions import (
     is_simulated,
     rebalance,
 )
-from kassay.experiments.planning.forecast import default_assignors
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_result import Verdict, has_lost_rebalance
 from kassay.experiments.prediction.scenario import Configuration

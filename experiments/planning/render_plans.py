@@ -17,11 +17,11 @@ from markupsafe import Markup
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning import plan_sentences
 from kassay.experiments.planning.effective_actions import AssignorOutcome
-from kassay.experiments.planning.hold_out_check import drawn_loads
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan import MOVE_COLUMNS, Plan
 from kassay.experiments.planning.plan_result import level_words, short_names, shorten
 from kassay.experiments.planning.survey import Survey
+from kassay.experiments.planning.window_plan_check import drawn_loads
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.plotting.svg_drawings import FrontierCurve, draw_assignment
 from kassay.reference.documents.files import write_csv, write_text

@@ -15,8 +15,8 @@ import yaml
 
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.run_assignor import run_until_stable
-from kassay.experiments.planning.hold_out_check import headroom
 from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.planning.window_plan_check import headroom
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.assignors import NEWEST_ASSIGNORS
 from kassay.reference.model.assignment import consumed_partitions

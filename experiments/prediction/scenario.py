@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
 
-from kassay.experiments.simulation.policies import POLICIES, Policy, policy_named
+from kassay.experiments.simulation.assignor_policies import POLICIES, Policy, policy_named
 from kassay.experiments.simulation.script import ScriptEvent, TopicPlan
 from kassay.reference.assignors import ASSIGNORS, RebalanceProtocol
 from kassay.reference.model.display import count_of

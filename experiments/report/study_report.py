@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from kassay.experiments.counterexamples.gallery import worst_groups
+from kassay.experiments.counterexamples.render_gallery import worst_groups
 from kassay.experiments.plotting.matplotlib_figures import Plot, dot_plot
 from kassay.experiments.plotting.page_templates import BLUE, NUMBER, ORANGE, environment
 from kassay.experiments.report import TEMPLATES, study_tables

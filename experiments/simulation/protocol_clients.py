@@ -14,7 +14,7 @@ from typing import TypeVar
 from kassay.experiments.simulation.script import MemberPlan
 from kassay.experiments.simulation.simulated_cluster import Environment
 from kassay.reference.assignors import RebalanceProtocol, kafka_name
-from kassay.reference.coordinator.consumer_coordinator import (
+from kassay.reference.coordinator.consumer_protocol_coordinator import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kassay.experiments.simulation.policies import Policy
+from kassay.experiments.simulation.assignor_policies import Policy
 from kassay.experiments.simulation.protocol_clients import (
     ClassicProtocolClient,
     Consumer,
@@ -13,7 +13,7 @@ from kassay.experiments.simulation.script import Action, MemberPlan, Script, Scr
 from kassay.experiments.simulation.simulated_cluster import Environment, NewId
 from kassay.experiments.simulation.simulation_result import ConsumedPartitions, SimulationResult
 from kassay.reference.assignors import RebalanceProtocol
-from kassay.reference.coordinator.classic_coordinator import numbered_member_ids
+from kassay.reference.coordinator.classic_protocol_coordinator import numbered_member_ids
 from kassay.reference.model.topic_partitions import Partitions
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from kassay.experiments.implementations import client_libraries
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.documents.config_nodes import ConfigNode, format_choices, read_nodes
 from kassay.reference.documents.files import read_text

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from kassay.experiments.implementations.run_assignor import count_withheld_partitions
-from kassay.experiments.simulation.policies import MixedLibraries, Policy, policy_named
+from kassay.experiments.simulation.assignor_policies import MixedLibraries, Policy, policy_named
 from kassay.experiments.simulation.script import Script, TopicPlan
 from kassay.experiments.simulation.simulation_result import (
     ConsumedPartitions,
@@ -18,9 +18,9 @@ from kassay.experiments.simulation.simulation_result import (
     TimelineNote,
 )
 from kassay.reference.assignors import RebalanceProtocol
-from kassay.reference.coordinator import consumer_coordinator
-from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator, GroupState
-from kassay.reference.coordinator.consumer_coordinator import ConsumerGroup, ConsumerMember
+from kassay.reference.coordinator import consumer_protocol_coordinator
+from kassay.reference.coordinator.classic_protocol_coordinator import ClassicCoordinator, GroupState
+from kassay.reference.coordinator.consumer_protocol_coordinator import ConsumerGroup, ConsumerMember
 from kassay.reference.coordinator.runtime import Clock, Log
 from kassay.reference.model.assignment import Assignment, LivelockError
 from kassay.reference.model.errors import UpstreamError
@@ -42,7 +42,7 @@ from kassay.reference.protocol.group_messages import (
     SyncResponse,
 )
 
-Coordinator = ClassicCoordinator | consumer_coordinator.ConsumerCoordinator
+Coordinator = ClassicCoordinator | consumer_protocol_coordinator.ConsumerCoordinator
 
 
 class Broker:
@@ -55,9 +55,9 @@ class Broker:
     def __init__(self, environment: "Environment") -> None:
         self.log = Log()
         self._environment = environment
-        self._classic_members: consumer_coordinator.ClassicMembers | None = None
+        self._classic_members: consumer_protocol_coordinator.ClassicMembers | None = None
         self.classic: ClassicCoordinator | None = None
-        self.consumer: consumer_coordinator.ConsumerCoordinator | None = None
+        self.consumer: consumer_protocol_coordinator.ConsumerCoordinator | None = None
         self.is_up = False
 
     def start(self) -> None:
@@ -68,9 +68,9 @@ class Broker:
         else:
             self.classic = self._new_classic_coordinator()
 
-    def _start_consumer_protocol(self) -> consumer_coordinator.ConsumerCoordinator:
+    def _start_consumer_protocol(self) -> consumer_protocol_coordinator.ConsumerCoordinator:
         environment = self._environment
-        self.consumer = consumer_coordinator.ConsumerCoordinator(
+        self.consumer = consumer_protocol_coordinator.ConsumerCoordinator(
             "group",
             environment.clock,
             environment.assign_on_broker,
@@ -79,7 +79,7 @@ class Broker:
             config=environment.broker_config,
             downgrade=self._downgrade,
         )
-        self._classic_members = consumer_coordinator.ClassicMembers(
+        self._classic_members = consumer_protocol_coordinator.ClassicMembers(
             self.consumer, environment.new_member_id
         )
         return self.consumer
@@ -97,7 +97,7 @@ class Broker:
 
     def _upgrade(self, old: ClassicCoordinator) -> None:
         """Convert a classic group to the consumer protocol, or raise UpgradeRefusedError."""
-        group, members = old.group, consumer_coordinator.converted_members(old.group)
+        group, members = old.group, consumer_protocol_coordinator.converted_members(old.group)
         self._environment.add_note(
             "group", f"changes to the consumer protocol in epoch {group.generation}"
         )
@@ -186,7 +186,9 @@ class Broker:
         return 0 if self._coordinator is None else self._coordinator.offsets.get(partition, 0)
 
     @property
-    def _classic_side(self) -> consumer_coordinator.ClassicMembers | ClassicCoordinator | None:
+    def _classic_side(
+        self,
+    ) -> consumer_protocol_coordinator.ClassicMembers | ClassicCoordinator | None:
         return self._classic_members or self.classic
 
     def join(self, request: JoinRequest, reply: JoinReply) -> None:
@@ -217,17 +219,17 @@ class Broker:
             self._classic_side.leave(member_id)
 
     def consumer_heartbeat(
-        self, heartbeat: consumer_coordinator.Heartbeat
-    ) -> consumer_coordinator.HeartbeatResponse:
+        self, heartbeat: consumer_protocol_coordinator.Heartbeat
+    ) -> consumer_protocol_coordinator.HeartbeatResponse:
         """Convert a classic group, then handle a ConsumerGroupHeartbeat request."""
         if self.classic is not None:
             try:
                 self._upgrade(self.classic)
-            except consumer_coordinator.UpgradeRefusedError as error:
+            except consumer_protocol_coordinator.UpgradeRefusedError as error:
                 self._environment.add_note("group", f"refuses the consumer protocol: {error}")
-                return consumer_coordinator.HeartbeatResponse(ErrorCode.GROUP_ID_NOT_FOUND)
+                return consumer_protocol_coordinator.HeartbeatResponse(ErrorCode.GROUP_ID_NOT_FOUND)
         if self.consumer is None:
-            return consumer_coordinator.HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
+            return consumer_protocol_coordinator.HeartbeatResponse(ErrorCode.NOT_COORDINATOR)
         return self.consumer.heartbeat(heartbeat)
 
     def commit(self, member_id: str, generation: int, offsets: Offsets) -> ErrorCode:

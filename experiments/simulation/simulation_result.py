@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from kassay.experiments.comparison.compare import compare
 from kassay.experiments.implementations.run_assignor import Ending, StableResult
-from kassay.experiments.simulation.policies import Policy
+from kassay.experiments.simulation.assignor_policies import Policy
 from kassay.reference.documents.json_codec import assignment_document, group_document
 from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.errors import InternalError

@@ -15,7 +15,6 @@ from typing import Any
 from kassay.experiments.sources import table_checks, table_headers
 from kassay.experiments.sources.capture_contents import DocumentRows, FoundText, merge_rows
 from kassay.experiments.sources.clean_lines import FORMS, Line, clean_lines, is_prose, noise_rule
-from kassay.experiments.sources.group_descriptions import READERS
 from kassay.experiments.sources.kind_captures import (
     connect_result,
     is_connect_status,
@@ -28,6 +27,7 @@ from kassay.experiments.sources.line_account import (
     Problem,
     ReadCapture,
 )
+from kassay.experiments.sources.other_tool_descriptions import READERS
 from kassay.experiments.sources.table_rows import Cells, Notice, build_row
 from kassay.experiments.sources.tool_documents import (
     METRIC,

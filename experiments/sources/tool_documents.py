@@ -24,7 +24,7 @@ from kassay.experiments.sources.capture_contents import (
     require_last_page,
 )
 from kassay.experiments.sources.clean_lines import FORMS, Line, noise_rule
-from kassay.experiments.sources.group_descriptions import is_group_json, read_group_json
+from kassay.experiments.sources.other_tool_descriptions import is_group_json, read_group_json
 from kassay.experiments.sources.table_rows import OffsetRow, StateRow
 from kassay.reference.documents.files import (
     as_array,

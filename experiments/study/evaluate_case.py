@@ -46,7 +46,7 @@ from kassay.experiments.study.families.event_streams import (
     EventStreamFamily,
     StreamStep,
 )
-from kassay.experiments.study.families.fixed_groups import KafkaGridFamily
+from kassay.experiments.study.families.finite_families import KafkaGridFamily
 from kassay.experiments.study.families.random_documents import DocumentFamily
 from kassay.experiments.study.schemas import HINDSIGHT, OPTIMUM, MeasureRow, RebalanceRow
 from kassay.reference.documents.json_codec import assignment_document, group_document

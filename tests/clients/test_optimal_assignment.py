@@ -13,7 +13,7 @@ import pytest
 from kassay.clients import optimal_assignment as module
 from kassay.clients.optimal_assignment import optimal_assignment
 from kassay.experiments.implementations.client_libraries import installations
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document
 from tests.installed_library import require_library
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kassay.experiments.simulation import script as scripts
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.experiments.simulation.run_simulation import Simulation
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from tests.conformance.admin import Administrator, cluster_with_topics

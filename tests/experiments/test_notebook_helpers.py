@@ -7,7 +7,7 @@ import pytest
 
 import kassay
 from kassay import InputError, UsageError
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 
 GROUP = NAMED_GROUPS["E"].group
 CAPTURE = Path(__file__).parents[2] / "examples" / "captures" / "billing-roundrobin"

@@ -119,7 +119,7 @@ def test_levels_after_moves_agree_with_equal_answers_without_merged_partitions(
     levels = (Movement(), Imbalance("makespan"))
     group = paired_group(random.Random(seed), 6, 3, is_split=is_split, single=3)
     merged = solve(group, levels=levels, constraints=[PAIRS])
-    monkeypatch.setattr("kassay.solver.search.first_placements.merge_colocated", lambda *_: None)
+    monkeypatch.setattr("kassay.solver.search.initial_placements.merge_colocated", lambda *_: None)
     plain = solve(group, levels=levels, constraints=[PAIRS])
     assert merged.is_optimal
     assert plain.is_optimal

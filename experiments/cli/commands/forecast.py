@@ -15,8 +15,8 @@ from kassay.experiments.cli.search_options import AddedMembers, ImbalanceOptions
 from kassay.experiments.cli.write_results import Format, Record, TableLayout, error_record
 from kassay.experiments.implementations.assignor_names import complete_name, shown_name
 from kassay.experiments.kinds.group_kind import ForecastRequest
+from kassay.experiments.planning import change_forecast as forecasts
 from kassay.experiments.planning import event_forecast
-from kassay.experiments.planning import forecast as forecasts
 from kassay.experiments.planning.configuration_choice import Criterion, recommend
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_result import UnplannableGroupError, check_planning_start

@@ -28,7 +28,7 @@ from kassay.experiments.counterexamples.find_kind_counterexample import (
     DocumentCounterexample,
     DocumentHunt,
 )
-from kassay.experiments.counterexamples.gallery import Gallery, gallery, render_gallery
+from kassay.experiments.counterexamples.render_gallery import Gallery, gallery, render_gallery
 from kassay.experiments.counterexamples.shrinking import size_of
 from kassay.experiments.implementations.assignor_names import (
     is_custom_assignor,

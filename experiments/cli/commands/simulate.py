@@ -8,7 +8,7 @@ from kassay.experiments.cli.application import REQUIRED, argument, option
 from kassay.experiments.cli.write_results import Format, print_records, print_table
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.simulation import simulation_result
-from kassay.experiments.simulation.policies import POLICIES, policy_named
+from kassay.experiments.simulation.assignor_policies import POLICIES, policy_named
 from kassay.experiments.simulation.run_simulation import simulate as run
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.reference.model.display import count_of

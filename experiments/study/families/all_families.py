@@ -8,14 +8,14 @@ from typing import Any, get_args, get_type_hints
 
 from kassay.experiments.study.families import (
     event_streams,
-    fixed_groups,
+    finite_families,
     random_documents,
     random_groups,
 )
 from kassay.experiments.study.families.base_family import Family, Range, SeededCases
 from kassay.experiments.study.families.random_documents import DocumentFamily
 
-_MODULES = (random_groups, random_documents, fixed_groups, event_streams)
+_MODULES = (random_groups, random_documents, finite_families, event_streams)
 _GENERATORS = {
     name: kind for module in _MODULES for name, kind in vars(module).items() if is_dataclass(kind)
 }

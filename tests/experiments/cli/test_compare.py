@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.reference.documents.json_codec import group_document
 
 

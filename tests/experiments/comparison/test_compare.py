@@ -6,7 +6,7 @@ from kassay import Assignment, movement, violations
 from kassay.experiments.comparison.compare import CaseLimits, compare, keep_owners, solve_optimum
 from kassay.experiments.comparison.comparison_result import ComparedValue
 from kassay.experiments.implementations.run_assignor import Ending, StableResult
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.reference.assignors import assign
 from tests import brute_force
 from tests.notation import changed, even_group

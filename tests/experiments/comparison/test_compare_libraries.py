@@ -19,7 +19,7 @@ from kassay.experiments.comparison.compare_libraries import (
 from kassay.experiments.implementations import run_assignor
 from kassay.experiments.implementations.client_libraries import libraries
 from kassay.experiments.implementations.run_assignor import Ending, StableResult, close_processes
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from tests.notation import group
 
 GROUPS = [NAMED_GROUPS[name].group for name in "ABC"]

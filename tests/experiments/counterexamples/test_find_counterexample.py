@@ -24,11 +24,11 @@ from kassay.experiments.counterexamples.find_counterexample import (
     renamed,
     shrink_group,
 )
-from kassay.experiments.counterexamples.gallery import gallery, render_gallery
+from kassay.experiments.counterexamples.render_gallery import gallery, render_gallery
 from kassay.experiments.counterexamples.shrinking import size_of, smaller_groups
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
 from kassay.experiments.study.cases import Case
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS, exhaustive_groups_up_to
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS, exhaustive_groups_up_to
 from kassay.reference.assignors import assign
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.assignment import movement

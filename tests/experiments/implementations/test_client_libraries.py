@@ -19,7 +19,7 @@ from kassay.experiments.implementations.run_assignor import (
     run,
     run_until_stable,
 )
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.reference.model.errors import InputError, RunError
 from tests.stored_cases import stored_cases
 

@@ -5,7 +5,7 @@ import pytest
 from kassay.experiments.implementations.client_libraries import libraries, parse_library_assignor
 from kassay.experiments.implementations.run_assignor import Ending, run, run_until_stable
 from kassay.experiments.study.cases import cases_of
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from tests.installed_library import require_library
 from tests.notation import group as small_group
 

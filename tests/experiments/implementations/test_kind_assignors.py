@@ -12,7 +12,7 @@ from kassay.experiments.cli.application import app
 from kassay.experiments.implementations import assignor_names, run_assignor
 from kassay.experiments.implementations.run_assignor import close_processes, run, run_on_document
 from kassay.experiments.planning.identify_assignor import client_assignors
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.reference.documents.kind_documents import Kind, parse_kind_document
 from kassay.reference.model.errors import InputError
 from tests.installed_library import require_library

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kassay import Group, Member, Topic
+from kassay.experiments.planning.change_forecast import CurrentLoads, Forecast, forecast_changes
 from kassay.experiments.planning.configuration_choice import Criterion, recommend
-from kassay.experiments.planning.forecast import CurrentLoads, Forecast, forecast_changes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.prediction.scenario import Configuration, Rebalance, RollingRestart
 from kassay.reference.assignors import assign

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from kassay import Imbalance, Movement
+from kassay.experiments.planning.change_forecast import forecast_changes
 from kassay.experiments.planning.configuration_choice import recommend
 from kassay.experiments.planning.effective_actions import RecommendedAction
-from kassay.experiments.planning.forecast import forecast_changes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
 from kassay.experiments.planning.render_plans import TEXT, plan_document, render_plan

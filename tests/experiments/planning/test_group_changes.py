@@ -1,7 +1,7 @@
 import pytest
 
 from kassay import Group, InputError, Member, Topic
-from kassay.experiments.planning.forecast import optimum_record, parse_sizes
+from kassay.experiments.planning.change_forecast import optimum_record, parse_sizes
 from kassay.reference.model.errors import UsageError
 from kassay.solver.capacity_planning import grown_topic
 from tests.stored_cases import stored_cases

@@ -21,7 +21,7 @@ from kassay.experiments.planning.render_plans import (
     render_plan,
     static_assignment,
 )
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.reference.model.assignment import movement, rejoin, violations
 from kassay.reference.model.load_metrics import Measure, loads
 from kassay.solver.objective import Imbalance, Movement, MovementCost

@@ -12,7 +12,7 @@ from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.notebook_helpers import load_captures
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plans import PAGE, render_plan
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.reference.documents.json_codec import parse_group
 from kassay.solver.objective import HostImbalance
 from tests.experiments.report.accessibility import SCREENS, faults_of_page

@@ -8,11 +8,11 @@ import jsonschema
 import pytest
 
 import kassay
-from kassay.experiments.planning.hold_out_check import Peak
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, verdict
 from kassay.experiments.planning.render_plans import PAGE, TEXT, render_plan, write_plan
 from kassay.experiments.planning.scale import scale
+from kassay.experiments.planning.window_plan_check import Peak
 from kassay.experiments.prediction.predict import partition_weights
 from kassay.experiments.sources.build_group import ImportOptions, with_weights
 from kassay.reference.assignors import assign

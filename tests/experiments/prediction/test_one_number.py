@@ -8,8 +8,8 @@ import pytest
 
 import kassay
 from kassay import Group, Member, Topic
+from kassay.experiments.planning.change_forecast import current_load, forecast_changes, parse_sizes
 from kassay.experiments.planning.configuration_choice import recommend
-from kassay.experiments.planning.forecast import current_load, forecast_changes, parse_sizes
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.prediction.predict import predict
 from kassay.experiments.prediction.scenario import (
@@ -22,7 +22,7 @@ from kassay.experiments.prediction.scenario import (
     RollingRestart,
     ScaleTo,
 )
-from kassay.experiments.simulation.policies import policy_named
+from kassay.experiments.simulation.assignor_policies import policy_named
 from kassay.experiments.simulation.run_simulation import simulate
 from kassay.experiments.simulation.script import load_script
 from kassay.reference.assignors import assign

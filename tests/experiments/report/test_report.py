@@ -9,7 +9,7 @@ import pytest
 
 from kassay import InputError
 from kassay.experiments.cli import main
-from kassay.experiments.counterexamples.gallery import worst_groups
+from kassay.experiments.counterexamples.render_gallery import worst_groups
 from kassay.experiments.report.study_report import Report
 from kassay.experiments.report.study_tables import Proportion, summarise_rows
 from kassay.experiments.study.output_reader import load_summary

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kassay.experiments.simulation.policies import (
+from kassay.experiments.simulation.assignor_policies import (
     java_assignor,
     library_assignor,
     member_as_leader_reads_it,

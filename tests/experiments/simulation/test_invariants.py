@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.experiments.simulation.run_simulation import Simulation, simulate
 from kassay.experiments.simulation.script import Action, MemberPlan, Script, ScriptEvent
 from tests.experiments.simulation.random_scripts import QUIET, random_script

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.experiments.simulation.run_simulation import simulate
 from kassay.experiments.simulation.script import parse_script
 from kassay.reference.model.errors import InputError

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kassay.experiments.simulation import script as scripts
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.experiments.simulation.run_simulation import Simulation, simulate
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS, load_script
 from kassay.experiments.simulation.simulation_result import cost_of

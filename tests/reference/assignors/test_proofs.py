@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kassay import Assignment, Group, Member, Topic
 from kassay.experiments.counterexamples.find_counterexample import namings
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
-from kassay.experiments.study.families.fixed_groups import exhaustive_groups_up_to
+from kassay.experiments.study.families.finite_families import exhaustive_groups_up_to
 from kassay.reference.assignors import run_assignor
 from tests import brute_force
 from tests.notation import group

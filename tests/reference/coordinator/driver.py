@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from kassay.reference.coordinator.classic_coordinator import ClassicCoordinator, GroupState
+from kassay.reference.coordinator.classic_protocol_coordinator import ClassicCoordinator, GroupState
 from kassay.reference.coordinator.runtime import Clock, CoordinatorConfig, Log
 from kassay.reference.model.topic_partitions import Partitions
 from kassay.reference.protocol.group_messages import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.reference.coordinator.classic_coordinator import GroupState
+from kassay.reference.coordinator.classic_protocol_coordinator import GroupState
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.model.topic_partitions import Partitions, TopicPartition
 from kassay.reference.protocol.group_messages import ErrorCode, JoinRequest, JoinResponse

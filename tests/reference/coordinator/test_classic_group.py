@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from kassay.reference.coordinator.classic_coordinator import ClassicGroup, GroupState
+from kassay.reference.coordinator.classic_protocol_coordinator import ClassicGroup, GroupState
 from kassay.reference.model.errors import InternalError
 from kassay.reference.protocol.group_messages import ErrorCode
 from tests.reference.coordinator.driver import DELAY, REBALANCE, SESSION, Driver, offers

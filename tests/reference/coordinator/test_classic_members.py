@@ -3,8 +3,8 @@
 import pytest
 
 from kassay import Topic
-from kassay.reference.coordinator.classic_coordinator import numbered_member_ids
-from kassay.reference.coordinator.consumer_coordinator import (
+from kassay.reference.coordinator.classic_protocol_coordinator import numbered_member_ids
+from kassay.reference.coordinator.consumer_protocol_coordinator import (
     ClassicMembers,
     ConsumerCoordinator,
     ConsumerMember,

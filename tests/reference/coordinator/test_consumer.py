@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kassay.reference.coordinator.consumer_coordinator import (
+from kassay.reference.coordinator.consumer_protocol_coordinator import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     ConsumerCoordinator,

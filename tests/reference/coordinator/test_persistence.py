@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from benchmarks.record_encoder import encode_record
-from kassay.reference.coordinator.classic_coordinator import GroupState
+from kassay.reference.coordinator.classic_protocol_coordinator import GroupState
 from kassay.reference.model.topic_partitions import TopicPartition
 from kassay.reference.protocol.group_messages import ErrorCode, GroupMetadata, OffsetCommit
 from tests.reference.coordinator.driver import DELAY, SESSION, Driver

@@ -1,7 +1,7 @@
 """Texts of the explanations of named small groups."""
 
 from kassay import solve
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.reference.assignors import assign
 from kassay.solver.network.improving_chains import explain
 

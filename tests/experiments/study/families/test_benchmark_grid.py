@@ -5,7 +5,7 @@ import pytest
 from kassay.experiments.comparison.compare import Comparer, solve_optimum
 from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.study.families.all_families import FAMILIES
-from kassay.experiments.study.families.fixed_groups import BenchmarkFamily, WindowFamily
+from kassay.experiments.study.families.finite_families import BenchmarkFamily, WindowFamily
 
 ASSIGNORS = ("sticky", "cooperative-sticky", "uniform")
 

@@ -2,7 +2,7 @@ from itertools import permutations
 
 from kassay import Group
 from kassay.experiments.study.families.all_families import FAMILIES
-from kassay.experiments.study.families.fixed_groups import exhaustive_groups
+from kassay.experiments.study.families.finite_families import exhaustive_groups
 
 
 def all_descriptions(group: Group) -> frozenset:

@@ -9,7 +9,7 @@ from kassay.experiments.implementations.run_assignor import Ending, StableResult
 from kassay.experiments.study.cases import Case, cases_of
 from kassay.experiments.study.families.all_families import FAMILIES, USUAL
 from kassay.experiments.study.families.base_family import Range
-from kassay.experiments.study.families.fixed_groups import NAMED_GROUPS
+from kassay.experiments.study.families.finite_families import NAMED_GROUPS
 from kassay.experiments.study.families.random_groups import MembershipEvent, SeededFamily
 from kassay.experiments.study.schemas import renaming_hash
 from kassay.reference.assignors import assign

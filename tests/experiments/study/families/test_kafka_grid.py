@@ -8,7 +8,7 @@ import pytest
 from kassay.experiments.study.cases import Case
 from kassay.experiments.study.evaluate_case import evaluate_case
 from kassay.experiments.study.families.all_families import FAMILIES
-from kassay.experiments.study.families.fixed_groups import (
+from kassay.experiments.study.families.finite_families import (
     KafkaGridFamily,
     partition_counts,
     topic_ids,

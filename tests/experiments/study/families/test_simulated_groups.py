@@ -4,7 +4,7 @@ import pytest
 
 from kassay.experiments.simulation.script import BUILT_IN_SCRIPTS
 from kassay.experiments.study.families.all_families import FAMILIES
-from kassay.experiments.study.families.fixed_groups import RECORDED_GROUPS
+from kassay.experiments.study.families.finite_families import RECORDED_GROUPS
 from kassay.reference.assignors import RELEASED_ASSIGNORS
 from kassay.reference.documents.json_codec import group_document
 from kassay.reference.model.errors import UsageError

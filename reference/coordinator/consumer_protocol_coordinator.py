@@ -22,7 +22,7 @@ from enum import IntEnum, StrEnum
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from kassay.reference.coordinator.classic_coordinator import ClassicGroup
+from kassay.reference.coordinator.classic_protocol_coordinator import ClassicGroup
 from kassay.reference.coordinator.runtime import DEFAULTS, Clock, CoordinatorConfig, Log, Timers
 from kassay.reference.java_collections import first_in_map
 from kassay.reference.model.assignment import Assignment

@@ -26,7 +26,7 @@ from kassay.experiments.prediction.scenario import (
     ScaleTo,
 )
 from kassay.experiments.prediction.simulate_events import consumer_names
-from kassay.experiments.simulation.policies import POLICIES
+from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.reference.assignors import ASSIGNORS
 from kassay.reference.model.display import count_of
 from kassay.reference.model.errors import InputError, UsageError
