@@ -228,7 +228,8 @@ _CONSUMER_SETTINGS = {
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
     "auto.offset.reset": "earliest",  # after the deletion of old records
-    "isolation.level": "read_committed",
+    # The records of groups are not transactional, but wait behind open transactions of commits.
+    "isolation.level": "read_uncommitted",
     "log_level": "0",
 }
 

@@ -1,5 +1,12 @@
 """Raw records of ``__consumer_offsets`` become table rows."""
 
+from collections.abc import Mapping
+from unittest.mock import Mock
+
+import pytest
+from confluent_kafka import KafkaError
+
+from kassay.experiments.history import group_records as records_of_groups
 from tests.experiments.history.sample_records import decode_rows, group_records, sample_rows
 
 
@@ -24,3 +31,19 @@ def test_a_damaged_record_becomes_an_error_row_and_the_others_are_decoded() -> N
     assert error["offset"] == 4
     assert "group metadata" in error["error"]
     assert sum(row["records"] for row in rows) == len(raw)
+
+
+def test_records_behind_an_open_transaction_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"key": b"k", "value": b"v", "partition": 0, "offset": 7, "timestamp": (1, 5)}
+    record = Mock(**{f"{name}.return_value": value for name, value in values.items()})
+    record.error.return_value = None
+    end = Mock(**{"partition.return_value": 0})
+    end.error.return_value = KafkaError(KafkaError._PARTITION_EOF)
+
+    def consumer(settings: Mapping[str, str]) -> Mock:
+        is_hidden = settings["isolation.level"] == "read_committed"
+        return Mock(**{"consume.return_value": [*[record] * (not is_hidden), end]})
+
+    monkeypatch.setattr(records_of_groups, "Consumer", consumer)
+    reader = records_of_groups.OffsetsReader({"bootstrap.servers": "broker:9092"})
+    assert [row["offset"] for row in reader.read({0: 7})] == [7]
