@@ -14,7 +14,6 @@ from jpype import JClass
 
 from tests.conformance import jars
 from tests.conformance.broker import KafkaCluster, running_cluster
-from tests.conformance.jvm import java_map
 
 Pairs = frozenset[tuple[str, int]]
 
@@ -93,11 +92,6 @@ class Administrator:
             topics.add(new_topic(name, table))
         _result(self._admin.createTopics(topics).all())
         self._await_replicas({(name, n) for name, count in counts.items() for n in range(count)})
-
-    def grow_topic(self, name: str, count: int) -> None:
-        """Increase the partition count of a topic."""
-        new = JClass("org.apache.kafka.clients.admin.NewPartitions").increaseTo(count)
-        _result(self._admin.createPartitions(java_map({name: new})).all())
 
     def topics(self, *names: str) -> dict[str, TopicView]:
         """Describe topics."""

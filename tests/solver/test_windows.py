@@ -25,6 +25,7 @@ from kassay.solver.search.overload_repair import LoadLimit, WindowRepair
 from kassay.solver.search.overload_searches import load_limits
 from kassay.solver.solve import solve
 from tests.solver.window_cases import WindowCase, optimum, random_case, value_in_windows
+from tests.stored_cases import stored_cases
 from tests.tiers import short_and_long
 
 MAKESPAN_AND_MOVES = (Imbalance(Measure.MAKESPAN), Movement())
@@ -202,15 +203,7 @@ def test_documents_keep_profiles_and_windows():
     assert group_fingerprint(other) != group_fingerprint(group)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"weights": [[1, 2], [3]]}, "partition 1 must have one value per window"),
-        ({"weights": [[1, 2], 3]}, "weights"),
-        ({"weights": [[1, 2], [3, -4]]}, "weights must be from 0"),
-        ({"weights": [[1, 2, 3], [3, 4, 5]]}, "names must have one entry per window"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), stored_cases("invalid_profiles"))
 def test_invalid_profiles_are_errors(changes, message):
     document = {
         "topics": {"t": {"partitions": 2} | changes},

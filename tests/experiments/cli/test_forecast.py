@@ -114,15 +114,7 @@ def test_events_are_predicted_with_each_given_assignor(run, events_file):
     assert names == [*["sticky"] * 4, *["range"] * 4, "optimum"]
 
 
-@pytest.mark.parametrize(
-    ("events", "message"),
-    [
-        ("events: [{at: 0s, do: leave, member: pod-9}]", "unknown member 'pod-9'"),
-        ('events: [{at: 0s, do: leave, member: "x*"}]', "no member matches 'x*'"),
-        ("{events: [], topics: {t: 3}}", "already has topic 't'"),
-        ("events: []", "at least one event"),
-    ],
-)
+@pytest.mark.parametrize(("events", "message"), stored_cases("wrong_events"))
 def test_wrong_events_are_errors_of_the_group(run, tmp_path, events, message):
     file = tmp_path / "events.yaml"
     file.write_text(events)

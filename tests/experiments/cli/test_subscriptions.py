@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.stored_cases import stored_cases
+
 IDLE = "every member has partitions"
 ASSIGNED = f"{IDLE} and every member subscribes only to the topics of its partitions"
 EQUAL = f"{IDLE} and every member subscribes to every topic of the group"
@@ -49,13 +51,7 @@ def test_the_option_of_each_command_replaces_the_assumption(kassay: Any, tmp_pat
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ("solve",),
-        ("compare", "--assignor", "range"),
-        ("scale", "--maximum-load", "80", "--from", "1", "--to", "2", "--allow-lag"),
-        ("forecast", "--members", "+0"),
-        ("forecast", "--assignor", "range", "--current", "range"),
-    ],
+    stored_cases("commands_with_both_readings"),
     ids=lambda command: " ".join(command[:2]),
 )
 def test_each_command_prints_both_readings_if_they_differ(

@@ -89,17 +89,7 @@ def test_bounds_that_only_a_solver_can_check_do_not_make_an_assignment_optimal(s
     assert verify(WEIGHTED, answer, *asked, "--require-optimal")[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "difference"),
-    [
-        (("--imbalance", "makespan"), "objective"),
-        (("--tolerance", "0.5"), "objective"),
-        (("--level", "topic_spread"), "objective"),
-        (("--max-moves", "2"), "constraints"),
-        (("--max-partitions", "3"), "constraints"),
-        (("--colocate", "t,u"), "constraints"),
-    ],
-)
+@pytest.mark.parametrize(("options", "difference"), stored_cases("objectives_of_other_documents"))
 def test_the_objective_of_the_document_must_be_the_one_asked_for(
     solved, verify, options, difference
 ):

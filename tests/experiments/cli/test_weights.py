@@ -9,6 +9,7 @@ from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from tests.experiments.cli.test_scale import GROUP
 from tests.experiments.sources.test_live_groups import Tables, member
 from tests.experiments.sources.test_tool_documents import TABLE, log_dirs_output, replica
+from tests.stored_cases import stored_cases
 
 SIZES = log_dirs_output([replica("my-t-0", 30), replica("my-t-1", 12)])
 
@@ -30,15 +31,7 @@ def run(kassay, tmp_path, monkeypatch):
     return command
 
 
-@pytest.mark.parametrize(
-    ("source", "options", "weights"),
-    [
-        ("offsets.txt", (), None),
-        ("offsets.txt", ("--weights", "lag"), [5, 0]),
-        ("sized", ("--weights", "size"), [30, 12]),
-        ("offsets.txt", ("--weights", "table.json"), [5, 6]),
-    ],
-)
+@pytest.mark.parametrize(("source", "options", "weights"), stored_cases("commands_with_weights"))
 def test_all_commands_compute_the_same_weights_from_captures(run, source, options, weights):
     code, (document,), _ = run("import", source, *options)
     assert code == 0

@@ -248,15 +248,7 @@ def test_plans_open_with_the_cause_then_the_action_then_the_result():
     assert at == sorted(at)
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        ("contradiction", "Check subscriptions (pattern, ACL)"),
-        ("surplus-members", "Remove the idle members, or add partitions"),
-        ("heavy-partition", "Split the keys"),
-        ("weights-ignored", "Use an assignor that knows weights"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "text"), stored_cases("causes_without_actions"))
 def test_a_cause_without_an_effective_action_has_a_general_remedy(kind, text):
     group = next(group for name, group in MADE if name == kind)
     result = replace(plan(group), actions=())

@@ -84,15 +84,7 @@ def test_pem_and_pkcs12_stores_are_translated() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "advice"),
-    [
-        ("ssl.truststore.location=/ca.jks", "only PEM truststores are supported: export"),
-        ("ssl.truststore.location=/ca.p12", "only PEM truststores are supported: export"),
-        ("ssl.keystore.location=/me.jks", "only PEM and PKCS12 keystores are supported: convert"),
-        ("ssl.keystore.type=BKS\nssl.keystore.location=/me.p12", "only PEM and PKCS12 keystores"),
-    ],
-)
+@pytest.mark.parametrize(("text", "advice"), stored_cases("unsupported_java_stores"))
 def test_errors_of_java_stores_explain_the_conversion(text: str, advice: str) -> None:
     line = text.count("\n") + 1
     assert error_of(text).startswith(f"c.properties:{line}: {advice}")

@@ -8,6 +8,7 @@ import pytest
 
 from kassay.experiments.spark.history_pipeline import record_files
 from kassay.reference.model.errors import InputError
+from tests.stored_cases import stored_cases
 
 
 def write(directory: Path, *names: str) -> None:
@@ -22,18 +23,7 @@ def test_a_directory_may_contain_dumps_and_parquet_files(tmp_path: Path) -> None
     assert record_files(tmp_path) == ([tmp_path / "b.txt"], [tmp_path / "a.parquet"])
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("empty", "the directory contains neither Parquet files nor output of kafka-dump-log.sh"),
-        (
-            "groups.json",
-            "not a Parquet file; the name of a file with output of kafka-dump-log.sh must",
-        ),
-        ("nowhere", "no such file or directory"),
-        ("members.txt", "the file contains no output of kafka-dump-log.sh"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), stored_cases("paths_without_records"))
 def test_a_path_without_records_is_one_error(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "empty").mkdir()
     write(tmp_path, "groups.json")

@@ -27,6 +27,7 @@ from kassay.experiments.watch import server
 from kassay.experiments.watch.event_database import Store
 from kassay.experiments.watch.watcher import Watcher
 from tests.experiments.watch.scripted_cluster import Owners, ScriptedCluster
+from tests.stored_cases import stored_cases
 
 HOSTILE = "<script>alert(1)</script>/../\x1b[31m\n\0" + "x" * 2000
 HUGE = "<script>alert(2)</script>" + "y" * 1_000_000
@@ -131,7 +132,6 @@ def test_wrong_credentials_see_only_the_health(serve: Callable[..., str], user: 
         "/events.json",
         "/groups/orders",
         "/plans/orders",
-        "/",
     ):
         status, text = get(address + path, user=user)
         assert status == 401
@@ -140,17 +140,7 @@ def test_wrong_credentials_see_only_the_health(serve: Callable[..., str], user: 
     assert get(f"{address}/metrics", user="admin:secret")[0] == 200
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/../../etc/passwd",
-        "/groups/../../etc/passwd",
-        "/groups/none",
-        "/groups/",
-        "/%00",
-        "/plans/..%2Fx",
-    ],
-)
+@pytest.mark.parametrize("path", stored_cases("unknown_paths_of_the_watcher"))
 def test_unknown_paths_have_no_page(serve: Callable[..., str], path: str) -> None:
     assert get(serve() + path)[0] == 404
 
