@@ -15,6 +15,8 @@ from kassay.reference.model.errors import InputError, RunError
 _SCHEMA = files(__package__).joinpath("schema.sql")
 DOCUMENT = "document"
 """Kind of state with the last document of each stable group."""
+GENERATION = "generation"
+"""Kind of state with the generation of the last document, if a record has shown it."""
 POSITION = "position"
 """Kind of state with the next offset of each partition of ``__consumer_offsets``."""
 _SECONDS_PER_DAY = 86_400.0

@@ -72,8 +72,8 @@ class Pages:
             links = {group.id: f"groups/{group.id}" for group in survey.groups}
             source, state = self._source, self._state()
             return render_plans.render_survey(survey, source=source, plans=links, state=state)
-        if folder == "plans" and (plan := self._watcher.plan(name)) is not None:
-            return render_plans.render_plan(plan, render_plans.PAGE, directory=None)
+        if folder == "plans" and (page := self._watcher.plan_page(name)) is not None:
+            return page
         group = next((group for group in survey.groups if group.id == name), None)
         events = self._store.events(name)
         if folder != "groups" or not (group or events):

@@ -4,25 +4,29 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from threading import Event, Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.history.generations import reconstruct_generations
+from kassay.experiments.history.generations import Generation, reconstruct_generations
 from kassay.experiments.history.group_records import OffsetsReader
 from kassay.experiments.history.recorded_rebalances import compare_result, find_rebalances, identity
 from kassay.experiments.planning import survey
-from kassay.experiments.planning.plan import Plan, plan
 from kassay.experiments.sources.anonymize import PUBLIC_NAMES, rename_group
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.import_captures import ImportedGroup
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
-from kassay.experiments.sources.live_cluster.live_groups import import_live, read_lags
-from kassay.experiments.watch.event_database import DOCUMENT, POSITION, Store
+from kassay.experiments.sources.live_cluster.live_groups import (
+    GROUPS_AT_ONCE,
+    import_live,
+    read_lags,
+)
+from kassay.experiments.watch.event_database import DOCUMENT, GENERATION, POSITION, Store
+from kassay.experiments.watch.plan_process import plan_page
 from kassay.reference.documents.json_codec import group_document, parse_group
 from kassay.reference.model.assignment import Assignment, rejoin
 from kassay.reference.model.display import count_of
@@ -34,8 +38,8 @@ from kassay.solver.limits import SearchLimits
 
 _LIMITS = SearchLimits(work=1.0)
 """Limits for the survey of a group, and for the comparison of a rebalance."""
-_PLAN_WORK, _KEPT_PLANS = 20.0, 20
-"""Work for the plan of a group, and number of plans in memory."""
+_KEPT_PAGES = 20
+"""Number of pages of plans in memory."""
 _SECONDS_TO_REFRESH = 900.0
 """Time after which all groups are read: new partitions of a topic do not change its groups."""
 _NAME_DIGITS = 12
@@ -45,21 +49,42 @@ UNCOUNTED = "Rebalances of the classic protocol between two readings are not cou
 _RECORDS_AT_ONCE = 100
 """Number of records in memory, and per transaction."""
 _CLASSIC_GROUP = message_decoder.RecordType.GROUP_METADATA.to_bytes(2)
-Described = dict[str, LiveGroup | InputError]
 
 
-def find_rebalance(before: Group, after: Group) -> dict[str, Any] | None:
-    """Describe the difference between two observations of a stable group as a JSON object.
+class _Description(NamedTuple):
+    """Content of a description that is kept, because the whole one takes more memory.
 
-    The result is None if no rebalance happened. Unknown numbers of moves are None. The maximum
-    loads are numbers of partitions.
+    Sets of one content rarely differ in order, and in ``hash``: the group is then read once more.
+    """
+
+    hash: int
+    is_rebalancing: bool
+
+
+class _StableGroup(NamedTuple):
+    """Last stable state of a group. ``number`` is its generation, if a record has shown it."""
+
+    group: Group
+    number: int | None = None
+
+
+def find_rebalance(
+    before: Group, after: Group, *, generations: int | None = None
+) -> dict[str, Any] | None:
+    """Describe the difference between two states of a stable group as a JSON object.
+
+    ``generations`` is the number of generations between them, if it is known. The result is None
+    if no rebalance happened. Unknown numbers of moves are None. The maximum loads are numbers of
+    partitions.
     """
     old, new = ({identity(one): one for one in group.members} for group in (before, after))
     joined = [member for key, member in new.items() if key not in old]
     left = [member for key, member in old.items() if key not in new]
     same = all(key in old and set(old[key].owned) == set(one.owned) for key, one in new.items())
     first, last = generation_of(before), generation_of(after)
-    if same and not left and not 0 < first < last:
+    if generations is None:
+        generations = last - first if first > 0 else 0
+    if same and not left and generations < 1:
         return None
     owned = Assignment({one.id: old[key].owned for key, one in new.items() if key in old})
     found = compare_result(
@@ -76,7 +101,7 @@ def find_rebalance(before: Group, after: Group) -> dict[str, Any] | None:
         "joined": sorted(member.client.id or member.id for member in joined),
         "left": sorted(member.client.id or member.id for member in left),
         "generation": last if last > 0 else None,
-        "rebalances": max(1, last - first) if first > 0 else 1,
+        "rebalances": max(1, generations),
         "moves": found.movement.value,
         "unnecessary_moves": found.unnecessary_moves,
         "maximum_load": dict(zip(("before", "after"), loads, strict=True)),
@@ -89,10 +114,25 @@ def _cause(before: Group, after: Group, joined: Sequence[Member], left: Sequence
     old, new = ({identity(m): set(m.subscription) for m in one.members} for one in (before, after))
     if old != new:
         return "subscriptions"
-    counts = {topic.name: topic.partitions for topic in before.topics}
-    if any(counts.get(topic.name) != topic.partitions for topic in after.topics):
+    if _partition_counts(before) != _partition_counts(after):
         return "partitions"
     return "assignor" if before.status.assignor != after.status.assignor else "other"
+
+
+def _is_rewritten(group: Group, generation: Generation) -> bool:
+    """Return whether only ids of static members differ: brokers then write a generation again."""
+    before = {identity(one): set(one.owned) for one in group.members}
+    after = {
+        identity(one): {(topic, number) for topic, each in one.assigned or () for number in each}
+        for one in generation.members
+    }
+    return before == after and not {one.id for one in group.members}.issuperset(
+        one.id for one in generation.members
+    )
+
+
+def _partition_counts(group: Group) -> dict[str, int]:
+    return {topic.name: topic.partitions for topic in group.topics}
 
 
 def generation_of(group: Group) -> int:
@@ -123,9 +163,9 @@ class Watcher:
     ) -> None:
         self._connect, self._store, self._clock = connect, store, clock
         self._on_change, self._key = on_change, store.key() if hash_names else None
-        self._described: dict[str, int] = {}  # hash of the description of each group
+        self._described: dict[str, _Description] = {}
         self._results: dict[str, survey.SurveyResult] = {}
-        self._plans: dict[str, tuple[Group, Plan]] = {}
+        self._pages: dict[str, tuple[Group, str]] = {}
         self._planning, self._next_refresh = Lock(), 0.0
         self.observed: float | None = None  # last time at which the cluster answered
         self.problem: str | None = "the first answer is pending"
@@ -133,8 +173,10 @@ class Watcher:
         self.records_problem: str | None = None  # why the records cannot be read
         self._failed: dict[int, int] = {}  # positions of the last reading, if it failed
         self._has_unread = records is None  # records since the last observation
+        numbers = {name: number for name, _, number in store.values(GENERATION)}
         self._stable = {
-            name: parse_group(json.loads(text)) for name, _, text in store.values(DOCUMENT)
+            name: _StableGroup(parse_group(json.loads(text)), numbers.get(name))
+            for name, _, text in store.values(DOCUMENT)
         }
 
     def run(self, stop: Event, *, interval: float) -> None:
@@ -151,17 +193,7 @@ class Watcher:
         unread = None if self._records is None else self._read_records(self._records)
         try:
             # A new connection has no errors of the past.
-            cluster = self._connect()
-            described, imported = self._read(cluster, is_complete=is_complete)
-            results = {} if is_complete else dict(self._results)
-            for one in imported:
-                name = self._renamed("group", one.id or "")
-                results[name] = self._survey(name, one)
-            names = [name for name, one in described.items() if isinstance(one, LiveGroup)]
-            lags = {self._renamed("group", n): lag for n, lag in read_lags(cluster, names).items()}
-            for name, result in results.items():
-                if isinstance(result, survey.SurveyedGroup):
-                    results[name] = replace(result, lag=lags.get(name))
+            described, results = self._read(self._connect(), is_complete=is_complete)
         except KassayError as error:
             problem = str(error)
         else:
@@ -172,10 +204,8 @@ class Watcher:
                 if unread is not None:  # the observations replace the records of this time
                     self._store.remove(POSITION)
                 self._record(described, results, now)
-            # A hash takes less memory. Sets of one content rarely differ in order: the group is
-            # then only read once more.
-            self._described = {name: hash(repr(one)) for name, one in described.items()}
-            self._results, self.observed, self._has_unread = results, now, self._records is None
+            self._described, self._has_unread = described, self._records is None
+            self._results, self.observed = results, now
             if is_complete:
                 self._next_refresh = now + _SECONDS_TO_REFRESH
         if (problem is None) != (self.problem is None):
@@ -189,14 +219,24 @@ class Watcher:
 
     def _read(
         self, cluster: LiveCluster, *, is_complete: bool
-    ) -> tuple[Described, Iterable[ImportedGroup]]:
-        """Describe all consumer groups, and read those that changed, or all groups."""
-        names = cluster.group_ids()
-        described = cluster.describe(names) if names else {}
-        changed = [one for one in names if self._described.get(one) != hash(repr(described[one]))]
+    ) -> tuple[dict[str, _Description], dict[str, survey.SurveyResult]]:
+        """Describe all consumer groups, and survey those that changed, or all groups."""
+        names, described = cluster.group_ids(), dict[str, _Description]()
+        for start in range(0, len(names), GROUPS_AT_ONCE):
+            for name, one in cluster.describe(names[start : start + GROUPS_AT_ONCE]).items():
+                is_moving = isinstance(one, LiveGroup) and one.status.is_rebalancing
+                described[name] = _Description(hash(repr(one)), is_moving)
+        changed = [one for one in names if self._described.get(one) != described[one]]
+        results = {} if is_complete else dict(self._results)
         if is_complete or changed:
-            return described, import_live(cluster, () if is_complete else changed, ImportOptions())
-        return described, []
+            for group in import_live(cluster, () if is_complete else changed, ImportOptions()):
+                renamed = self._renamed("group", group.id or "")
+                results[renamed] = self._survey(renamed, group)
+        lags = {self._renamed("group", n): lag for n, lag in read_lags(cluster, names).items()}
+        for name, result in results.items():
+            if isinstance(result, survey.SurveyedGroup):
+                results[name] = replace(result, lag=lags.get(name))
+        return described, results
 
     def _read_records(self, reader: OffsetsReader) -> str | None:
         """Record the rebalances since the last reading. Return why they cannot be read."""
@@ -244,22 +284,31 @@ class Watcher:
         record = message_decoder.decode(row["key"], row["value"])
         record = replace(record, timestamp=row["timestamp"])
         name = self._renamed("group", record.key["group"])
-        before = self._stable.get(name)
-        if before is None:
-            return  # the next observation is the first one of the group
-        counts = {topic.name: topic.partitions for topic in before.topics}
+        state = self._stable.get(name)
+        known = {} if state is None else _partition_counts(state.group)
         for generation in reconstruct_generations(record.key["group"], [record]):
-            seconds = (generation.timestamp or 0) / 1000
-            if not generation.members:
-                self._record_change(name, replace(before, members=()), seconds)
+            seconds, number = (generation.timestamp or 0) / 1000, generation.number
+            if state is not None and (state.number is None or number < state.number):
+                # The first record after an observation, or after a deletion of the group.
+                is_known = state.number is None and _is_rewritten(state.group, generation)
+                state = _StableGroup(state.group, number if is_known else number - 1)
+                self._keep(name, state)
+            if not generation.members and state is not None:
+                empty = replace(state.group, members=())
+                self._record_change(name, empty, seconds, number=number)
+            topics = {topic for one in generation.members for topic in one.subscription or ()}
+            renamed = {topic: self._renamed("topic", topic) for topic in topics}
+            counts = {topic: known[one] for topic, one in renamed.items() if one in known}
             # A cooperative rebalance takes several generations; only the last one is found here.
-            for found in find_rebalances([generation], partition_counts=counts):
+            if next(find_rebalances([generation], partition_counts=counts), None) is None:
+                continue
+            for found in find_rebalances([generation]):  # partitions without a member do not exist
                 if found.group is not None:
                     group = replace(found.group, id=generation.group)
-                    group = rejoin(group, found.assignment, generation=generation.number)
+                    group = rejoin(group, found.assignment, generation=number)
                     if self._key is not None:
                         group = rename_group(group, self._renamed)
-                    self._record_change(name, group, seconds)
+                    self._record_change(name, group, seconds, number=number)
 
     def _survey(self, name: str, one: ImportedGroup) -> survey.SurveyResult:
         group, previous = one.group, self._results.get(name)
@@ -279,7 +328,10 @@ class Watcher:
         return survey.survey_group(group, limits=_LIMITS)
 
     def _record(
-        self, described: Described, results: dict[str, survey.SurveyResult], now: float
+        self,
+        described: Mapping[str, _Description],
+        results: dict[str, survey.SurveyResult],
+        now: float,
     ) -> None:
         """Record changes of groups and time in rebalances; remove groups that do not exist."""
         states = {self._renamed("group", name): answer for name, answer in described.items()}
@@ -295,24 +347,41 @@ class Watcher:
                 is_classic = result.group.status.protocol is Protocol.CLASSIC
                 if self._has_unread or not (is_classic and name in self._stable):
                     self._record_change(name, result.group, now)
-            is_moving = isinstance(answer, LiveGroup) and answer.status.is_rebalancing
-            if is_moving and self.observed is not None and self.problem is None:
+            if answer.is_rebalancing and self.observed is not None and self.problem is None:
                 self._store.add_total("not_stable_seconds", name, now - self.observed)
 
-    def _record_change(self, name: str, group: Group, now: float) -> None:
+    def _record_change(
+        self, name: str, group: Group, now: float, *, number: int | None = None
+    ) -> None:
+        """Record the next stable state of a group, with its generation if a record shows it."""
         before = self._stable.get(name)
-        found = None if before is None or before == group else find_rebalance(before, group)
-        self._stable[name] = group  # also if it is equal, so that one copy is in memory
-        if before == group:
-            return
-        self._store.put(DOCUMENT, name, json.dumps(group_document(group)))
         if before is None:
             self._store.add_event(now, name, "appeared", members=len(group.members))
-        elif found is not None:
+            if number is None:
+                self._keep(name, _StableGroup(group))
+                return
+            before = _StableGroup(replace(group, members=()), number - 1)
+        last, generations, found = before.number, None, None
+        if number is not None and last is not None:
+            generations = number - last
+        if generations or (generations is None and before.group != group):
+            found = find_rebalance(before.group, group, generations=generations)
+        if number is None and last is not None:
+            number = last + (found["rebalances"] if found else 0)
+        self._keep(name, _StableGroup(group, number))
+        if found is not None:
             self._store.add_event(now, name, "rebalance", **found)
             self._store.add_total("rebalances", name, found["rebalances"], label=found["cause"])
             for kind in ("moves", "unnecessary_moves"):
                 self._store.add_total(kind, name, found[kind] or 0)
+
+    def _keep(self, name: str, state: _StableGroup) -> None:
+        before = self._stable.get(name)
+        self._stable[name] = state  # also if it is equal, so that one copy is in memory
+        if before is None or before.group != state.group:
+            self._store.put(DOCUMENT, name, json.dumps(group_document(state.group)))
+        if state.number is not None:
+            self._store.put(GENERATION, name, state.number)
 
     def _renamed(self, kind: str, name: str) -> str:
         if self._key is None or (kind in ("assignor", "library") and name in PUBLIC_NAMES):
@@ -325,16 +394,16 @@ class Watcher:
         """Return the last result of each group, ranked."""
         return survey.Survey.of(self._results.values())
 
-    def plan(self, name: str) -> Plan | None:
-        """Return the plan of a group, computed once per state; None if there is no such group."""
+    def plan_page(self, name: str) -> str | None:
+        """Return the page of a group's plan, made once per state; None without such a group."""
         result = self._results.get(name)
         if not isinstance(result, survey.SurveyedGroup):
             return None
         with self._planning:  # one search at a time: requests must not use all processors
-            found = self._plans.pop(name, None)
+            found = self._pages.pop(name, None)
             if found is None or found[0] is not result.group:
-                found = result.group, plan(result.group, limits=CaseLimits(work=_PLAN_WORK))
-            self._plans[name] = found
-            if len(self._plans) > _KEPT_PLANS:
-                del self._plans[next(iter(self._plans))]
+                found = result.group, plan_page(result.group)
+            self._pages[name] = found
+            if len(self._pages) > _KEPT_PAGES:
+                del self._pages[next(iter(self._pages))]
             return found[1]

@@ -110,17 +110,7 @@ def test_a_hang_is_reported_as_non_termination(driver):
     )
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("os.kill(os.getpid(), 11)", "(signal SIGSEGV)"),
-        ("sys.exit('heap-use-after-free')", "(exit code 1): heap-use-after-free"),
-        (
-            'print(json.dumps({"failed": "KeyError", "reason": "t-3"}), flush=True); continue',
-            "KeyError: t-3",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("answer", "expected"), stored_cases("crashes_of_libraries"))
 def test_crashes_and_exceptions_are_results(driver, answer, expected):
     result = run_until_stable(GROUP, driver(answer=answer))
     assert result.ending is Ending.FAILED

@@ -43,6 +43,7 @@ class ScriptedCluster:
                 owned={("t", number) for number in owned},
                 ordered=tuple(("t", number) for number in owned),
                 subscription=("t",),
+                instance_id=member.partition("@")[2] or None,
             )
             for member, owned in self.groups[name].items()
         )

@@ -32,7 +32,8 @@ def record(
         is_cooperative = assignor == "cooperative-sticky"
         subscription = messages.ConsumerSubscription(("t",), *[claimed] * is_cooperative)
         offers = (messages.SupportedProtocol(assignor, subscription),)
-        request = messages.JoinRequest(member, offers, member.partition("-")[0])
+        instance = member.partition("@")[2] or None
+        request = messages.JoinRequest(member, offers, member.partition("-")[0], instance)
         assigned = Partitions.of([("t", one) for one in owned])
         members.append(messages.MemberMetadata(request, assigned))
     leader, milliseconds = next(iter(owners), None), number * 1000
@@ -85,11 +86,16 @@ def test_each_rebalance_between_two_observations_has_its_generation_time_and_cau
     watched.observe(BALANCED, record(4, BALANCED))
     watched.observe(GROWN, record(5, ALONE), COMMIT, record(6, BALANCED), record(7, GROWN))
     assert watched.seen("generation", "time", "cause", "joined", "left", "moves") == [
+        (4, 4.0, "other", [], [], 0),
         (5, 5.0, "left", [], ["b"], 0),
         (6, 6.0, "joined", ["b"], [], 4),
         (7, 7.0, "joined", ["c"], [], 3),
     ]
-    assert watched.store.values("rebalances") == [("g", "joined", 2), ("g", "left", 1)]
+    assert watched.store.values("rebalances") == [
+        ("g", "joined", 2),
+        ("g", "left", 1),
+        ("g", "other", 1),
+    ]
     page = Pages(watched.watcher, watched.store, source="").find("/groups/g")
     assert "joined: c; generation 7" in str(page)
 
@@ -102,7 +108,6 @@ def test_old_records_are_never_read(watched: Watched) -> None:
 
 
 def test_a_restart_continues_with_the_first_unread_record(watched: Watched) -> None:
-    watched.observe(BALANCED, record(4, BALANCED))
     watched.records.log += [record(5, ALONE), record(6, BALANCED), record(7, BALANCED)]
     watched.restart()
     watched.restart()
@@ -113,22 +118,48 @@ def test_a_restart_continues_with_the_first_unread_record(watched: Watched) -> N
 def test_a_cooperative_rebalance_is_one_event_of_two_generations(watched: Watched) -> None:
     name, withheld = "cooperative-sticky", {"a-1": [0, 1, 2], "b-1": [4, 5], "c-1": []}
     after = {"a-1": [0, 1, 2], "b-1": [4, 5], "c-1": [3, 6, 7]}
-    watched.observe(BALANCED, record(4, BALANCED, name))
-    watched.observe(after, record(5, withheld, name), record(6, after, name, withheld))
-    assert watched.seen("generation", "rebalances", "moves", "joined") == [(6, 2, 3, ["c"])]
+    watched.observe(withheld, record(4, withheld, name))
+    watched.restart()
+    watched.observe(after, record(5, after, name, withheld))
+    assert watched.seen("generation", "rebalances", "moves", "joined") == [(5, 2, 3, ["c"])]
+
+
+def test_partitions_that_do_not_exist_any_more_do_not_move(watched: Watched) -> None:
+    name, after = "cooperative-sticky", {"a-1": [0, 1, 2, 3], "b-1": []}
+    watched.observe(after, record(4, after, name), record(5, after, name, after))
+    seen = watched.seen("generation", "rebalances", "cause", "moves", "unnecessary_moves")
+    assert seen == [(5, 2, "partitions", 0, 0)]
+
+
+def test_a_static_member_that_restarts_writes_its_generation_again(watched: Watched) -> None:
+    with watched.store.transaction():
+        watched.store.remove_group("g")
+    watched.cluster.groups["g"] = {"a-1@a": range(8)}
+    watched.restart()
+    watched.observe({"a-2@a": range(8)}, record(4, {"a-2@a": range(8)}))
+    watched.observe({"a-3@a": range(8)}, record(4, {"a-3@a": range(8)}))
+    watched.observe({"a-3@a": range(8)}, record(5, {"a-3@a": range(8)}))
+    assert watched.seen("generation", "cause") == [(5, "other")]
+
+
+def test_each_generation_of_a_new_group_is_counted(watched: Watched) -> None:
+    del watched.cluster.groups["g"]
+    watched.watcher.observe()
+    watched.observe(BALANCED, record(1, ALONE), record(2, BALANCED))
+    assert watched.seen("generation", "joined", "moves") == [(1, ["a"], 0), (2, ["b"], 4)]
 
 
 def test_a_group_whose_last_member_leaves_has_a_rebalance(watched: Watched) -> None:
-    watched.observe({}, record(4, BALANCED), record(5, {}))
-    watched.observe(ALONE, record(6, ALONE))
-    assert watched.seen("cause", "left", "joined") == [
-        ("left", ["a", "b"], []),
-        ("joined", [], ["a"]),
+    watched.observe({}, record(5, {}), record(7, {}))
+    watched.observe(ALONE, record(8, ALONE))
+    assert watched.seen("cause", "left", "joined", "rebalances") == [
+        ("left", ["a", "b"], [], 1),
+        ("other", [], [], 2),
+        ("joined", [], ["a"], 1),
     ]
 
 
 def test_observations_count_while_the_records_are_denied(watched: Watched) -> None:
-    watched.observe(BALANCED, record(4, BALANCED))
     watched.records.is_denied = True
     for number, owners in enumerate((ALONE, BALANCED, ALONE), 5):
         watched.observe(owners, record(number, owners))
@@ -144,7 +175,6 @@ def test_observations_count_while_the_records_are_denied(watched: Watched) -> No
 
 @pytest.mark.parametrize("damaged", [(None, b"\0\3"), record(5, {"a-1": [-1]})])
 def test_a_damaged_record_is_skipped(watched: Watched, damaged: tuple[bytes, bytes]) -> None:
-    watched.observe(BALANCED, record(4, BALANCED))
     watched.cluster.is_away = True
     watched.observe(ALONE, damaged)
     watched.cluster.is_away = False
@@ -157,7 +187,6 @@ def test_a_damaged_record_is_skipped(watched: Watched, damaged: tuple[bytes, byt
 
 
 def test_a_locked_database_loses_no_event(watched: Watched) -> None:
-    watched.observe(BALANCED, record(4, BALANCED))
     watched.store.add_total = Mock(side_effect=[OperationalError, *[None] * 3])  # type: ignore[method-assign]
     watched.observe(ALONE, record(5, ALONE))
     assert watched.seen("cause") == [("left",)]
@@ -174,7 +203,6 @@ def test_observations_replace_unread_records(watched: Watched) -> None:
 
 
 def test_events_between_failure_and_success_are_counted_once(watched: Watched) -> None:
-    watched.observe(BALANCED, record(4, BALANCED))
     watched.records.problem = "no answer"
     watched.observe(ALONE, record(5, ALONE))
     watched.records.problem = None
@@ -193,10 +221,11 @@ def test_a_cluster_that_is_away_keeps_the_position(watched: Watched) -> None:
 
 def test_hashed_names_of_records_are_those_of_observations(tmp_path: Path) -> None:
     watched = Watched(tmp_path, hash_names=True)
-    watched.observe(BALANCED, record(4, BALANCED))
-    watched.observe(ALONE, record(5, ALONE))
-    assert watched.seen("cause", "generation", "moves") == [("left", 5, 0)]
-    assert "client-" in str(watched.seen("left"))
+    name, withheld = "cooperative-sticky", {**BALANCED, "b-1": [4, 5, 6], "c-1": []}
+    after = {**withheld, "c-1": [7]}
+    watched.observe(after, record(4, withheld, name), record(5, after, name, withheld))
+    assert watched.seen("cause", "rebalances", "moves") == [("joined", 2, 1)]
+    assert "client-" in str(watched.seen("joined"))
 
 
 def test_the_lag_of_unchanged_groups_is_read(watched: Watched) -> None:

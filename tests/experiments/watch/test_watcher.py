@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from kassay.experiments.planning.survey import SurveyedGroup
+from kassay.experiments.watch import plan_process
 from kassay.experiments.watch.event_database import Store
 from kassay.experiments.watch.server import Pages
 from kassay.experiments.watch.watcher import Watcher
-from kassay.reference.model.errors import InputError
+from kassay.reference.model.errors import InputError, RunError
+from kassay.reference.model.group import Group
 from tests.experiments.watch.scripted_cluster import ScriptedCluster
 
 BALANCED = {"a-1": [0, 1, 2, 3], "b-1": [4, 5, 6, 7]}
@@ -67,6 +70,16 @@ def test_causes_follow_from_the_members(
     cluster.groups["g"] = after
     watcher.observe()
     assert store.events("g")[0]["cause"] == cause
+
+
+def test_the_partitions_of_a_deleted_topic_do_not_move(store: Store) -> None:
+    cluster = ScriptedCluster({"g": BALANCED})
+    watcher = watching(cluster, store)
+    watcher.observe()
+    cluster.topics = lambda names: {}  # type: ignore[method-assign]
+    cluster.groups["g"] = {"a-1": [], "b-1": []}
+    watcher.observe()
+    assert (store.events("g")[0]["cause"], store.events("g")[0]["moves"]) == ("partitions", 0)
 
 
 def test_unchanged_groups_are_described_but_not_read_again(store: Store) -> None:
@@ -179,6 +192,27 @@ def test_another_file_is_no_database(tmp_path: Path) -> None:
     path.write_text("no database " * 100)
     with pytest.raises(InputError, match="cannot open the database"):
         Store(path)
+
+
+def test_a_plan_page_takes_no_memory_of_the_watcher() -> None:
+    program = """from pathlib import Path
+from kassay.experiments.watch.server import Pages
+from tests.experiments.watch.test_watcher import *
+store = Store(Path(":memory:"))
+watcher = watching(ScriptedCluster({"g": {"a-1": range(8), "b-1": []}}), store)
+watcher.observe()
+memory = [Path("/proc/self/statm").read_text().split()[1]]
+page = Pages(watcher, store, source="").find("/plans/g")
+memory.append(Path("/proc/self/statm").read_text().split()[1])
+assert "4 moves" in page[1]
+assert (int(memory[1]) - int(memory[0])) * 4096 < 8e6, memory"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_plan_whose_process_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_process, "_send_page", operator.is_)
+    with pytest.raises(RunError, match="ended, possibly without memory"):
+        plan_process.plan_page(Group(topics=(), members=()))
 
 
 def test_only_the_extra_live_is_needed() -> None:
