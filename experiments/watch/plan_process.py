@@ -7,38 +7,29 @@ from multiprocessing.connection import Connection
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plans import PAGE, render_plan
-from kassay.reference.model.errors import KassayError, RunError
+from kassay.reference.model.errors import RunError
 from kassay.reference.model.group import Group
-
-_LIMITS = CaseLimits(work=20.0)
 
 
 def plan_page(group: Group) -> str:
-    """Plan a group in a child process, and return the page.
+    """Plan a group in a child process, and return the page. Raise RunError if the process fails.
 
-    OR-Tools and Matplotlib would keep 50 MB in the process of the watcher. Raise RunError if the
-    child process ends without an answer.
+    In the process of the watcher, OR-Tools and Matplotlib would keep 50 MB.
     """
     context = multiprocessing.get_context("spawn")  # a fork could copy locks of other threads
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_send_page, args=(sender, group), daemon=True)
+    child.start()
+    sender.close()  # only the child process can send now, so that its end is noticed
     with receiver:
-        child.start()
-        sender.close()  # only the child process can send now, so that its end is noticed
         try:
-            page: str | KassayError = receiver.recv()
+            return str(receiver.recv())
         except EOFError:
             raise RunError("the process of the plan ended, possibly without memory") from None
         finally:
             child.join()
-    if isinstance(page, KassayError):
-        raise page
-    return page
 
 
 def _send_page(sender: Connection, group: Group) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the watcher, which ends its children
-    try:
-        sender.send(render_plan(plan(group, limits=_LIMITS), PAGE, directory=None))
-    except KassayError as error:
-        sender.send(error)
+    sender.send(render_plan(plan(group, limits=CaseLimits(work=20.0)), PAGE, directory=None))

@@ -20,11 +20,7 @@ from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.import_captures import ImportedGroup
 from kassay.experiments.sources.live_cluster.cluster_responses import LiveGroup
 from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
-from kassay.experiments.sources.live_cluster.live_groups import (
-    GROUPS_AT_ONCE,
-    import_live,
-    read_lags,
-)
+from kassay.experiments.sources.live_cluster.live_groups import import_live, read_lags
 from kassay.experiments.watch.event_database import DOCUMENT, GENERATION, POSITION, Store
 from kassay.experiments.watch.plan_process import plan_page
 from kassay.reference.documents.json_codec import group_document, parse_group
@@ -44,21 +40,16 @@ _SECONDS_TO_REFRESH = 900.0
 """Time after which all groups are read: new partitions of a topic do not change its groups."""
 _NAME_DIGITS = 12
 """Hexadecimal digits of a hashed name."""
+_Descriptions = dict[str, tuple[int, bool]]
+"""Hash of the description of each group, and whether the group is rebalancing.
+
+Sets of one content rarely differ in order, and then in the hash: the group is only read once more.
+"""
 UNCOUNTED = "Rebalances of the classic protocol between two readings are not counted"
 """Consequence if the records of ``__consumer_offsets`` cannot be read."""
-_RECORDS_AT_ONCE = 100
-"""Number of records in memory, and per transaction."""
+_RECORDS_AT_ONCE = _GROUPS_AT_ONCE = 100
+"""Number of records in memory and per transaction, and of groups per description."""
 _CLASSIC_GROUP = message_decoder.RecordType.GROUP_METADATA.to_bytes(2)
-
-
-class _Description(NamedTuple):
-    """Content of a description that is kept, because the whole one takes more memory.
-
-    Sets of one content rarely differ in order, and in ``hash``: the group is then read once more.
-    """
-
-    hash: int
-    is_rebalancing: bool
 
 
 class _StableGroup(NamedTuple):
@@ -73,9 +64,8 @@ def find_rebalance(
 ) -> dict[str, Any] | None:
     """Describe the difference between two states of a stable group as a JSON object.
 
-    ``generations`` is the number of generations between them, if it is known. The result is None
-    if no rebalance happened. Unknown numbers of moves are None. The maximum loads are numbers of
-    partitions.
+    The result is None if no rebalance happened. ``generations`` is their number, if it is known.
+    Unknown numbers of moves are None. The maximum loads are numbers of partitions.
     """
     old, new = ({identity(one): one for one in group.members} for group in (before, after))
     joined = [member for key, member in new.items() if key not in old]
@@ -163,7 +153,7 @@ class Watcher:
     ) -> None:
         self._connect, self._store, self._clock = connect, store, clock
         self._on_change, self._key = on_change, store.key() if hash_names else None
-        self._described: dict[str, _Description] = {}
+        self._described: _Descriptions = {}
         self._results: dict[str, survey.SurveyResult] = {}
         self._pages: dict[str, tuple[Group, str]] = {}
         self._planning, self._next_refresh = Lock(), 0.0
@@ -219,13 +209,13 @@ class Watcher:
 
     def _read(
         self, cluster: LiveCluster, *, is_complete: bool
-    ) -> tuple[dict[str, _Description], dict[str, survey.SurveyResult]]:
+    ) -> tuple[_Descriptions, dict[str, survey.SurveyResult]]:
         """Describe all consumer groups, and survey those that changed, or all groups."""
-        names, described = cluster.group_ids(), dict[str, _Description]()
-        for start in range(0, len(names), GROUPS_AT_ONCE):
-            for name, one in cluster.describe(names[start : start + GROUPS_AT_ONCE]).items():
+        names, described = cluster.group_ids(), _Descriptions()
+        for start in range(0, len(names), _GROUPS_AT_ONCE):
+            for name, one in cluster.describe(names[start : start + _GROUPS_AT_ONCE]).items():
                 is_moving = isinstance(one, LiveGroup) and one.status.is_rebalancing
-                described[name] = _Description(hash(repr(one)), is_moving)
+                described[name] = hash(repr(one)), is_moving
         changed = [one for one in names if self._described.get(one) != described[one]]
         results = {} if is_complete else dict(self._results)
         if is_complete or changed:
@@ -328,26 +318,23 @@ class Watcher:
         return survey.survey_group(group, limits=_LIMITS)
 
     def _record(
-        self,
-        described: Mapping[str, _Description],
-        results: dict[str, survey.SurveyResult],
-        now: float,
+        self, described: _Descriptions, results: dict[str, survey.SurveyResult], now: float
     ) -> None:
         """Record changes of groups and time in rebalances; remove groups that do not exist."""
-        states = {self._renamed("group", name): answer for name, answer in described.items()}
+        states = {self._renamed("group", name): state for name, (_, state) in described.items()}
         surveyed = {name for name, one in results.items() if isinstance(one, survey.SurveyedGroup)}
         for name in sorted((surveyed | self._stable.keys()) - states.keys()):
             results.pop(name, None)
             self._stable.pop(name, None)
             self._store.remove_group(name)
             self._store.add_event(now, name, "removed")
-        for name, answer in states.items():
+        for name, is_moving in states.items():
             result = results.get(name)
             if isinstance(result, survey.SurveyedGroup) and not is_rebalancing(result.group):
                 is_classic = result.group.status.protocol is Protocol.CLASSIC
                 if self._has_unread or not (is_classic and name in self._stable):
                     self._record_change(name, result.group, now)
-            if answer.is_rebalancing and self.observed is not None and self.problem is None:
+            if is_moving and self.observed is not None and self.problem is None:
                 self._store.add_total("not_stable_seconds", name, now - self.observed)
 
     def _record_change(

@@ -54,8 +54,6 @@ from kassay.reference.protocol.message_decoder import (
 # Several requests read a group; its description must be equal before and after them.
 _ATTEMPTS = 3
 _ATTEMPT_SECONDS = 1.0
-GROUPS_AT_ONCE = 100
-"""Groups per request: the responses of a request take more memory than the groups."""
 # Time limit for end offsets that only show the lag: a broker that is away delays no survey.
 _LAG_SECONDS = 3.0
 _SPEED_NOTE = (
@@ -312,32 +310,23 @@ def read_consumer_groups(
             break
         if attempt:
             sleep(_ATTEMPT_SECONDS)
-        for start in range(0, len(pending), GROUPS_AT_ONCE):
-            readings |= _read_once(cluster, pending[start : start + GROUPS_AT_ONCE])
+        before = cluster.describe(pending)
+        existing = [
+            name
+            for name, answer in before.items()
+            if isinstance(answer, LiveGroup) and answer.state != DEAD
+        ]
+        sent = cluster.subscriptions(existing) if existing else {}
+        offsets = cluster.committed_offsets(existing) if existing else {}
+        after = cluster.describe(existing) if existing else {}
+        for name in pending:
+            readings[name] = _reading(name, before[name], after.get(name), sent, offsets.get(name))
         pending = [
             name
             for name in pending
             if isinstance(reading := readings[name], ClusterReading) and not reading.unchanged
         ]
     return {name: readings[name] for name in names}
-
-
-def _read_once(
-    cluster: LiveCluster, names: Sequence[str]
-) -> dict[str, ClusterReading | InputError]:
-    before = cluster.describe(names)
-    existing = [
-        name
-        for name, answer in before.items()
-        if isinstance(answer, LiveGroup) and answer.state != DEAD
-    ]
-    sent = cluster.subscriptions(existing) if existing else {}
-    offsets = cluster.committed_offsets(existing) if existing else {}
-    after = cluster.describe(existing) if existing else {}
-    return {
-        name: _reading(name, before[name], after.get(name), sent, offsets.get(name))
-        for name in names
-    }
 
 
 def resolve_patterns(
