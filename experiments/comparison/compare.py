@@ -317,7 +317,6 @@ class Comparer:
         return self.optimum.imbalance.gap == 0 and self.optimum.movement.gap == 0
 
     def _proven_optima(self) -> Mapping[metrics.Measure, int]:
-        """Return the proven minimum of each imbalance measure that has one."""
         if self.optimum.assignment is None or self.optimum.imbalance.gap != 0:
             return {}
         values = metrics.measures(self.group, self.optimum.assignment)
@@ -328,7 +327,6 @@ class Comparer:
         return metrics.measures(group, assignment)[self._measure]
 
     def _fewest_moves(self, imbalance: int, off_rack_reads: int | None = None) -> int | None:
-        """Return the fewest moves within both limits, or None if the optimum is not proven."""
         key = (imbalance, off_rack_reads)
         if key not in self._moves and (self._is_proven or not self.needs_proof):
             self._moves[key] = fewest_moves_within(
@@ -349,7 +347,6 @@ class Comparer:
         return self._fewest_moves(imbalance, metrics.off_rack(self.group, assignment))
 
     def _front(self, assignor: str, assignment: Assignment) -> FrontDistance:
-        """Measure how far the assignment of a result is from the front."""
         group = self.group
         imbalance, moves = self._imbalance(group, assignment), movement(group, assignment)
         key = (imbalance, metrics.off_rack(group, assignment), moves)

@@ -134,7 +134,6 @@ def _sets(assignment: Assignment) -> Mapping[str, frozenset[tuple[str, int]]]:
 def _group_agreement(
     group: Group, runs: list[StableResult], kinds: list[Agreement], comparisons: list[Comparison]
 ) -> GroupAgreement:
-    """Summarise several runs of an assignor on one group."""
     imbalance = [one.least_imbalance for one in comparisons]
     moves = [one.unnecessary_moves for one in comparisons]
     assigned = [run.assignment for run in runs if run.assignment is not None]

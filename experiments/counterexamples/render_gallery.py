@@ -158,7 +158,6 @@ def _entry(
 
 
 def _transfers(assigned: Assignment, other: Assignment) -> Iterator[str]:
-    """Yield the transfers that change one assignment to the other."""
     takers = {tp: member for member, tps in other.items() for tp in tps}
     for giver, tps in assigned.items():
         for tp in tps:

@@ -463,7 +463,6 @@ def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:
 
 
 def _is_without_rebalance(event: LogEvent, one: LogRebalance) -> bool:
-    """Return whether an event is the restart of a static member without a rebalance."""
     stated = (Cause.STATIC_MEMBER, Cause.PROTOCOL)
     if event.kind is not LogEventKind.REPLACED or one.cause in stated:
         return False

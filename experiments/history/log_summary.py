@@ -269,7 +269,6 @@ _CHANGES = dict(log_messages.entries_of_causes("change"))
 
 
 def _most(count: _Rebalances) -> str:
-    """Format the name of the client that caused most rebalances."""
     if not count.clients:
         return ""
     client, number = count.clients.most_common(1)[0]
@@ -283,7 +282,6 @@ def _times(number: int) -> str:
 
 
 def _clients(one: LogRebalance) -> Iterable[str]:
-    """Return the clients that caused a rebalance, or that joined or left."""
     if one.member is not None:
         return (log_messages.client_of(one.member),)
     changed = one.expired or one.timed_out or one.left or one.joined

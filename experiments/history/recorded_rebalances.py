@@ -238,7 +238,6 @@ def _rebalance(
 
 
 def _unresolved_topic(generation: Generation) -> str | None:
-    """Return a topic id without a known topic name, or None."""
     if generation.protocol is not Protocol.CONSUMER:
         return None
     topics = {topic for member in generation.members for topic, _ in member.assigned or ()}
@@ -397,7 +396,6 @@ def hindsight_rows(rows: Iterable[Row], *, limits: SearchLimits) -> Iterator[dic
 
 
 def _sequences(rows: Iterable[Row]) -> Iterator[list[tuple[Group, Assignment]]]:
-    """Yield sequences of recorded rebalances without gaps and with known owners."""
     for is_known, known in groupby(map(_known_rebalance, rows), key=lambda one: one is not None):
         while is_known and (part := [one for one in islice(known, _MAX_REBALANCES) if one]):
             yield part

@@ -347,7 +347,6 @@ def _shared_text(group: Group) -> str:
 
 
 def _parse_response(line: str) -> AssignorResult:
-    """Parse the line with which an assignor process answers a group."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

@@ -93,7 +93,6 @@ def _compare_state(
     before: Assignment,
     limits: SearchLimits,
 ) -> group_kind.KindComparison:
-    """Compare an assignment of tasks or connectors to workers with the optimum."""
     names = tuple(topic.name for topic in topics)
     bare = Group(topics, tuple(Member(worker, names) for worker in workers))
     group = rejoin(bare, {worker: before[worker] for worker in workers if worker in before})
@@ -308,7 +307,6 @@ def _forecast(start: _Start, delay: int, downtime: int, pause: int) -> group_kin
 def _restart(
     start: _Start, workers: list[str], worker: str, downtime: int, wait: int
 ) -> list[dict[str, object]]:
-    """Return steps in which a worker leaves, and returns with another member id."""
     others = [one for one in workers if one != worker]
     back = [_renamed(one) if one == worker else one for one in workers]
     if not others:
@@ -393,7 +391,6 @@ def _causes(given: group_kind.KindEvidence) -> Iterator[group_kind.KindCause]:
 
 
 def _waiting(given: group_kind.KindEvidence, step: Mapping[str, Any]) -> list[str]:
-    """Return the connectors and tasks that no worker runs."""
     present = {name for own in step["running"].values() for name in own["connectors"]}
     connectors = [name for name in step["connectors"] if name not in present]
     return connectors + [f"{name}-{number}" for name, number in given.missing()]

@@ -69,7 +69,6 @@ def restart_process(document: KindDocument, id: str) -> KindDocument:
 
 
 def _replace_process(document: KindDocument, id: str, *new: Mapping[str, Any]) -> KindDocument:
-    """Replace or remove a process, or raise InputError if the document lacks it."""
     content = document.content
     ids = [one["id"] for one in content["processes"]]
     if id not in ids:
@@ -195,7 +194,6 @@ def compare_stable_application(
 def _compare_event(
     document: KindDocument, event: StreamsEvent, limits: SearchLimits
 ) -> tuple[group_kind.KindComparison, group_kind.KindMeasure | None]:
-    """Compare the assignment after an event with the optimum, and count its state moves."""
     processes = event.application.content["processes"]
     answer = {"processes": {one["id"]: one for one in processes}}
     [compared] = compare_streams(document, answer, limits)
@@ -298,7 +296,6 @@ def _assignor(name: str) -> str:
 def _forecast(
     document: KindDocument, assignor: str, settings: Mapping[str, int], limits: SearchLimits
 ) -> group_kind.Record:
-    """Simulate all events with one assignor, and return their costs as JSON."""
     config = {**document.content.get("config", {}), **settings}
     start = run_application_until_stable(
         replace(document, content={**document.content, "config": config}), assignor
@@ -323,7 +320,6 @@ def _forecast(
 
 
 def _cost(document: KindDocument, assignor: str, limits: SearchLimits) -> group_kind.Record:
-    """Simulate an event, and return its cost and the fewest possible moves as JSON."""
     event = run_application_until_stable(document, assignor, warmup_ms=RESTORE_MS)
     _, moves = _compare_event(document, event, limits)
     return {

@@ -106,7 +106,6 @@ def _rules(given: Evidence) -> Iterable["_Rule"]:
 
 
 def _failed_assignor(given: Evidence) -> str | None:
-    """Describe why the group's assignor fails, or return None."""
     own = given.own.name
     if own is None:
         return None
@@ -132,7 +131,6 @@ def _failed_assignor(given: Evidence) -> str | None:
 
 
 def _library_claims(given: Evidence) -> str | None:
-    """Describe claims that are duplicate or that the leader cannot use, or return None."""
     if given.has_even_counts and not given.unowned:
         return None
     contested = ownership(given.group).contested
@@ -156,7 +154,6 @@ def _library_claims(given: Evidence) -> str | None:
 
 
 def _incomplete_rebalance(given: Evidence) -> str | None:
-    """Describe a rebalance that is not complete, or return None."""
     if not given.group.status.is_rebalancing and not has_target(given.group):
         return None
     state = given.group.status.state or "Reconciling"
@@ -164,12 +161,10 @@ def _incomplete_rebalance(given: Evidence) -> str | None:
 
 
 def _partitions_without_owner(given: Evidence) -> str | None:
-    """Describe partitions without an owner, or return None."""
     return f"{unowned_text(given.unowned)}." if given.unowned else None
 
 
 def _heavy_partition(given: Evidence) -> str | None:
-    """Describe a partition whose weight exceeds the mean load, or return None."""
     found, (over, under) = given.limiting, _NOTABLE
     if found is None or found.weight * found.members * under < over * found.total:
         return None
@@ -181,7 +176,6 @@ def _heavy_partition(given: Evidence) -> str | None:
 
 
 def _limited_members(given: Evidence) -> str | None:
-    """Describe members that subscribe to too few topics, or return None."""
     group, (over, under) = given.group, _NOTABLE
     if not group.has_equal_speeds:
         return None
@@ -223,7 +217,6 @@ def _limited_members(given: Evidence) -> str | None:
 
 
 def _surplus_members(given: Evidence) -> str | None:
-    """Describe idle members of a group with too few partitions, or return None."""
     count = sum(given.counts.values())
     surplus = len(given.group.members) - count
     if surplus <= 0 or not count:
@@ -237,7 +230,6 @@ def _surplus_members(given: Evidence) -> str | None:
 
 
 def _weights_ignored(given: Evidence) -> str | None:
-    """Describe weights or speeds that the assignor ignores, or return None."""
     if not given.is_weighted:
         return None
     # With uneven counts, weights are the cause only if the assignor leaves such counts, and even
@@ -291,7 +283,6 @@ def _racks(given: Evidence) -> str | None:
 
 
 def _range_remainders(given: Evidence) -> str | None:
-    """Describe members that get the remainders of several topics, or return None."""
     if given.port not in RANGES or not given.has_equal_subscriptions:
         return None
     members = len(given.group.members)
@@ -314,7 +305,6 @@ def _is_even_per_topic(given: Evidence) -> bool:
 
 
 def _mixed_subscriptions(given: Evidence) -> str | None:
-    """Describe imbalance of range or roundrobin with mixed subscriptions, or return None."""
     if given.port not in CIRCULAR or given.has_equal_subscriptions or not given.has_own_shape:
         return None
     how = (
@@ -405,7 +395,6 @@ def _needs_chain(given: Evidence) -> bool:
 
 
 def _topics_ignored(given: Evidence) -> str | None:
-    """Describe an uneven topic that the assignor ignores, or return None."""
     counts = [topic_counts(given.group, one) for one in (given.current, given.planned)]
     now, then = (sum(n * n for found in each.values() for n in found.values()) for each in counts)
     if now <= then:

@@ -450,7 +450,6 @@ def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
 
 
 def _trigger(group: Group) -> str:
-    """Describe how to trigger a rebalance under the classic protocol."""
     is_other = identify_assignor(group).implementation is Implementation.OTHER
     how = (
         f"with {'' if is_other else 'enforceRebalance() of the leader, or '}a changed subscription"
@@ -462,7 +461,6 @@ def _trigger(group: Group) -> str:
 
 
 def _switch(group: Group, name: str) -> str:
-    """Describe the change to another assignor or protocol."""
     own, is_client = identify_assignor(group), runs_in_client(name)
     shown = assignors.kafka_name(name)
     runs_classic = group.status.protocol is Protocol.CLASSIC or (

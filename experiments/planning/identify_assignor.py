@@ -117,7 +117,6 @@ class IdentifiedAssignor:
         return text if self.is_ported else f"{text} {self._results(self.name)}"
 
     def _results(self, name: str) -> str:
-        """State which program gives the results of assignors in the output."""
         if self.client is not None:
             library = self.client.partition("@")[0]
             return (

@@ -331,7 +331,6 @@ _Column = list[tuple[int, int]]
 
 
 def _columns(before: _Table, after: _Table) -> dict[str, _Column]:
-    """Return pairs of current and planned numbers, by column of a table."""
     names = dict.fromkeys(chain.from_iterable([*before.values(), *after.values()]))
     return {
         name: [(row.get(name, 0), after[place].get(name, 0)) for place, row in before.items()]

@@ -77,7 +77,6 @@ def verdict(plan: Plan) -> str:
 
 
 def _macros(template: str, **filters: Any) -> Any:
-    """Return the macros of a template as functions."""
     jinja = environment(_TEMPLATES, autoescape=False)
     jinja.filters.update(filters)
     return jinja.get_template(template).make_module()
@@ -191,7 +190,6 @@ def _share_text(share: TopicShare | None, group: Group) -> str:
 
 
 def _action_note(plan: Plan) -> str | None:
-    """Describe additional costs of the recommended actions, or their absence."""
     actions, own = plan.actions[:SHOWN_ACTIONS], identify_assignor(plan.group)
     measures = compared_measures(plan.current, plan.planned, plan.levels)
     texts, words = _macros("sentences.j2"), list(map(level_words, measures))
@@ -203,7 +201,6 @@ SHOWN_ACTIONS = 3
 
 
 def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -> Iterator[str]:
-    """Yield commands that a user can run after the plan."""
     group = [*given.source, *given.selected]
     arguments = shlex.join([*group, *given.objective])
     if directory is None:
@@ -240,7 +237,6 @@ _MAX_LISTED_STEPS = 40
 
 
 def _cause_text(plan: Plan) -> str:
-    """Return the cause of the imbalance, or why there is no cause, as a sentence."""
     if plan.cause is not None:
         return str(plan.cause)
     if not plan.is_recommended:

@@ -68,7 +68,6 @@ def render_plan(
 def _context(
     plan: Plan, directory: str | None, arguments: plan_sentences.PlanArguments
 ) -> dict[str, object]:
-    """Return the template values that the page, the ticket and the text share."""
     listed = 0
     batches = []
     for number, batch in enumerate(plan.batches, 1):
@@ -109,7 +108,6 @@ def _environment(plan: Plan, *, autoescape: bool) -> jinja2.Environment:
 
 
 def _page_context(plan: Plan) -> dict[str, object]:
-    """Return the template values that only the HTML page uses."""
     drawn_frontier = ""
     if len(plan.frontier.points) > 1:
         with suppress(ModuleNotFoundError):  # Matplotlib is optional, and slow to import.

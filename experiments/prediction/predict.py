@@ -333,7 +333,6 @@ def _loads(group: Group, assignment: Assignment) -> dict[str, int]:
 
 
 def _speeds(group: Group, events: Sequence[Event]) -> Callable[[str], int]:
-    """Return a function that maps a member to its speed."""
     names = consumer_names(group)
     known = {names[one.id]: one.speed for one in group.members}
     models = [event.like for event in events if isinstance(event, ScaleTo) and event.like]

@@ -177,7 +177,6 @@ class Course:
         )
 
     def _new_id(self, name: str, is_classic: bool) -> str:
-        """Create a member id in the format of Kafka's clients."""
         while True:
             uuid = UUID(int=self.draw_of_ids.getrandbits(128), version=4)
             if is_classic:
@@ -277,7 +276,6 @@ class Course:
         return self.draw.randrange(round(1000 * longest))
 
     def _ordered(self, order: scenario.Order) -> list[str]:
-        """Return the members of the group in the order of their restarts."""
         names = list(self.present)
         sorted_names = by_ordinal(names)
         if sorted_names is None and len(set(self.client_ids.values())) == len(names):

@@ -222,7 +222,6 @@ def _members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> Iterable[Memb
 
 
 def _numbered_members(node: ConfigNode, topics: Mapping[str, TopicPlan]) -> tuple[MemberPlan, ...]:
-    """Parse an entry of the member list: one member, or ``count`` numbered members."""
     parsers: dict[str, _Parser] = {
         "id": ConfigNode.text,
         "topics": lambda node: _topics(node, topics),
@@ -384,7 +383,6 @@ def _optional_duration(items: Mapping[str, ConfigNode], key: str) -> int:
 
 
 def _duration(node: ConfigNode) -> int:
-    """Convert a duration such as ``30s`` to milliseconds."""
     if node.value == 0 and not isinstance(node.value, bool):
         return 0
     match = _DURATION.fullmatch(node.value) if isinstance(node.value, str) else None

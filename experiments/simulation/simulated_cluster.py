@@ -417,7 +417,6 @@ class Environment:
         return Group(topics=tuple(self.topics.values()), members=members)
 
     def _member(self, joined: JoinedMember, policy: Policy) -> Member:
-        """Convert the data of a joined member to a member for the assignor."""
         metadata = joined.metadata
         owned, generation = metadata.owned, metadata.generation
         if policy.protocol is not RebalanceProtocol.COOPERATIVE:

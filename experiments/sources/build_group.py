@@ -374,7 +374,6 @@ def _state_notes(observed: ObservedGroup) -> Iterator[str]:
 
 
 def _gaps_note(observed: ObservedGroup) -> Iterator[str]:
-    """Yield notes on partitions with numbers that the captures skip."""
     highest: dict[str, int] = {}
     for topic, number in observed.partitions:
         highest[topic] = max(number, highest.get(topic, 0))
@@ -510,7 +509,6 @@ def weighted_group(
 
 
 def _weight_fields(weights: Sequence[Any] | None) -> dict[str, Any]:
-    """Return the fields of a topic that contain its weights."""
     has_windows = weights is not None and any(isinstance(row, tuple) for row in weights)
     name, other = ("profiles", "weights") if has_windows else ("weights", "profiles")
     return {name: weights, other: None}

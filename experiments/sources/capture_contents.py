@@ -58,7 +58,6 @@ def add_count(counts: Counts, topic: str, count: int, where: str) -> None:
 
 
 def _joined_states(rows: Sequence[StateRow]) -> tuple[StateRow, ...]:
-    """Join a row with the state of a group and a row with its member count."""
     joined: dict[object, StateRow] = {}
     for row in rows:
         known = joined.get(row.group)

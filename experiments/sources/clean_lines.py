@@ -109,7 +109,6 @@ def _shared_suffix(
 def _wrapper(
     contents: Sequence[str], rules: Sequence[Callable[[str], bool]]
 ) -> re.Pattern[str] | None:
-    """Return the pattern of a known text around lines with data, or None."""
     # The quotes of lines in a JSON object belong to the object, those of a text to the text.
     is_json = any(_JSON_TEXT.match(one) for one in contents) or _has_json("\n".join(contents))
     return next(
@@ -138,7 +137,6 @@ def _has_json(text: str) -> bool:
 def _shared_prefix(
     contents: Sequence[str], is_start: Callable[[str], bool], is_header: Callable[[str], bool]
 ) -> re.Pattern[str] | None:
-    """Return the pattern of a prefix that several lines have, or None."""
     filled = [one for one in contents if one.strip()]
     for number, (content, below) in enumerate(pairwise(filled), start=1):
         starts = (match.start() for match in _HEADER_START.finditer(content))

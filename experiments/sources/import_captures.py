@@ -257,7 +257,6 @@ def _unattributed(capture: Capture) -> Iterator[ImportedGroup]:
 
 
 def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGroup]:
-    """Yield the share groups, Streams groups and Connect clusters of a capture."""
     read = capture.read
     for id, found in read.kinds:
         yield ImportedGroup.of_document(id, found)
@@ -285,7 +284,6 @@ def _kind_groups(capture: Capture, contents: "_Contents") -> Iterator[ImportedGr
 
 
 def _connectors(captures: Sequence[Capture]) -> Iterator[ImportedGroup]:
-    """Yield a Connect cluster that is built from the statuses of single connectors."""
     found: dict[str, object] = {}
     for capture in captures:
         for status in capture.read.connectors:

@@ -319,7 +319,6 @@ def _one_snapshot(
 
 
 def _snapshots(tables: Sequence[table_rows.ParsedTable]) -> list[list[table_rows.ParsedTable]]:
-    """Split the tables of a group into one list per snapshot."""
     snapshots: list[list[table_rows.ParsedTable]] = []
     for table in (each for one in tables for each in _without_repetitions(one)):
         current = snapshots[-1] if snapshots else []

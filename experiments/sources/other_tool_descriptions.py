@@ -578,7 +578,6 @@ def _decoded(value: Any, schema: message_decoder.Schema, where: str) -> Any:
 
 
 def _state(text: str | None) -> str:
-    """Convert a state such as PREPARING_REBALANCE to the spelling of Kafka's tools."""
     if text is None:
         return "-"
     word = text.rpartition(".")[2]

@@ -400,7 +400,6 @@ class _Reader:
         return False
 
     def _kind_document(self, value: Mapping[str, object], at: int) -> bool:
-        """Add a document of a share group, Streams or Connect, or return False."""
         if is_connect_status(value):
             self.kinds.append(connect_result(value, where=self.name, id=self.default_group))
             return True
@@ -643,7 +642,6 @@ def read_capture(text: str, *, name: str, group: str | None = None) -> ReadCaptu
 
 
 def _starts_group(text: str) -> bool:
-    """Return whether a line starts a table or the description of a group or topic."""
     return text.startswith(_FIRST_WORDS) or isinstance(
         table_headers.read_header([text], line=1), table_headers.Header
     )

@@ -242,7 +242,6 @@ TableRow = OffsetRow | MemberRow | StateRow | OtherRow
 
 
 def _is_valid(cells: Cells) -> bool:
-    """Return whether each cell of a row has a valid value for its column."""
     assignments = (
         value
         for name, value in cells.items()

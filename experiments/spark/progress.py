@@ -67,7 +67,6 @@ def with_progress(spark: SparkSession, counts: CaseCounts) -> Iterator[None]:
 
 
 def _estimate(spark: SparkSession, counts: CaseCounts) -> float:
-    """Estimate the number of evaluated cases from the finished Spark tasks."""
     finished = tasks = 0
     if not uses_connect(spark):
         tracker = spark.sparkContext.statusTracker()

@@ -216,7 +216,6 @@ def _document_row(case: Case, document: KindDocument, *, drawn: bool) -> schemas
 def _evaluate_trajectories(
     case: Case, family: EventStreamFamily, row: schemas.GroupRow
 ) -> schemas.CaseRecord:
-    """Compare assignors, the optimum and hindsight on the event stream of a case."""
     found = (
         compare_trajectories(family, case.seed, case.assignors),
         hindsight_trajectory(family, case.seed),
@@ -233,7 +232,6 @@ def _evaluate_trajectories(
 def _evaluate_assignor(
     group: Group, assignor: str, comparer: Comparer | None, *, drawn: bool
 ) -> _AssignorRows:
-    """Run an assignor on a group, and compare the result with the optimum if known."""
     is_first = run_assignor.first_seconds(assignor) is None
     result, error = _attempt(partial(run_assignor.run_until_stable, group, assignor))
     if result is None:

@@ -85,7 +85,6 @@ class Pages:
         return template.render(**values, state=self._state())
 
     def _state(self) -> str:
-        """Describe when the cluster was read, and why it does not answer."""
         observed, problem = self._watcher.observed, self._watcher.problem
         read = "Not read yet" if observed is None else f"Read at {_time(observed)}"
         if problem is not None:

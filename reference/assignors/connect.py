@@ -33,13 +33,11 @@ _BACKOFF_MULTIPLIER = 40
 
 
 def _configured(connectors: Mapping[str, int]) -> Entries:
-    """Return the sorted connectors, then the sorted tasks of all connectors."""
     entries = [(name, number) for name in connectors for number in range(-1, connectors[name])]
     return dict.fromkeys(sorted(entries, key=_entry_key))
 
 
 def _entry_key(entry: Entry) -> tuple[bool, bytes, int]:
-    """Return a sort key: connectors by name, then tasks by connector and number."""
     name, number = entry
     return number != _CONNECTOR, utf16_key(name), number
 

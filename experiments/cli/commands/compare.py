@@ -386,7 +386,6 @@ def _installed_releases(library: client_libraries.Library, assignor: str) -> lis
 
 
 def _release_rows(record: Record) -> Iterator[Sequence[object]]:
-    """Yield one table row per range of releases with equal results."""
     entries = record["releases"]
     starts = [n for n, entry in enumerate(entries) if n == 0 or "known_changes" in entry]
     for start, end in pairwise([*starts, len(entries)]):

@@ -199,7 +199,6 @@ def _forecast(
 def _optima(
     group: Group, groups: dict[str, Group], objective: ImbalanceOptions, search: SearchOptions
 ) -> Iterator[Record]:
-    """Yield the optimum of each changed group until Ctrl-C stops the search."""
     limits = search.limits()
     budget = SearchBudget.start(limits, search.seed)
     for index, (name, one) in enumerate(groups.items()):
@@ -219,7 +218,6 @@ def _optima(
 def _forecast_events(
     group: Group, events: Path, options: ForecastOptions, search: SearchOptions
 ) -> Record:
-    """Predict planned events with the assignors of the options, or the current assignor."""
     script = event_forecast.load_planned_events(events, group)
     entries, optimum = list[Record](), None
     names: Sequence[str | None] = options.assignor or [None]
@@ -241,7 +239,6 @@ def _forecast_events(
 def _notes(
     group: Group, record: Record, options: ForecastOptions, source: SelectedGroups
 ) -> Iterator[str]:
-    """Yield notes about the recommendation, added members and the client library."""
     best = record["recommendation"]
     if best["configuration"] is not None and options.output_format is Format.TABLE:
         name, size, reason = best.values()
@@ -302,7 +299,6 @@ def _interval(value: Mapping[str, float]) -> str:
 
 
 def _remark(one: Record) -> str:
-    """Describe stopped members, unproven optima and topics without subscribers."""
     parts = [*one.get("stopped_members", ())]
     status = one.get("status", Status.OPTIMAL)
     if status != Status.OPTIMAL:

@@ -189,7 +189,6 @@ def _summarise_on_spark(
 
 
 def _print_log_summary(records: Sequence[dict[str, Any]]) -> None:
-    """Print a table of all groups, and causes of rebalances for the first groups."""
     ranked = sorted(records, key=lambda record: -record["rebalances"])
     print_records(ranked, Format.TABLE, rows=[_row(record) for record in ranked])
     templates = environment(_TEMPLATES, autoescape=False)

@@ -77,7 +77,6 @@ def import_(
 
 
 def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptions) -> None:
-    """Append the end offsets of all topics to a file, or raise InputError for bad groups."""
     from kassay.experiments.sources.live_cluster.librdkafka import LiveCluster
 
     found = list(imported)
@@ -92,7 +91,6 @@ def _append(file: Path, imported: Iterable[ImportedGroup], cluster: ClusterOptio
 
 
 def _selected(imported: Iterable[ImportedGroup], ids: Sequence[str]) -> Iterator[ImportedGroup]:
-    """Yield the groups with the given ids, and an error for each missing id."""
     found = list(imported)
     known = sorted(one.id for one in found if one.id is not None)
     yield from (one for one in found if one.id is None or one.id in ids)
@@ -151,7 +149,6 @@ def _documents(imported: Iterable[ImportedGroup]) -> Iterator[Record]:
 
 
 def _anonymous(imported: Sequence[ImportedGroup], names: Path | None) -> Iterator[Record]:
-    """Yield anonymized group documents, and print errors to standard error."""
     for one in imported:
         if one.error is not None:
             print_error(one.error)

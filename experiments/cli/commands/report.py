@@ -73,7 +73,6 @@ def _opened(
 def _write_data(
     items: Mapping[str, Plot | ReportTable], directory: Path, only: list[str] | None
 ) -> None:
-    """Write the data of the named report items, or of all items."""
     for name in only or ():
         if name not in items:
             raise UsageError(f"--only: unknown name {name!r}; choose from {', '.join(items)}")

@@ -184,7 +184,6 @@ def _survey(
 def _write_pages(
     result: Survey, groups: Sequence[Group], options: SurveyOptions, directory: Path, *, source: str
 ) -> Survey:
-    """Write HTML pages of a survey and its plans, and return the survey."""
     ids = [group.id for group in groups]
     names = dict(zip(ids, cli_output.directory_names(ids), strict=True))
     by_id = dict(zip(ids, groups, strict=True))
@@ -246,7 +245,6 @@ def _parse_condition(text: str) -> Callable[[SurveyedGroup], bool]:
 
 
 def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], bool]]) -> None:
-    """Print the groups that meet a condition, and exit with the exit code."""
     code = application.BAD_INPUT if result.errors else 0
     for text, is_met_by in conditions.items():
         found = [group.id for group in result.groups if is_met_by(group)]
@@ -258,7 +256,6 @@ def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], boo
 
 
 def _print_survey(result: Survey, output_format: cli_output.Format | None, *, wide: bool) -> None:
-    """Print the groups of a survey as a table or as JSON Lines."""
     chosen = output_format or (
         cli_output.Format.TABLE if sys.stdout.isatty() else cli_output.Format.JSONL
     )

@@ -147,7 +147,6 @@ def _jaas(item: Property, name: str) -> Settings:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Join continued lines of a properties file, and skip comments."""
     start, parts = 0, ""
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         content = line.lstrip(" \t\f")

@@ -238,7 +238,6 @@ def _growth(
 def _consumed(
     cluster: LiveCluster, readings: Mapping[str, ClusterReading]
 ) -> dict[str, dict[PartitionKey, int]]:
-    """Return the messages consumed per partition since the groups were read."""
     first = {name: reading.committed_offsets for name, reading in readings.items()}
     second = cluster.committed_offsets(sorted(first)) if first else {}
     return {
@@ -502,7 +501,6 @@ def streams_group_document(
 def _known_counts(
     described: Mapping[str, Any], partition_counts: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the partition counts of topics, or raise InputError if one is unknown."""
     topics = _topics(described)
     for name in sorted(topics - partition_counts.keys()):
         raise InputError(

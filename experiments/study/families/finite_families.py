@@ -105,7 +105,6 @@ def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
 
 
 def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
-    """Yield all non-increasing sequences of positive integers with the given sum."""
     if total == 0:
         yield ()
         return
@@ -115,7 +114,6 @@ def _descending_sums(total: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def _topic_combinations(sizes: tuple[int, ...], members: int) -> Iterator[tuple[_Topic, ...]]:
-    """Yield all combinations of topics with the given partition counts."""
     by_size = [
         combinations_with_replacement(tuple(_topics_of_size(size, members)), sizes.count(size))
         for size in dict.fromkeys(sizes)
