@@ -96,7 +96,7 @@ def _dtype(most: int) -> type:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class WeightScale:
     """Division of non-negative integers by a unit, rounded down.
 
     The sum of the remainders, ``rest``, is exact: a sum of any of the integers is at least the
@@ -104,7 +104,7 @@ class Scale:
 
     Examples
     --------
-    >>> Scale(10, rest=7).quotient(32)
+    >>> WeightScale(10, rest=7).quotient(32)
     3
     """
 
@@ -121,7 +121,7 @@ class Scale:
         return -(-value // self.unit) if rounds_up else value // self.unit
 
 
-def scale_to_fit(values: Sequence[int], fits: Callable[[int], bool]) -> Scale:
+def scale_to_fit(values: Sequence[int], fits: Callable[[int], bool]) -> WeightScale:
     """Return the scale with the smallest unit for which a computation is in range.
 
     The unit is the greatest common divisor of the values, times a power of 2. ``fits`` returns
@@ -131,14 +131,14 @@ def scale_to_fit(values: Sequence[int], fits: Callable[[int], bool]) -> Scale:
     Examples
     --------
     >>> scale_to_fit([60, 90], lambda unit: 150 // unit < 10)
-    Scale(unit=30, rest=0)
+    WeightScale(unit=30, rest=0)
     >>> scale_to_fit([61, 90], lambda unit: 151 // unit < 10)
-    Scale(unit=16, rest=23)
+    WeightScale(unit=16, rest=23)
     """
     unit, total = gcd(*values) or 1, sum(values)
     while unit <= total and not fits(unit):
         unit *= 2
-    return Scale(unit, total - unit * sum(value // unit for value in values))
+    return WeightScale(unit, total - unit * sum(value // unit for value in values))
 
 
 Ints = NDArray[np.int64]

@@ -399,7 +399,7 @@ def _ms_since_1970(moment: bytes, zone: bytes) -> int | None:
     return (time - _START) // timedelta(milliseconds=1)
 
 
-class Cause(StrEnum):
+class RebalanceCause(StrEnum):
     """Cause of a rebalance according to a log."""
 
     JOIN = "join"
@@ -418,25 +418,27 @@ class Cause(StrEnum):
     UNKNOWN = "unknown"
 
 
-def entries_of_causes(kind: str) -> list[tuple[Cause, str]]:
+def entries_of_causes(kind: str) -> list[tuple[RebalanceCause, str]]:
     """Read the entries of one kind, such as patterns, in ``log_causes.txt`` by cause."""
     entries = read_data_file(__package__, "log_causes.txt")
-    return [(Cause(cause), text) for each, cause, text in entries if each == kind]
+    return [(RebalanceCause(cause), text) for each, cause, text in entries if each == kind]
 
 
 _CAUSES = [(cause, re.compile(text, re.IGNORECASE)) for cause, text in entries_of_causes("pattern")]
 _RANDOM_PART = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def cause_of(reason: str | None) -> Cause:
+def cause_of(reason: str | None) -> RebalanceCause:
     """Return the cause of a rebalance from the reason in a message, or UNKNOWN."""
     # Without the random parts of member ids, a log has few reasons.
-    return _cause_of_text(_RANDOM_PART.sub("", reason)) if reason else Cause.UNKNOWN
+    return _cause_of_text(_RANDOM_PART.sub("", reason)) if reason else RebalanceCause.UNKNOWN
 
 
 @lru_cache(maxsize=4096)
-def _cause_of_text(reason: str) -> Cause:
-    return next((cause for cause, pattern in _CAUSES if pattern.search(reason)), Cause.UNKNOWN)
+def _cause_of_text(reason: str) -> RebalanceCause:
+    return next(
+        (cause for cause, pattern in _CAUSES if pattern.search(reason)), RebalanceCause.UNKNOWN
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kassay.experiments.history.log_messages import (
-    Cause,
     LogEvent,
     LogEventKind,
+    RebalanceCause,
     cause_of,
     client_of,
 )
@@ -28,7 +28,7 @@ _MEMBER_IN_REASON = re.compile(
     r"(?:[Mm]ember|[Ll]eader|static member|for \()\s*(?:MemberMetadata\(memberId=)?"
     r"(?!with |metadata )([^\s,;()]+)"
 )
-_PASSIVE = (Cause.OTHER_MEMBER, Cause.UNKNOWN)
+_PASSIVE = (RebalanceCause.OTHER_MEMBER, RebalanceCause.UNKNOWN)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class LogRebalance:
     started: int | None = None
     ended: int | None = None
     reason: str | None = None
-    cause: Cause = Cause.UNKNOWN
+    cause: RebalanceCause = RebalanceCause.UNKNOWN
     member: str | None = None
     members: int | None = None
     assignor: str | None = None
@@ -77,11 +77,11 @@ class LogRebalance:
 
 
 _CAUSE_OF_CHANGE = {
-    LogEventKind.TIMED_OUT: Cause.POLL_TIMEOUT,
-    LogEventKind.EXPIRED: Cause.SESSION_TIMEOUT,
-    LogEventKind.LEFT: Cause.LEAVE,
-    LogEventKind.JOINED: Cause.JOIN,
-    LogEventKind.REPLACED: Cause.STATIC_MEMBER,
+    LogEventKind.TIMED_OUT: RebalanceCause.POLL_TIMEOUT,
+    LogEventKind.EXPIRED: RebalanceCause.SESSION_TIMEOUT,
+    LogEventKind.LEFT: RebalanceCause.LEAVE,
+    LogEventKind.JOINED: RebalanceCause.JOIN,
+    LogEventKind.REPLACED: RebalanceCause.STATIC_MEMBER,
 }
 """Cause of a rebalance without a stated reason, by preceding change. The first match counts."""
 _CHANGES = {kind: kind.replace(" ", "_") for kind in _CAUSE_OF_CHANGE}
@@ -94,7 +94,7 @@ class _ClientState:
 
     started: int | None = None
     reason: str | None = None
-    cause: Cause = Cause.UNKNOWN
+    cause: RebalanceCause = RebalanceCause.UNKNOWN
     number: int | None = None
     stable: int | None = None  # generation of the last rebalance
     members: int | None = None
@@ -188,12 +188,12 @@ class RebalanceLog:
 
     def _apply_reason(self, one: LogRebalance, member: str, event: LogEvent) -> None:
         """Record the member that caused a rebalance as joined or left."""
-        if one.cause is Cause.JOIN:
+        if one.cause is RebalanceCause.JOIN:
             self._join(one, member, event.time)
         left = {
-            Cause.SESSION_TIMEOUT: one.expired,
-            Cause.POLL_TIMEOUT: one.timed_out,
-            Cause.LEAVE: one.left,
+            RebalanceCause.SESSION_TIMEOUT: one.expired,
+            RebalanceCause.POLL_TIMEOUT: one.timed_out,
+            RebalanceCause.LEAVE: one.left,
         }.get(one.cause)
         if left is not None:
             if member not in left:
@@ -272,7 +272,7 @@ class RebalanceLog:
             if known and one.protocol is Protocol.CONSUMER:
                 # The partitions of a fenced member have no owner before the epoch of the next one.
                 one.started = min(one.started or 0, event.time or 0)
-        if one.cause is not Cause.UNKNOWN or _take_cause(one, changes):
+        if one.cause is not RebalanceCause.UNKNOWN or _take_cause(one, changes):
             return
         stated_change = next((event for event in changes if event.reason), None)
         if stated_change is not None:
@@ -280,7 +280,7 @@ class RebalanceLog:
             one.member = stated_change.member
         elif one.protocol is Protocol.CONSUMER and not changes:
             # Since 4.0, the level of these messages is debug.
-            one.cause = Cause.SUBSCRIPTION
+            one.cause = RebalanceCause.SUBSCRIPTION
 
     def _apply(self, one: LogRebalance, event: LogEvent) -> None:
         one.show(event)
@@ -289,10 +289,10 @@ class RebalanceLog:
         if name is None:
             return
         stated = cause_of(event.reason)
-        if event.kind is LogEventKind.LEFT and stated is Cause.POLL_TIMEOUT:
+        if event.kind is LogEventKind.LEFT and stated is RebalanceCause.POLL_TIMEOUT:
             name = "timed_out"
-        if event.kind is LogEventKind.TIMED_OUT and one.cause is Cause.LEAVE:
-            one.cause = Cause.POLL_TIMEOUT  # as the log of the client states
+        if event.kind is LogEventKind.TIMED_OUT and one.cause is RebalanceCause.LEAVE:
+            one.cause = RebalanceCause.POLL_TIMEOUT  # as the log of the client states
         listed: list[str] = getattr(one, name)
         for member in _members(event):
             if event.kind is LogEventKind.JOINED:
@@ -301,7 +301,11 @@ class RebalanceLog:
                 listed.append(member)
                 if event.kind is not LogEventKind.REPLACED:
                     self._depart(member, event.time)
-        if event.kind is LogEventKind.LEFT and one.cause is Cause.LEAVE and stated not in _PASSIVE:
+        if (
+            event.kind is LogEventKind.LEFT
+            and one.cause is RebalanceCause.LEAVE
+            and stated not in _PASSIVE
+        ):
             # The member is the one of the reason, which names no cause of the client.
             one.cause, one.left = stated, [each for each in one.left if each not in listed]
 
@@ -313,8 +317,8 @@ class RebalanceLog:
             return
         if one.after_ms is None:
             one.after_ms = time - departed
-        if one.cause is Cause.JOIN and one.member in (member, None):
-            one.cause, one.member = Cause.RESTART, member
+        if one.cause is RebalanceCause.JOIN and one.member in (member, None):
+            one.cause, one.member = RebalanceCause.RESTART, member
 
     def _depart(self, member: str, time: int | None) -> None:
         if time is None or client_of(member) == member:
@@ -339,16 +343,16 @@ class RebalanceLog:
             yield from self._in_generation(name, state, event)
         elif event.kind in (LogEventKind.REJOIN, LogEventKind.JOINING):
             # After a leave, the client joins again at the next poll, if at all.
-            if cause_of(event.reason) is not Cause.LEAVE:
+            if cause_of(event.reason) is not RebalanceCause.LEAVE:
                 if not state.is_rejoining:
                     state.is_rejoining, state.started = True, event.time
-                    is_first = state.stable is None and state.cause is Cause.UNKNOWN
+                    is_first = state.stable is None and state.cause is RebalanceCause.UNKNOWN
                     state.is_new = is_first and event.kind is LogEventKind.JOINING
                 self._state_reason(state, event)
         elif event.kind is not LogEventKind.LEFT:
             self._state_reason(state, event)
             self._add_change(event._replace(member=name))
-        elif state.cause is not Cause.POLL_TIMEOUT:  # which is the cause of the leave
+        elif state.cause is not RebalanceCause.POLL_TIMEOUT:  # which is the cause of the leave
             self._clients[name] = _ClientState()
             self._add_change(event._replace(member=name))
 
@@ -372,7 +376,7 @@ class RebalanceLog:
         cause = cause_of(event.reason)
         if state.reason is None or (state.cause in _PASSIVE and cause not in _PASSIVE):
             state.reason = event.reason or state.reason
-        if state.cause in _PASSIVE and cause is not Cause.UNKNOWN:
+        if state.cause in _PASSIVE and cause is not RebalanceCause.UNKNOWN:
             state.cause = cause
         if len(state.events) < _SHOWN_LINES:
             state.events.append(event)
@@ -424,11 +428,13 @@ class RebalanceLog:
     def _explain(self, one: LogRebalance, name: str, state: _ClientState) -> None:
         """Set the cause of a rebalance to the cause in a client's log, if it is more exact."""
         # Errors of the first requests are no causes.
-        cause = Cause.JOIN if state.is_new else state.cause
-        if one.cause is Cause.UNKNOWN or (one.cause in _PASSIVE and cause is not Cause.UNKNOWN):
+        cause = RebalanceCause.JOIN if state.is_new else state.cause
+        if one.cause is RebalanceCause.UNKNOWN or (
+            one.cause in _PASSIVE and cause is not RebalanceCause.UNKNOWN
+        ):
             one.cause, one.reason = cause, state.reason
             one.member = name if cause not in _PASSIVE else None
-        if cause is Cause.JOIN:
+        if cause is RebalanceCause.JOIN:
             self._join(one, name, state.started)
 
     def _epoch_of(self, state: _ClientState, epoch: int) -> int:
@@ -455,18 +461,18 @@ def _take_cause(one: LogRebalance, changes: Sequence[LogEvent]) -> bool:
         if found is not None:
             stated = cause_of(found.reason)
             one.cause = stated if stated not in _PASSIVE else cause
-            if one.cause is Cause.JOIN and one.after_ms is not None:
-                one.cause = Cause.RESTART
+            if one.cause is RebalanceCause.JOIN and one.after_ms is not None:
+                one.cause = RebalanceCause.RESTART
             one.member, one.reason = found.member or found.instance, found.reason
             return True
     return False
 
 
 def _is_without_rebalance(event: LogEvent, one: LogRebalance) -> bool:
-    stated = (Cause.STATIC_MEMBER, Cause.PROTOCOL)
+    stated = (RebalanceCause.STATIC_MEMBER, RebalanceCause.PROTOCOL)
     if event.kind is not LogEventKind.REPLACED or one.cause in stated:
         return False
-    if one.cause is not Cause.UNKNOWN or one.protocol is Protocol.CONSUMER:
+    if one.cause is not RebalanceCause.UNKNOWN or one.protocol is Protocol.CONSUMER:
         return True
     if event.time is None or one.started is None:
         return True

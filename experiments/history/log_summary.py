@@ -58,7 +58,7 @@ class Storm(_Rebalances):
     started: int
     ended: int
     not_stable_ms: int = 0
-    causes: Counter[log_messages.Cause] = field(default_factory=Counter)
+    causes: Counter[log_messages.RebalanceCause] = field(default_factory=Counter)
 
     def record(self) -> dict[str, Any]:
         """Return the storm as JSON."""
@@ -117,7 +117,7 @@ class GroupLogSummary:
         self._group = group
         self._rebalances = 0
         self._hours: Counter[int] = Counter()
-        self._causes: dict[log_messages.Cause, _Rebalances] = {}
+        self._causes: dict[log_messages.RebalanceCause, _Rebalances] = {}
         self._storm: Storm | None = None
         self._storms: list[Storm] = []
         self._num_storms = 0
@@ -228,18 +228,18 @@ class GroupLogSummary:
     def _changes(self) -> Iterator[dict[str, Any]]:
         is_consumer = self._protocol is Protocol.CONSUMER
         counts = dict(self._causes)
-        counts[log_messages.Cause.POLL_TIMEOUT] = max(
-            counts.get(log_messages.Cause.POLL_TIMEOUT, self._timed_out),
+        counts[log_messages.RebalanceCause.POLL_TIMEOUT] = max(
+            counts.get(log_messages.RebalanceCause.POLL_TIMEOUT, self._timed_out),
             self._timed_out,
             key=lambda one: one.rebalances,
         )
         counts = {cause: one for cause, one in counts.items() if one.rebalances >= _MIN_COUNT}
-        counts.pop(log_messages.Cause.COOPERATIVE, None)
-        is_cooperative = log_messages.Cause.COOPERATIVE in self._causes or any(
+        counts.pop(log_messages.RebalanceCause.COOPERATIVE, None)
+        is_cooperative = log_messages.RebalanceCause.COOPERATIVE in self._causes or any(
             "cooperative" in name for name in self._assignors
         )
         if not (is_consumer or is_cooperative) and self._rebalances >= STORM_SIZE:
-            counts[log_messages.Cause.COOPERATIVE] = max(
+            counts[log_messages.RebalanceCause.COOPERATIVE] = max(
                 self._causes.values(), key=lambda one: one.rebalances
             )
         timeout = self._session_timeout

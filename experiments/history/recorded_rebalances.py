@@ -42,7 +42,7 @@ _TOPIC_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebalance:
+class RecordedRebalance:
     """Rebalance of a recorded group. It can take several generations.
 
     A rebalance ends when every partition has an owner again. ``case`` is
@@ -79,7 +79,7 @@ class _GroupState:
 
 def find_rebalances(
     generations: Iterable[Generation], *, partition_counts: Mapping[str, int] | None = None
-) -> Iterator[Rebalance]:
+) -> Iterator[RecordedRebalance]:
     """Find the rebalances in generations of a group that are in order of time.
 
     A topic without a given partition count has the recorded count, or else the count that the
@@ -94,7 +94,7 @@ def find_rebalances(
 
 def _completed(
     state: _GroupState, generation: Generation, counts: Mapping[str, int]
-) -> Iterator[Rebalance]:
+) -> Iterator[RecordedRebalance]:
     """Apply a generation to the state. Yield the rebalance that the generation ends."""
     _check_gap(state, generation)
     state.number = generation.number
@@ -114,7 +114,7 @@ def _completed(
         yield rebalance
 
 
-def _is_intermediate(state: _GroupState, rebalance: Rebalance) -> bool:
+def _is_intermediate(state: _GroupState, rebalance: RecordedRebalance) -> bool:
     """Return whether members must revoke partitions before the rebalance ends.
 
     Partitions of a topic that no member has ever owned are not withheld.
@@ -198,7 +198,7 @@ def _claims(generation: Generation) -> dict[str, tuple[_Pairs, int]] | None:
 
 def _rebalance(
     state: _GroupState, generation: Generation, first: int, counts: Mapping[str, int]
-) -> Rebalance:
+) -> RecordedRebalance:
     group, unknown = None, state.unknown
     unresolved = _unresolved_topic(generation)
     if any(member.subscription is None for member in generation.members):
@@ -223,7 +223,7 @@ def _rebalance(
             )
         except InputError as error:
             unknown = str(error)
-    return Rebalance(
+    return RecordedRebalance(
         case=f"{generation.group}/{generation.incarnation}/{generation.number}",
         last=generation,
         first=first,
@@ -341,7 +341,7 @@ def last_document(row: Row) -> dict[str, object] | None:
     return json_codec.group_document(rejoin(group, assignment, generation=row["generation"]))
 
 
-def rebalance_row(rebalance: Rebalance) -> dict[str, object]:
+def rebalance_row(rebalance: RecordedRebalance) -> dict[str, object]:
     """Convert a rebalance to a row of the table ``rebalances``.
 
     ``generation`` and ``timestamp`` are those of the last generation, ``partitions`` the number of

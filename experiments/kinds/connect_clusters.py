@@ -215,7 +215,7 @@ def _current_state(document: KindDocument) -> group_kind.CurrentState:
 
 def forecast_connect_cluster(
     document: KindDocument, request: group_kind.ForecastRequest
-) -> group_kind.Forecast:
+) -> group_kind.KindForecast:
     """Forecast events of a Connect cluster with several rebalance delays.
 
     By default, the compared delays are 0, and 10 s below and above the time of a restart; the last
@@ -244,7 +244,7 @@ def forecast_connect_cluster(
         downtime=downtime,
         is_kept=_restart_cost(by_delay[current]) <= _restart_cost(best),
     )
-    return group_kind.Forecast({"current_delay_ms": current, "settings": found}, sentence)
+    return group_kind.KindForecast({"current_delay_ms": current, "settings": found}, sentence)
 
 
 @dataclass(frozen=True, slots=True)

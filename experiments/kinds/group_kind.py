@@ -256,14 +256,14 @@ class ForecastRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class KindForecast:
     """Forecast as JSON, and a sentence that summarises it."""
 
     record: Record
     sentence: str
 
 
-ForecastFunction = Callable[[KindDocument, ForecastRequest], Forecast]
+ForecastFunction = Callable[[KindDocument, ForecastRequest], KindForecast]
 
 
 def render_sentence(kind: Kind, **values: object) -> str:

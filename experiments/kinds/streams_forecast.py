@@ -222,7 +222,7 @@ RESTORE_MS = 60_000
 
 def forecast_application(
     document: KindDocument, request: group_kind.ForecastRequest
-) -> group_kind.Forecast:
+) -> group_kind.KindForecast:
     """Forecast a restart, a new process and a lost process of a Streams application.
 
     Each setting starts from its own stable assignment. The restart and the loss are those of the
@@ -266,7 +266,7 @@ def forecast_application(
     )
     requested = () if request.changes is None else found[1:]
     sentence = group_kind.render_sentence(Kind.STREAMS, now=now, best=best, requested=requested)
-    return group_kind.Forecast({"settings": found}, sentence)
+    return group_kind.KindForecast({"settings": found}, sentence)
 
 
 def _requested_changes(

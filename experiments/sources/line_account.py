@@ -24,7 +24,7 @@ class LineUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LineProblem:
     """Problem of one line that a rule reads, or of ``count`` lines that no rule reads.
 
     ``group`` is the affected group, None for all groups. ``is_foreign`` means a complete value or
@@ -45,7 +45,7 @@ class Account:
 
     name: str
     uses: Sequence[LineUse]
-    problems: Sequence[Problem]
+    problems: Sequence[LineProblem]
 
     @property
     def is_used(self) -> bool:
@@ -56,7 +56,7 @@ class Account:
         """Format the account, with one output line per range of lines with the same rule."""
         return "\n".join(self._runs())
 
-    def error(self, problem: Problem) -> InputError:
+    def error(self, problem: LineProblem) -> InputError:
         """Convert a problem to an InputError with the file name, line number and text."""
         if problem.message.startswith(f"{self.name}:"):
             return InputError(problem.message)

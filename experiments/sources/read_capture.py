@@ -23,8 +23,8 @@ from kassay.experiments.sources.kind_captures import (
 from kassay.experiments.sources.line_account import (
     UNKNOWN_LINE,
     Account,
+    LineProblem,
     LineUse,
-    Problem,
     ReadCapture,
 )
 from kassay.experiments.sources.other_tool_descriptions import READERS
@@ -102,7 +102,7 @@ class _Reader:
         self.lines = clean_lines(text, _starts_data, _starts_group)
         self.uses: list[LineUse] = []
         message = "lines above are missing, as the numbers of the lines show"
-        self.problems = [Problem(one.number, message) for one in self.lines if one.follows_gap]
+        self.problems = [LineProblem(one.number, message) for one in self.lines if one.follows_gap]
         self.tables: list[UnfinishedTable] = []
         self.notices: list[Notice] = []
         self.contents: dict[str | None, list[DocumentRows]] = {}
@@ -153,7 +153,7 @@ class _Reader:
             try:
                 contents.append(merge_rows(parts, self.name))
             except InputError as error:
-                self.problems.append(Problem(1, str(error)))
+                self.problems.append(LineProblem(1, str(error)))
         tables = [parsed_table(one) for one in self.tables]
         account = Account(
             self.name,
@@ -184,7 +184,7 @@ class _Reader:
             self.uses.append(LineUse(line.number, rule, is_noise))
             if not is_noise and (found := _UNREADABLE.search(line.text)):
                 message = f"the line has the character {found[0]!a}; save the text as UTF-8"
-                self.problems.append(Problem(line.number, message, text=line.text))
+                self.problems.append(LineProblem(line.number, message, text=line.text))
         return count
 
     def note(self, line: int, group: str | None, text: str) -> None:
@@ -197,7 +197,7 @@ class _Reader:
         line = self.lines[at]
         text = "" if message.startswith(self.name) else line.text
         self.problems.append(
-            Problem(line.number, message, text=text, count=count, is_foreign=is_foreign)
+            LineProblem(line.number, message, text=text, count=count, is_foreign=is_foreign)
         )
         return count
 
@@ -276,7 +276,7 @@ class _Reader:
             return 0
         for one in inner:
             self.problems.extend(
-                Problem(number, str(one.account.error(each)), each.group)
+                LineProblem(number, str(one.account.error(each)), each.group)
                 for each in one.account.problems
                 if one in used or len(each.text.split()) >= _MIN_CELLS or _CELLS.search(each.text)
             )
@@ -609,7 +609,7 @@ class _Reader:
         else:
             message = f"the line is not a complete row of the {table.rule} above it"
         group = max(named, key=len) if named else None
-        self.problems.append(Problem(line.number, message, group, line.text, count=1))
+        self.problems.append(LineProblem(line.number, message, group, line.text, count=1))
         return 1
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from kassay.experiments.sources import table_rows
 from kassay.experiments.sources.clean_lines import Line
-from kassay.experiments.sources.line_account import Problem
+from kassay.experiments.sources.line_account import LineProblem
 from kassay.experiments.sources.recognise_library import client_id_of
 from kassay.experiments.sources.table_headers import TableKind
 from kassay.experiments.sources.unfinished_table import UnfinishedTable, names_group
@@ -24,7 +24,7 @@ _INDENTATION = 4
 """Minimum number of blanks in front of the lines of a code block."""
 
 
-def contradictions(tables: Sequence[UnfinishedTable]) -> Iterator[Problem]:
+def contradictions(tables: Sequence[UnfinishedTable]) -> Iterator[LineProblem]:
     """Yield a problem for each row that contradicts another row."""
     names = {cells[table.header.names[0]] for table in tables for cells in table.cells}
     plain = Counter(name.lstrip(_SIGNS) for name in names)  # such as -orders and +orders
@@ -47,10 +47,10 @@ def contradictions(tables: Sequence[UnfinishedTable]) -> Iterator[Problem]:
                 message = message or f"{title} has two rows"
             seen.add((row.group, title))
             if message is not None:
-                yield Problem(row.line, message, row.group or table.group)
+                yield LineProblem(row.line, message, row.group or table.group)
 
 
-def _other_starts(table: UnfinishedTable, names: Collection[str]) -> Iterator[Problem]:
+def _other_starts(table: UnfinishedTable, names: Collection[str]) -> Iterator[LineProblem]:
     """Yield a problem for each row whose first name may be damaged."""
     group = None if names_group(table) else table.group
     for row, cells in zip(table.rows, table.cells, strict=True):
@@ -59,17 +59,17 @@ def _other_starts(table: UnfinishedTable, names: Collection[str]) -> Iterator[Pr
         known = known.rpartition(" ")[2] if table.header.is_csv else known
         if known != name and known in names:
             message = f"{name!r} may be {known!r} with other text in front of it"
-            yield Problem(row.line, message, group)
+            yield LineProblem(row.line, message, group)
         is_end = any(other != name and other.endswith(name) for other in names)
         if is_end and row.line in table.shifted and not table.has_aligned:
-            yield Problem(row.line, f"the start of {name!r} may be missing", group)
+            yield LineProblem(row.line, f"the start of {name!r} may be missing", group)
     for line in table.shifted if table.has_aligned else ():
-        yield Problem(line, "the start of the row may be missing", group)
+        yield LineProblem(line, "the start of the row may be missing", group)
 
 
 def rows_after_damage(
-    problems: Sequence[Problem], tables: Sequence[UnfinishedTable]
-) -> Iterator[Problem]:
+    problems: Sequence[LineProblem], tables: Sequence[UnfinishedTable]
+) -> Iterator[LineProblem]:
     """Yield a problem for each row that may belong to a damaged row above it."""
     damaged = {
         one.line + one.count + gap: one
@@ -84,20 +84,20 @@ def rows_after_damage(
             problem = damaged.get(row.line)
             if problem is not None and group not in seen | {problem.group, None}:
                 message = "the row may be the rest of the damaged line above it"
-                yield Problem(row.line, message, group)
+                yield LineProblem(row.line, message, group)
             seen.add(group)
 
 
-def headers_without_rows(tables: Sequence[UnfinishedTable]) -> Iterator[Problem]:
+def headers_without_rows(tables: Sequence[UnfinishedTable]) -> Iterator[LineProblem]:
     """Yield a problem for each header if no table has a row."""
     kinds = (TableKind.OFFSETS, TableKind.MEMBERS, TableKind.STATE)
     for table in tables if not any(table.rows for table in tables) else ():
         if table.header.kind in kinds:
             message = "the table has no rows"
-            yield Problem(table.header.line, message, table.group)
+            yield LineProblem(table.header.line, message, table.group)
 
 
-def consumers_of_two_groups(tables: Sequence[UnfinishedTable]) -> Iterator[Problem]:
+def consumers_of_two_groups(tables: Sequence[UnfinishedTable]) -> Iterator[LineProblem]:
     """Yield a problem for each row with a member id that occurs in two groups."""
     groups: dict[str, str | None] = {}
     for table in tables:
@@ -110,7 +110,7 @@ def consumers_of_two_groups(tables: Sequence[UnfinishedTable]) -> Iterator[Probl
             if group is not None and first not in (None, group):
                 message = f"consumer {id!r} is also in group {first!r}"
                 for each in (first, group):
-                    yield Problem(row.line, message, each)
+                    yield LineProblem(row.line, message, each)
 
 
 def _wrong_count(row: table_rows.MemberRow) -> str | None:
@@ -137,7 +137,7 @@ def _other_consumer(
     )
 
 
-def wrong_lags(tables: Sequence[UnfinishedTable]) -> Iterator[tuple[Problem, bool]]:
+def wrong_lags(tables: Sequence[UnfinishedTable]) -> Iterator[tuple[LineProblem, bool]]:
     """Yield a problem for each lag that does not match its offsets."""
     for table in tables:
         if not _OFFSET_NAMES.issubset(table.header.names):
@@ -150,7 +150,7 @@ def wrong_lags(tables: Sequence[UnfinishedTable]) -> Iterator[tuple[Problem, boo
                 continue
             if not (is_rpk and None in (row.current, row.lag)):
                 is_shown = None not in (row.current, row.end, row.lag)
-                yield Problem(row.line, message, row.group or table.group), is_shown
+                yield LineProblem(row.line, message, row.group or table.group), is_shown
 
 
 def _wrong_lag(row: table_rows.OffsetRow) -> str | None:
@@ -168,7 +168,7 @@ def _wrong_lag(row: table_rows.OffsetRow) -> str | None:
 
 def cut_row(
     lines: Sequence[Line], tables: Sequence[UnfinishedTable], table: UnfinishedTable
-) -> Problem | None:
+) -> LineProblem | None:
     """Return a problem if the last line of a text may be truncated, else None."""
     line = lines[-1]
     if not line.text.strip():
@@ -178,7 +178,7 @@ def cut_row(
         others = [row for each in tables for row in each.rows if row is not last]
         if last is None or last.line != line.number or _is_complete(line.text, table, others):
             return None
-    return Problem(line.number, MAY_BE_CUT, text=line.text)
+    return LineProblem(line.number, MAY_BE_CUT, text=line.text)
 
 
 def _is_complete(text: str, table: UnfinishedTable, others: Iterable[table_rows.TableRow]) -> bool:
@@ -203,7 +203,7 @@ def _is_complete(text: str, table: UnfinishedTable, others: Iterable[table_rows.
     return column == "CLIENT-ID" and value == client_id_of(cells.get("CONSUMER-ID", ""))
 
 
-def _start_of_row(lines: Sequence[Line], table: UnfinishedTable) -> Problem | None:
+def _start_of_row(lines: Sequence[Line], table: UnfinishedTable) -> LineProblem | None:
     """Return a problem if the last line has only the blanks of a row start, else None."""
     start = lines[-1].text
     last = table.rows[-1].line if table.rows else table.header.line
@@ -212,4 +212,4 @@ def _start_of_row(lines: Sequence[Line], table: UnfinishedTable) -> Problem | No
     if is_indented or not start or not lines[last - 1].text.startswith(start):
         return None
     message = "the last line has the start of a row; end it with a newline or remove it"
-    return Problem(lines[-1].number, message)
+    return LineProblem(lines[-1].number, message)

@@ -21,7 +21,15 @@ from kassay.reference.model.topic_partitions import Column
 from kassay.solver import constraints, evaluation, objective
 from kassay.solver.limits import SearchBudget, call_until_stopped
 from kassay.solver.objective import HostImbalance, Imbalance, Level, TopicSpread
-from kassay.solver.problem import Arithmetic, Ints, Placement, Problem, Scale, Weights, scale_to_fit
+from kassay.solver.problem import (
+    Arithmetic,
+    Ints,
+    Placement,
+    Problem,
+    Weights,
+    WeightScale,
+    scale_to_fit,
+)
 
 MAX_CHORDS = 48
 """Range up to which a square is bounded by chords, which strengthen the linear relaxation.
@@ -98,7 +106,7 @@ class RelativeFactors:
         return cls(tuple(factor // unit for factor in units.factors), unit)
 
 
-def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Scale:
+def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> WeightScale:
     """Return the scale with which CP-SAT can represent all loads."""
     measured = [
         (level, evaluation.load_units(problem, level), worst)
@@ -128,7 +136,7 @@ def load_scale(problem: Problem, levels: Iterable[tuple[Level, int]] = ()) -> Sc
     return scale_to_fit(problem.load_table.reshape(-1).tolist(), fits)
 
 
-def cost_scale(costs: Weights) -> Scale:
+def cost_scale(costs: Weights) -> WeightScale:
     """Return the scale with which CP-SAT can represent the total cost of all moves."""
     values = costs.tolist()
     return scale_to_fit(values, lambda unit: Arithmetic.CP_SAT.represents(2 * sum(values) // unit))
@@ -307,7 +315,7 @@ class AssignmentModel:
 
     problem: Problem
     classes: SymmetryClasses
-    scale: Scale
+    scale: WeightScale
     rounds_up: bool = False
     windows: Sequence[int] = ()
     cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)

@@ -26,7 +26,7 @@ from kassay.solver.objective import (
     MovementCost,
     Tolerance,
 )
-from kassay.solver.problem import Arithmetic, Placement, Scale, scale_to_fit
+from kassay.solver.problem import Arithmetic, Placement, WeightScale, scale_to_fit
 from kassay.solver.search.level_flows import find_conflict_by_flow, is_infeasible
 from kassay.solver.solution import UsedMethod
 
@@ -167,7 +167,7 @@ def solve_rounded(start: Start) -> None:
     start.add([start.solve(rounded).placement])
 
 
-def _rounded_tolerance(level: Level, scale: Scale) -> Tolerance:
+def _rounded_tolerance(level: Level, scale: WeightScale) -> Tolerance:
     tolerance, unit = level.tolerance, scale.unit
     match level:
         case (

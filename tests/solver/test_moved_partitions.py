@@ -17,7 +17,7 @@ from kassay.solver.evaluation import level_value
 from kassay.solver.greedy_placements import keep_owned
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Movement
-from kassay.solver.problem import Scale, build_problem
+from kassay.solver.problem import WeightScale, build_problem
 from tests import brute_force
 from tests.log_normal_groups import log_normal_group
 from tests.notation import even_group
@@ -84,7 +84,7 @@ def test_cpsat_keeps_optimal_solutions_of_heavy_partitions(
     measure, bits, seed, is_scaled, monkeypatch
 ):
     if not is_scaled:
-        monkeypatch.setattr(level_search, "load_scale", lambda *_: Scale())
+        monkeypatch.setattr(level_search, "load_scale", lambda *_: WeightScale())
     group = _heavy_group(seed, bits)
     problem, level = build_problem(group), Imbalance(measure)
     placements = [

@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.record_encoder import encode_record
 from kassay.experiments.comparison.comparison_result import Comparison
 from kassay.experiments.history.group_records import Position, decode_batches
-from kassay.experiments.history.recorded_rebalances import Rebalance, compare_result
+from kassay.experiments.history.recorded_rebalances import RecordedRebalance, compare_result
 from kassay.experiments.spark.history_pipeline import RAW
 from kassay.reference.assignors import assign
 from kassay.reference.model.assignment import Assignment
@@ -134,7 +134,7 @@ def group_records(raw: Iterable[dict]) -> list[DecodedRecord]:
     ]
 
 
-def compare_rebalance(rebalance: Rebalance) -> Comparison | None:
+def compare_rebalance(rebalance: RecordedRebalance) -> Comparison | None:
     """Compare a rebalance with the optimum. Return None if the rebalance has no valid group."""
     if rebalance.group is None:
         return None

@@ -11,7 +11,7 @@ from kassay.experiments.history.generations import (
     GenerationMember,
     reconstruct_generations,
 )
-from kassay.experiments.history.recorded_rebalances import Rebalance, find_rebalances
+from kassay.experiments.history.recorded_rebalances import RecordedRebalance, find_rebalances
 from kassay.reference.model.group import Protocol
 from kassay.reference.model.load_metrics import Measure
 from kassay.reference.protocol.group_messages import GroupMetadata
@@ -25,13 +25,13 @@ from tests.experiments.history.sample_records import (
 )
 
 
-def rebalances_of(*records: GroupMetadata) -> list[Rebalance]:
+def rebalances_of(*records: GroupMetadata) -> list[RecordedRebalance]:
     raw = raw_rows(map(encode_record, records))
     generations = reconstruct_generations("g", group_records(raw))
     return list(find_rebalances(generations, partition_counts=PARTITION_COUNTS))
 
 
-def comparison_of(rebalance: Rebalance) -> Comparison:
+def comparison_of(rebalance: RecordedRebalance) -> Comparison:
     comparison = compare_rebalance(rebalance)
     assert comparison is not None
     return comparison
