@@ -17,16 +17,13 @@ from kassay.solver.counting_bounds import makespan_bound
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import Imbalance, Tolerance
 from kassay.solver.problem import Problem, build_problem
-from kassay.solver.solution import LevelValue, Solution, Status
+from kassay.solver.solution import LevelValue, Status
 from kassay.solver.solve import solve
 
 Progress = Callable[[str], None]
 """Function that is called with the name of each step when the step starts."""
 _SHARE = 8
 """Divisor: the decision on one number of members gets the work left, divided by it."""
-_HELPING_WORK = 0.5
-"""Maximum work to find the smallest number of members that lowers the maximum load."""
-_NO_LOAD = "no member has a load"
 _NOUNS = {WeightSource.RATE: "traffic", WeightSource.LAG: "lag", WeightSource.SIZE: "data"}
 
 
@@ -279,7 +276,6 @@ def members_needed(
     resizing: Resizing,
     *,
     makespan: int,
-    first: int = 0,
     limits: SearchLimits | float = SearchLimits(),
     seed: int = 0,
     progress: Progress = lambda _: None,
@@ -292,8 +288,6 @@ def members_needed(
     ----------
     makespan
         Target of the maximum load, in the common unit of the resizing.
-    first
-        Number of members below which no number is enough, if it is known.
 
     Raises
     ------
@@ -312,7 +306,7 @@ def members_needed(
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
     most = len(group.members) + problem.partition_count
     share = -(-problem.greatest_total // max_load) if max_load else 0
-    bound = min(most, max(first, share))
+    bound = min(most, share)
     decided: dict[int, bool | None] = {}
 
     def is_enough(number: int) -> bool | None:
@@ -338,52 +332,6 @@ def members_needed(
         return Sizing(None, "the topics that added members do not consume exceed the maximum load")
     cause = "search was interrupted" if budget.limits.is_stopped else "limit was reached"
     return Sizing(None, f"the {cause} before a sufficient number of members was found")
-
-
-def members_that_help(
-    resizing: Resizing,
-    *,
-    solution: Solution | None = None,
-    limits: SearchLimits | float = SearchLimits(),
-    seed: int = 0,
-) -> Sizing:
-    """Find the minimum number of members that lowers the maximum load.
-
-    Parameters
-    ----------
-    solution
-        Solution of the group with its default levels, if it is known.
-    limits
-        As in `solve`, but with at most `_HELPING_WORK`, so that all callers find the same number.
-    """
-    measure = Measure.SUM_OF_SQUARES if resizing.is_even else Measure.MAKESPAN
-    budget = SearchBudget.start(SearchLimits.of(limits), seed).until(_HELPING_WORK)
-    best = solution.imbalance if solution is not None and solution.levels else None
-    if solution is None or best is None or best.name != measure or best.gap:
-        group, within = resizing.without_owners().group, budget.part(1 / 2).rest()
-        solution = solve(group, levels=(Imbalance(measure),), limits=within, seed=seed)
-    if solution.assignment is None:
-        return Sizing(None, "no assignment within the capacities was found")
-    if resizing.is_even:
-        return _members_that_help_evenly(resizing.group, solution.assignment)
-    bound = solution.imbalance.bound * resizing.factor(resizing.group)
-    if bound == 0:
-        return Sizing(None, _NO_LOAD)
-    first, within = len(resizing.group.members) + 1, budget.rest()
-    return members_needed(resizing, makespan=bound - 1, first=first, limits=within, seed=seed)
-
-
-def _members_that_help_evenly(group: Group, assignment: Assignment) -> Sizing:
-    """Return the minimum number of members that lowers the maximum load (equal weights).
-
-    With equal weights, the lowest sum of squares leaves the fewest partitions above any load.
-    """
-    counts = [len(assignment.get(member.id, ())) for member in group.members]
-    target = max(counts, default=0) - 1
-    if target < 1:
-        return Sizing(None, _NO_LOAD if target else "no member has more than one partition")
-    number = len(counts) - (-counts.count(target + 1) // target)
-    return Sizing(LevelValue("members", number, number))
 
 
 def _too_heavy(problem: Problem, max_load: int) -> str:

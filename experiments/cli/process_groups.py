@@ -64,7 +64,7 @@ class SourceOptions:
     """Command-line options that add missing data to a source, such as weights."""
 
     subscriptions: str | None = option(
-        None, metavar="NAME|FILE", show_default="assigned, or as the document assumes"
+        None, metavar="NAME|FILE", show_default="equal, or as the document assumes"
     )
     metadata: Path | None = option(None, metavar="FILE")
     weights: str | None = option(
@@ -407,42 +407,14 @@ def process_each_group(
     layout: TableLayout | None = None,
     *,
     others: OtherKinds | None = None,
-    both_readings: bool = True,
 ) -> None:
     """Process each group of a source and write the results.
 
-    With ``both_readings``, a group with assumed subscriptions is also processed under the other
-    assumption. If the results differ, the key ``other_reading`` has the second one. An
-    `InputError` of ``process`` becomes an error record, with exit code 2. Ctrl-C ends the output
+    An `InputError` of ``process`` becomes an error record, with exit code 2. Ctrl-C ends the output
     after the current group, with exit code 130.
     """
     groups = consumer_groups(source, output_format, others)
-    run = partial(_process_readings, process) if both_readings else process
-    process_documents(source.file, run, groups, output_format, layout)
-
-
-def _process_readings(process: Callable[[Group], GroupResult], group: Group) -> GroupResult:
-    result = process(group)
-    other = None if STOP.is_set() else group_remarks.other_reading(group)
-    if other is None:
-        return result
-    try:
-        found = process(other).record
-    except InputError as error:
-        found = {"error": str(error)}
-    if _without_time(found) == _without_time(result.record):
-        return result
-    found = {"condition": group_remarks.condition(other, with_racks=True), **found}
-    return replace(result, record={**result.record, "other_reading": found})
-
-
-def _without_time(value: object) -> object:
-    match value:
-        case Mapping():
-            return {key: _without_time(one) for key, one in value.items() if key != "seconds"}
-        case list() | tuple():
-            return [_without_time(one) for one in value]
-    return value
+    process_documents(source.file, process, groups, output_format, layout)
 
 
 def process_documents(
@@ -477,7 +449,6 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
             print_note(f"group {record['id']!r}: the results hold if {record['condition']}")
         if "caveat" in record:
             print_note(f"group {record['id']!r}: {record['caveat']}")
-    records = [reading for record in records for reading in _readings(record)]
     if layout is not None:
         layout.print(record for record in records if "error" not in record)
         return
@@ -487,17 +458,6 @@ def _print_tables(records: Sequence[Record], layout: TableLayout | None) -> None
         if any(not isinstance(record.get(key), Mapping | list) for record in records)
     ]
     print_table([{key: record.get(key) for key in keys} for record in records], text=keys)
-
-
-def _readings(record: Record) -> Iterator[Record]:
-    """Yield a record and, if it exists, the record for the other assumed subscriptions."""
-    yield record
-    if "other_reading" in record:
-        other = record["other_reading"]
-        id = f"{record['id']} (other)"
-        error = f"; {other['error']}" if "error" in other else ""
-        print_note(f"group {id!r}: the results hold if {other['condition']}{error}")
-        yield {**other, "id": id}
 
 
 def _with_condition(record: Record, group: object) -> Record:

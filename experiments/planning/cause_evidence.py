@@ -71,13 +71,11 @@ class Cause:
     """Cause of the imbalance of a group, with a sentence that explains it.
 
     ``is_slight`` states that the planned loads are lower by at most the tolerance of `decide`.
-    ``condition`` is that of the sentence, or None.
     """
 
     kind: CauseKind
     text: str
     is_slight: bool = False
-    condition: str | None = None
 
     @property
     def remedy(self) -> str:
@@ -301,6 +299,15 @@ def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, in
         for topic, found in group.subscribers().items()
         if found
     }
+
+
+def finding_of(group: Group) -> tuple[str, str] | None:
+    """Return a finding on a group that loads do not show, in few words and as a sentence."""
+    lag = next((one for one in group.notes if "% of the lag is on" in one), None)
+    if lag is not None:
+        return "lag on few members", f"{lag}."
+    share = worst_share(group, keep_owners(group))
+    return None if share is None else ("uneven topic", f"{share}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,13 +22,13 @@ from kassay.experiments.planning.cause_evidence import (
 from kassay.experiments.planning.effective_actions import AssignorOutcome
 from kassay.experiments.planning.identify_assignor import Implementation
 from kassay.experiments.planning.moves import move_steps, schedule_moves
-from kassay.experiments.planning.plan_result import plan_condition, unowned_partitions, unowned_text
+from kassay.experiments.planning.plan_result import unowned_partitions, unowned_text
 from kassay.reference.assignors import ASSIGNORS, NEWEST_ASSIGNORS, Goal
 from kassay.reference.model import load_metrics as metrics
 from kassay.reference.model.assignment import Assignment, ownership
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Assumed, Group
-from kassay.reference.model.group_remarks import has_target, other_reading
+from kassay.reference.model.group_remarks import has_target
 from kassay.solver.capacity_planning import LimitingPartition
 from kassay.solver.counting_bounds import level_bound
 from kassay.solver.limits import SearchLimits
@@ -57,37 +57,14 @@ def find_cause(
     """
     if not any(len(one.owned) for one in group.members):
         unowned = sum(map(len, unowned_partitions(group).values()))
-        text = "No partition has an owner: the group has no assignment."
-        return Cause(CauseKind.NO_OWNER, text) if unowned else None
-    evidence = Evidence(group, planned, tuple(levels), limiting, tuple(outcomes), limits)
-    cause = _cause(evidence)
-    is_final = cause is not None and cause.kind is not CauseKind.MIXED_SUBSCRIPTIONS
-    other = None if is_final else other_reading(group)
-    if other is None:
-        return cause
-    # Members can subscribe to more topics than their partitions show: different assumed
-    # subscriptions are the cause only if equal subscriptions do not explain the imbalance.
-    solution = solve(other, levels=levels or None, limits=limits)
-    if solution.assignment is None:
-        return cause
-    given = replace(evidence, group=other, planned=solution.assignment, limiting=None)
-    return _cause(given) or cause
-
-
-def _cause(given: Evidence) -> Cause | None:
-    """Return the first cause whose test succeeds, or None."""
-    condition = plan_condition(given.group, given.levels)
+        why = "No partition has an owner: the group has no assignment."
+        return Cause(CauseKind.NO_OWNER, why) if unowned else None
+    given = Evidence(group, planned, tuple(levels), limiting, tuple(outcomes), limits)
     for kind, test in _rules(given):
         text = test(given)
-        if text is None:
-            continue
-        if condition is not None:
-            first, space, rest = text.partition(" ")
-            # A name, such as that of a member, keeps its first letter.
-            first = first.lower() if first in ("A", "The", "Partition") else first
-            text = f"If {condition}: {first}{space}{rest}"
-        is_slight = given.is_slight and any(kind is one for one, _ in _BY_ASSIGNOR)
-        return Cause(kind, text, is_slight, condition)
+        if text is not None:
+            is_slight = given.is_slight and any(kind is one for one, _ in _BY_ASSIGNOR)
+            return Cause(kind, text, is_slight)
     return None
 
 

@@ -46,8 +46,11 @@ def recommend(
     restarts_per_week: float = 2.0,
     optimum: float | None = None,
     condition: str | None = None,
+    plan: tuple[str, str | None] | None = None,
 ) -> Recommendation:
-    """Recommend a configuration and the number of members that restart at a time.
+    """Recommend a configuration and batch size, and give the reason.
+
+    It is the change of ``plan``, or else that of `decide`, only for later restarts.
 
     Parameters
     ----------
@@ -57,9 +60,13 @@ def recommend(
         Maximum load of the optimum, for the reason.
     condition
         Condition under which the forecasts hold, for the reason.
+    plan
+        Action of the plan in few words, and the name of its change, if it has one.
     """
     times, current = restarts_per_week * HORIZON_WEEKS, forecasts[0]
     best = decide(forecasts, criterion, restarts_per_week=restarts_per_week)
+    advised = next((x for x in (best, *forecasts) if plan and x.change.name == plan[1]), None)
+    best = advised or best
     templates = environment(_TEMPLATES, autoescape=False)
     templates.filters.update(plain=plain, unowned_text=unowned_text)
     reason = templates.get_template("recommendation.j2").render(
@@ -73,6 +80,7 @@ def recommend(
         factors=LOAD_FACTORS,
         optimum=optimum,
         condition=condition,
+        other_action=plan[0] if plan and advised is None and best.change.steps else None,
     )
     return Recommendation(configuration=best.change.name, at_once=best.batch_size, reason=reason)
 

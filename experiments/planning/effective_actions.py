@@ -193,7 +193,7 @@ class RecommendedAction:
 
     ``metrics`` is None if the action changes the partitions. ``configuration`` is the assignor
     after the action. ``changes_assignor`` is true if all members need another configuration.
-    ``short`` has the action in few words.
+    ``short`` has the action in few words, ``change`` the name of its forecast.
     ``rebalances`` and ``predicted_load`` are None without a prediction of the change.
     """
 
@@ -205,6 +205,7 @@ class RecommendedAction:
     changes_assignor: bool = False
     rebalances: int | None = None
     predicted_load: float | None = None
+    change: str | None = None
 
     @property
     def makespan(self) -> int | None:
@@ -367,6 +368,7 @@ def _predicted_action(
         changes_assignor=bool(change.steps),
         rebalances=round(cost.rebalances.record()["mean"]),
         predicted_load=forecast.maximum_load.record()["mean"],
+        change=change.name,
     )
 
 

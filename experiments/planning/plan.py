@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -21,7 +22,14 @@ from kassay.experiments.planning.effective_actions import (
     effective_actions,
 )
 from kassay.experiments.planning.identify_assignor import client_assignors
-from kassay.experiments.planning.recommended_action import NOTHING, PENDING, ToDo, to_do
+from kassay.experiments.planning.recommended_action import (
+    NOTHING,
+    PENDING,
+    Reading,
+    ToDo,
+    read_group,
+    to_do,
+)
 from kassay.experiments.planning.scale import MoreMembers, more_members
 from kassay.experiments.planning.window_plan_check import WindowAdvice, cycle_windows, window_advice
 from kassay.reference.model import load_metrics as group_metrics
@@ -108,7 +116,7 @@ class Plan:
     limiting_partition
         Partition whose weight is the lowest possible maximum load, or None.
     more_members
-        Smallest larger numbers of members with a lower maximum load.
+        First useful number of members above the current one, as in `scale`.
     cause
         Cause of the imbalance, or None if the group is balanced, or no cause is known.
     windows
@@ -132,7 +140,7 @@ class Plan:
     interrupted: bool
     assignor_outcomes: tuple[AssignorOutcome, ...]
     actions: tuple[RecommendedAction, ...]
-    other_reading: plan_result.Verdict | None
+    other_reading: Reading | None
     limiting_partition: LimitingPartition | None
     more_members: MoreMembers
     cause: Cause | None
@@ -382,7 +390,7 @@ def plan(
         seed=seed,
     )
     optimum = _lowest(optimum, curve)
-    other = _other_verdict(group, levels, constraints, search)
+    other = _other_reading(group, levels, constraints, search)
     rules = (*group_constraints(group), *constraints)
     outcomes = tuple(
         assignor_outcomes(
@@ -402,13 +410,7 @@ def plan(
 
     windows = window_advice(group, assignment, search_windows, cycle=cycle)
     windows = None if budget.is_interrupted else windows
-    larger = more_members(
-        group,
-        current.makespan,
-        solution=None if constraints else solution,
-        limits=search.part("members that help", 0.1),
-        seed=seed,
-    )
+    larger = more_members(group, limits=search.part("members that help", 0.1))
     cause, actions = None, tuple[RecommendedAction, ...]()
     if not limits.is_stopped and (windows is None or windows.is_recommended):
         cause = find_cause(
@@ -493,16 +495,16 @@ def _exact_optimum(
     return solution if found.assignment is None else found
 
 
-def _other_verdict(
+def _other_reading(
     group: Group, levels: tuple[Level, ...], constraints: tuple[Constraint, ...], search: _Search
-) -> plan_result.Verdict | None:
-    """Return the result under the other assumed subscriptions, or None."""
+) -> Reading | None:
+    """Return the result for the other limit of assumed subscriptions; None if there is none."""
     other, limits = other_reading(group), search.part("other subscriptions", 0.3)
     if other is None:
         return None
-    seed = search.budget.seed
-    solution = solve(other, levels=levels, constraints=constraints, limits=limits, seed=seed)
-    return plan_result.verdict_of(other, solution, levels, constraints)
+    with suppress(LookupError):
+        return read_group(other, levels, constraints, limits=limits, seed=search.budget.seed)
+    return None
 
 
 def _without_move_limit(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:

@@ -133,8 +133,8 @@ class Verdict:
 
     Parameters
     ----------
-    text, short
-        The sentence, and its numbers for a row of a table.
+    text
+        The sentence without the condition.
     quality
         How far the planned maximum load is from the proven minimum.
     placed
@@ -144,7 +144,6 @@ class Verdict:
     """
 
     text: str
-    short: str
     quality: str
     current: int
     makespan: LevelValue
@@ -154,7 +153,7 @@ class Verdict:
     condition: str | None
 
     def __str__(self) -> str:
-        return self.text
+        return under(self.condition, self.text)
 
     def record(self) -> dict[str, object]:
         """Convert the result to JSON."""
@@ -168,7 +167,7 @@ class Verdict:
             },
             "moves": self.moves,
             "placed": self.placed,
-            "verdict": self.text,
+            "verdict": str(self),
         }
 
 
@@ -197,20 +196,13 @@ def verdict_of(
         benefit = _benefit(group, assignment, levels) if before == after else None
         text = f"{texts.change(moves, placed, before, after, planned, benefit)}; {quality}."
     elif solution.status is Status.OPTIMAL or not group.members:
-        joint, empty = (
-            ":" if condition is None else ";",
-            None if group.members else no_members(group),
-        )
+        empty = None if group.members else no_members(group)
         reason = texts.unchanged(empty, is_rebalancing(group), _tolerance(levels), restriction)
-        text = f"Nothing to do{joint} {reason}."
+        text = f"Nothing to do{':' if condition is None else ';'} {reason}."
     else:
         text = "No better assignment was found; optimality is not proven."
-    if condition is not None:
-        text = f"If {condition}: {text[0].lower()}{text[1:]}"
-    loads = planned if before == after else f"{before:,} to {planned}"
     return Verdict(
         text=text,
-        short=f"if {condition}: {count_of(moves, 'move')}, maximum load {loads}",
         quality=quality,
         current=current,
         makespan=makespan,
@@ -219,6 +211,13 @@ def verdict_of(
         status=solution.status,
         condition=condition,
     )
+
+
+def under(condition: str | None, text: str) -> str:
+    """Return a sentence with the condition under which it holds, if there is one."""
+    start = "" if condition is None else f"If {condition}: "
+    is_name = not text.startswith(("A ", "No ", "Nothing ", "Partition ", "The "))
+    return start + (text if condition is None or is_name else f"{text[0].lower()}{text[1:]}")
 
 
 def unowned_partitions(group: Group) -> dict[str, list[int]]:

@@ -20,13 +20,16 @@ from kassay.experiments.planning.plan import (
     PlanOption,
 )
 from kassay.experiments.planning.plan_result import level_words, short_names, shorten
+from kassay.experiments.planning.recommended_action import other_text
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model import group_remarks
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group, WeightSource
 from kassay.reference.model.load_metrics import Measure, host_units, member_units, shown
 from kassay.solver.constraints import MaxMoves
-from kassay.solver.objective import HOST_LEVELS, Movement, TopicSpread
+from kassay.solver.counting_bounds import level_bound
+from kassay.solver.objective import HOST_LEVELS, HostImbalance, Movement, TopicSpread
+from kassay.solver.problem import build_problem
 from kassay.solver.solution import LevelValue
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -64,15 +67,16 @@ def verdict(plan: Plan) -> str:
     """Describe the result of a plan, with its test and its conditions.
 
     With windows, the peaks and the hold-out follow. A failed hold-out is the first one.
-    If the other reading of assumed subscriptions has another result, it follows.
+    If the other reading of assumed subscriptions has another cause or action, it follows.
     """
     caveat = group_remarks.rebalance_caveat(plan.group) or group_remarks.assignor_caveat(plan.group)
     sentences = [str(plan.verdict)]
     if plan.windows is not None:
         texts = _macros("windows.j2", load=member_units(plan.group).shown)
         sentences = [texts.verdict(plan.windows, plan.group, sentences[0])]
-    if plan.other_reading is not None:
-        sentences.append(str(plan.other_reading))
+    if (other := plan.other_reading) is not None:
+        then = (other.verdict, other.cause, other.to_do)
+        sentences += filter(None, [other_text(plan.cause, plan.to_do, *then)])
     return " ".join(sentences if caveat is None else [*sentences, caveat])
 
 
@@ -141,21 +145,20 @@ def not_considered(plan: Plan, given: PlanArguments = _NO_ARGUMENTS) -> list[str
     ``given`` are the arguments of the plan, for the commands in the texts.
     """
     names = {level.name for level in plan.levels}
-    topics, options = None, [EVEN_TOPICS]
-    if TopicSpread.name not in names and (topics := spread_of_topics(plan)) is None:
-        topics = _spread_with_equal_subscriptions(plan.group)
-        options += ["--subscriptions", "equal"]
+    topics = None if TopicSpread.name in names else spread_of_topics(plan)
+    least = level_bound(build_problem(plan.group), HostImbalance(Measure.MAKESPAN))
+    can_improve = max(plan.current.host_makespan, plan.planned.host_makespan) > least
     text: str = _macros("sentences.j2").not_considered(
         plan,
         given.with_levels,
         ignores_racks="cross_rack" not in names,
-        ignores_hosts=names.isdisjoint(HOST_LEVELS) and bool(plan.hosts()),
+        ignores_hosts=names.isdisjoint(HOST_LEVELS) and bool(plan.hosts()) and can_improve,
         has_equal_speeds=host_units(plan.group).has_equal_speeds,
         loads=[
             shown("host_makespan", one.host_makespan, plan.group)
             for one in (plan.current, plan.planned)
         ],
-        topics=topics and f"{topics}; divide topics with: {given.with_levels(*options)}",
+        topics=topics and f"{topics}; divide topics with: {given.with_levels(EVEN_TOPICS)}",
     )
     return text.splitlines()
 
@@ -167,15 +170,6 @@ def spread_of_topics(plan: Plan) -> str | None:
         return None
     texts = [_share_text(one, plan.group) for one in (now, then)]
     return texts[0] if texts[0] == texts[1] else f"{texts[0]} now; in this plan, {texts[1]}"
-
-
-def _spread_with_equal_subscriptions(group: Group) -> str | None:
-    """Describe the most uneven topic under equal subscriptions, or return None."""
-    other = group_remarks.other_reading(group)
-    share = None if other is None else worst_share(other, keep_owners(other))
-    if other is None or share is None:
-        return None
-    return f"if {group_remarks.condition(other)}, {_share_text(share, other)}"
 
 
 def _share_text(share: TopicShare | None, group: Group) -> str:
@@ -243,8 +237,13 @@ def _cause_text(plan: Plan) -> str:
         return "No cause: the plan fails its hold-out."
     if plan.moves:
         return "No cause that kassay knows explains the loads."
+    if plan.condition is not None:
+        return "No cause: no moves are planned."  # The result has the condition.
     quality = plan.verdict.quality.replace("that is", "the maximum load is", 1)
     return f"No cause: {quality}."
+
+
+_SCOPE = "(the source does not show this; all values, bounds and proofs depend on it)"
 
 
 def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) -> dict[str, object]:
@@ -255,7 +254,6 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
     group, levels, short = plan.group, plan.solution.levels, short_names(plan.group.members)
     names = [level.name for level in levels]
     before = names[: names.index(Movement.name)]
-    condition = "" if plan.condition is None else f", if {plan.condition}"
     reason = None if plan.limiting_partition is None else str(plan.limiting_partition)
     if reason is not None and plan.constraints:
         reason += " The constraints of the plan do not apply to these values."
@@ -265,11 +263,12 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         "more_members": _macros("sentences.j2").more_members(
             plan.more_members, identify_assignor(group)
         ),
-        "verdict": shorten(verdict(plan), short),
+        "verdict": shorten(verdict(plan), short).replace(
+            f"If {plan.condition}:", f"If {plan.condition} {_SCOPE}:", 1
+        ),
         "topics": spread_of_topics(plan) if TopicSpread.name in names else None,
-        "quality": plan.verdict.quality + condition,
+        "quality": plan.verdict.quality,
         "reason": reason,
-        "condition": plan.condition,
         "notes": group_remarks.shown_notes(group),
         "target": group_remarks.target_assignment(group),
         "actions": [replace(one, text=shorten(one.text, short)) for one in plan.actions],

@@ -3,22 +3,31 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kassay.experiments.planning.cause_evidence import CIRCULAR, Cause, CauseKind
-from kassay.experiments.planning.change_forecast import default_assignors
+from kassay.experiments.comparison.compare import keep_owners
+from kassay.experiments.planning.cause_evidence import CIRCULAR, Cause, CauseKind, finding_of
+from kassay.experiments.planning.causes import find_cause
+from kassay.experiments.planning.change_forecast import Forecast, default_assignors
 from kassay.experiments.planning.effective_actions import (
     AssignmentMetrics,
     RecommendedAction,
+    assignment_metrics,
     effective_actions,
     is_simulated,
     rebalance,
 )
 from kassay.experiments.planning.identify_assignor import identify_assignor
-from kassay.experiments.planning.plan_result import Verdict, has_lost_rebalance
+from kassay.experiments.planning.plan_result import Verdict, has_lost_rebalance, verdict_of
 from kassay.experiments.prediction.scenario import Configuration
 from kassay.reference import assignors
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.group import Group
+from kassay.solver.capacity_planning import LimitingPartition, limiting_partition
+from kassay.solver.constraints import Constraint
 from kassay.solver.evaluation import group_constraints
+from kassay.solver.limits import SearchLimits
 from kassay.solver.objective import Level
+from kassay.solver.solution import Solution
+from kassay.solver.solve import solve
 
 PENDING = (CauseKind.PENDING_REBALANCE, CauseKind.STATIC_MEMBERS)
 _LOST = (CauseKind.NO_OWNER, *PENDING)
@@ -31,19 +40,27 @@ _MAX_PARTITIONS = 10_000
 class ToDo(NamedTuple):
     """Recommended action as a sentence, and in few words.
 
-    ``action`` is None if the text is the general remedy of a cause.
+    ``action`` is None if the text is the general remedy of a cause. ``is_open`` states that a
+    simulation by a plan decides between several actions.
     """
 
     text: str
     short: str
     action: RecommendedAction | None = None
+    is_open: bool = False
 
     def __str__(self) -> str:
         return f"{self.text[:1].upper()}{self.text[1:]}."
 
 
+PLACE = "SOURCE GROUP"
+"""Arguments of the command of a plan in texts; a survey replaces them if it knows them."""
 NOTHING = ToDo("nothing", "nothing")
-_SEE_PLAN = ToDo("let kassay plan compare the restarts and assignors", "run kassay plan")
+_SEE_PLAN = ToDo(
+    f"run kassay {PLACE}, which simulates restarts and assignors and names the best one",
+    "run kassay plan",
+    is_open=True,
+)
 
 
 def to_do(
@@ -57,61 +74,128 @@ def to_do(
     kind, first = None if cause is None else cause.kind, next(iter(actions), None)
     if kind is None and not verdict.moves:
         return NOTHING
-    if kind in (*_LOST, CauseKind.CONTRADICTION):
+    if _is_contradicted(cause, verdict):
+        actions, first = (), None
+    elif kind in (*_LOST, CauseKind.CONTRADICTION):
         # A change of the assignor is no answer to a rebalance that did not happen.
         first = next((one for one in actions if not one.changes_assignor), None)
     if first is not None and first.metrics is not None and kind is not _INCOMPLETE:
-        return _under(verdict.condition, first.text, first.short)._replace(action=first)
+        return ToDo(first.text, first.short, first)
     is_open = actions or verdict.placed or is_interrupted or (cause and cause.is_slight)
     if cause is None or (kind in (*_LOST, *_BY_ASSIGNOR) and verdict.moves and not is_open):
         # The note on actions has the reason.
-        cause = Cause(CauseKind.LOCAL_OPTIMUM, "", condition=verdict.condition)
-    return _under(cause.condition, cause.remedy, cause.short_remedy)
+        cause = Cause(CauseKind.LOCAL_OPTIMUM, "")
+    return ToDo(cause.remedy, cause.short_remedy)
 
 
-def _under(condition: str | None, text: str, short: str) -> ToDo:
-    return ToDo(text if condition is None else f"if {condition}: {text}", short)
+def _is_contradicted(cause: Cause | None, verdict: Verdict) -> bool:
+    """Return whether the source contradicts an assumption, which is then to be checked."""
+    return verdict.condition is not None and cause is not None and cause.kind == "contradiction"
 
 
-def quick_to_do(
+class Reading(NamedTuple):
+    """Gain of a plan, cause and action of a group, for one assumption about its subscriptions."""
+
+    solution: Solution
+    assignment: Assignment
+    verdict: Verdict
+    current: AssignmentMetrics
+    planned: AssignmentMetrics
+    limiting: LimitingPartition | None
+    cause: Cause | None
+    finding: tuple[str, str] | None
+    to_do: ToDo
+
+
+def other_text(
+    cause: Cause | None, action: ToDo, verdict: Verdict, other_cause: Cause | None, other: ToDo
+) -> str | None:
+    """Describe the other reading of a group, or return None if cause and action are the same."""
+    kinds = {None if one is None else one.kind for one in (cause, other_cause)}
+    is_same = action.short == other.short or action.is_open or (other.is_open and action.action)
+    if len(kinds) == 1 and is_same:
+        return None
+    why = "" if len(kinds) == 1 or other_cause is None else f" {other_cause}"
+    action_then = "" if other == NOTHING or other.is_open else f" To do then: {other}"
+    return f"{verdict}{why}{action_then}"
+
+
+def read_group(
     group: Group,
-    cause: Cause | None,
-    verdict: Verdict,
     levels: Sequence[Level],
+    constraints: Sequence[Constraint] = (),
     *,
-    current: AssignmentMetrics,
-    planned: AssignmentMetrics,
-) -> ToDo:
-    """Return a recommended action without simulation.
+    limits: SearchLimits,
+    seed: int = 0,
+    forecasts: Sequence[Forecast] = (),
+) -> Reading:
+    """Find the gain, the cause and the action of a group as a plan does.
 
-    A simulation takes seconds. Without one, all assignors with low loads are named if the own one
-    cannot have lower loads after a restart. Otherwise the action is a plan.
+    ``forecasts`` are those of `change_forecasts`. Without them, nothing is simulated, because this
+    takes seconds: the action can then be a plan. Raise LookupError if no assignment is found.
     """
-    is_uneven = planned.measures != current.measures or has_lost_rebalance(group)
-    if group.partition_count > _MAX_PARTITIONS and is_uneven:
+    solution = solve(group, levels=levels, constraints=constraints, limits=limits, seed=seed)
+    verdict, limiting = verdict_of(group, solution, levels, constraints), limiting_partition(group)
+    if solution.assignment is None or verdict is None:
+        raise LookupError("; ".join(solution.conflict) or "no assignment found within the limits")
+    planned, current = solution.assignment, keep_owners(group)
+    cause = find_cause(group, planned, levels=levels, limiting=limiting, limits=limits)
+    found = Reading(
+        solution=solution,
+        assignment=planned,
+        verdict=verdict,
+        current=assignment_metrics(group, current),
+        planned=assignment_metrics(group, planned),
+        limiting=limiting,
+        cause=cause,
+        finding=finding_of(group),
+        to_do=_SEE_PLAN,
+    )
+    rules = (*group_constraints(group), *constraints)
+    return found._replace(to_do=_quick_to_do(group, found, levels, rules, forecasts))
+
+
+def _quick_to_do(
+    group: Group,
+    found: Reading,
+    levels: Sequence[Level],
+    rules: Sequence[Constraint],
+    forecasts: Sequence[Forecast],
+) -> ToDo:
+    """Return the action of a plan, or without forecasts those between which it decides."""
+    cause, kind = found.cause, None if found.cause is None else found.cause.kind
+    is_uneven = found.planned.measures != found.current.measures or has_lost_rebalance(group)
+    if group.partition_count > _MAX_PARTITIONS and is_uneven and not forecasts:
         return _SEE_PLAN
-    rules = group_constraints(group)
     runs = assignors.DEFAULT_ASSIGNORS if is_uneven and group.members else ()
     actions = effective_actions(
         group,
-        current=current,
-        planned=planned,
-        makespan=verdict.makespan,
+        current=found.current,
+        planned=found.planned,
+        makespan=found.verdict.makespan,
         outcomes=[rebalance(group, one, rules=rules) for one in runs],
+        forecast=lambda _: forecasts if is_uneven else (),
         levels=levels,
         rules=rules,
-        is_pending=cause is not None and cause.kind in PENDING,
+        is_pending=kind in PENDING,
     )
-    if not is_uneven or not is_simulated(group):
-        return to_do(cause, actions, verdict)
-    if cause is not None and (cause.is_slight or cause.kind is _INCOMPLETE):
-        return _under(cause.condition, cause.remedy, cause.short_remedy)
+    is_known = not is_uneven or not is_simulated(group) or _is_contradicted(cause, found.verdict)
+    if forecasts or is_known:
+        return to_do(cause, actions, found.verdict)
+    if cause is not None and (cause.is_slight or kind is _INCOMPLETE):
+        return ToDo(cause.remedy, cause.short_remedy)
+    keeps = kind in PENDING or any(not one.changes_assignor for one in actions)
+    if cause is not None and keeps and kind in (*_LOST, CauseKind.CONTRADICTION):
+        if kind not in PENDING:
+            cause = Cause(CauseKind.PENDING_REBALANCE, "")
+        text = f"{cause.remedy}; kassay {PLACE} names the cheapest way"
+        return ToDo(text, cause.short_remedy, is_open=True)
     is_circular = identify_assignor(group).port in CIRCULAR
     offered = default_assignors(group, Configuration.of(group))
     named = [one for one in actions if one.configuration in offered]
-    if cause is None or cause.kind not in _BY_ASSIGNOR or not is_circular or not named:
+    if kind not in _BY_ASSIGNOR or not is_circular or not named:
         return _SEE_PLAN
     *others, last = (assignors.kafka_name(str(one.configuration)) for one in named)
     text = f"switch the assignor to {' or '.join(filter(None, (', '.join(others), last)))}"
-    text += "; kassay plan compares their costs" if others else ""
-    return _under(verdict.condition, text, "switch the assignor" if others else named[0].short)
+    text += f"; kassay {PLACE} compares their costs" if others else ""
+    return ToDo(text, "switch the assignor" if others else named[0].short, is_open=bool(others))

@@ -1,6 +1,7 @@
 """Render plans and surveys as HTML pages, texts, JSON and metrics."""
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -262,13 +263,13 @@ def plan_document(
 
     ``arguments`` are those of `kassay plan`, for the commands in it.
     """
-    target = target_assignment(plan.group)
+    target, other = target_assignment(plan.group), plan.other_reading
     document: dict[str, object] = {
         "version": VERSION,
         "id": plan.group.id,
         "verdict": plan_sentences.verdict(plan),
         "condition": plan.condition,
-        "other_reading": None if plan.other_reading is None else plan.other_reading.record(),
+        "other_reading": None if other is None else other.verdict.record(),
         "state": plan.group.status.state,
         "target": None if target is None else target._asdict(),
         "cause": None if plan.cause is None else plan.cause.record(),
@@ -442,11 +443,11 @@ def render_survey(
 _LINE = 2000
 
 
-def survey_text(survey: Survey) -> str:
-    """Format the causes, remarks and totals of a survey as text."""
+def survey_text(survey: Survey, source: str) -> str:
+    """Format the causes, the remarks and the totals of a survey of a source as text."""
     templates = environment(_TEMPLATES, autoescape=False)
-    templates.filters["line"] = line
-    return templates.get_template("survey.txt.j2").render(survey=survey)
+    templates.filters.update(line=line, quoted=shlex.quote)
+    return templates.get_template("survey.txt.j2").render(survey=survey, source=source)
 
 
 def line(text: str) -> str:

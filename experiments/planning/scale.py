@@ -15,24 +15,24 @@ import yaml
 
 from kassay.experiments.implementations.assignor_names import shown_name
 from kassay.experiments.implementations.run_assignor import run_until_stable
-from kassay.experiments.planning.identify_assignor import identify_assignor
+from kassay.experiments.planning.identify_assignor import identify_assignor, runs_in_client
 from kassay.experiments.planning.window_plan_check import headroom
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.assignors import NEWEST_ASSIGNORS
-from kassay.reference.model.assignment import consumed_partitions
+from kassay.reference.model.assignment import consumed_partitions, movement
 from kassay.reference.model.errors import InputError, UsageError
-from kassay.reference.model.group import Group
+from kassay.reference.model.group import Group, Protocol
 from kassay.reference.model.group_remarks import condition, require_group
+from kassay.reference.model.load_metrics import Measure, imbalance
 from kassay.solver.capacity_planning import (
     Progress,
     Resizing,
     Sizing,
     load_by_member_count,
     members_needed,
-    members_that_help,
 )
 from kassay.solver.limits import SearchBudget, SearchLimits
-from kassay.solver.solution import LevelValue, Solution, value_and_bound
+from kassay.solver.solution import LevelValue, value_and_bound
 from kassay.solver.solve import solve
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -85,6 +85,9 @@ class ScaleStep:
         Topics that lose their last subscriber.
     failure
         Why the group's assignor has no load, if it is known.
+    load, is_useful
+        Load with the group's assignor, else with the best of Kafka's assignors, and whether it is
+        lower than with all smaller numbers; above the current number, with those from there on.
     """
 
     members: int
@@ -93,6 +96,8 @@ class ScaleStep:
     best: BestLoad | None
     unserved: tuple[str, ...]
     failure: str | None = None
+    load: Load | None = None
+    is_useful: bool = False
 
     def record(self) -> dict[str, object]:
         """Convert the step to JSON."""
@@ -101,6 +106,7 @@ class ScaleStep:
             "optimum": None if self.optimum is None else self.optimum._asdict(),
             "assignor": self.assignor,
             "best": None if self.best is None else self.best._asdict(),
+            "useful": self.is_useful,
         }
         if self.unserved:
             record["topics_without_subscribers"] = list(self.unserved)
@@ -147,37 +153,22 @@ class NeededMembers:
 class Scale:
     """Maximum loads of a group by number of members.
 
-    ``growth`` is the smallest number with a lower optimum than the current number has.
+    ``more`` is the first useful number above it.
     """
 
     id: str | None
     current: int
-    growth: Sizing
+    more: "MoreMembers"
     assignor: str | None
     steps: tuple[ScaleStep, ...]
     needed: NeededMembers | None
-
-    def useful_steps(self) -> Iterator[tuple[ScaleStep, Load]]:
-        """Yield the numbers of members that lower the maximum load, with the load.
-
-        It is the load with the group's assignor, or, if that is not known, with the best of
-        Kafka's assignors. Numbers without a subscriber of a topic are no steps.
-        """
-        lowest: Load = math.inf
-        for step in self.steps:
-            load = step.assignor
-            if self.assignor is None and step.best is not None:
-                load = step.best.load
-            if load is not None and load < lowest and not step.unserved:
-                yield step, load
-                lowest = load
 
     def record(self) -> dict[str, object]:
         """Convert the result to JSON."""
         return {
             "id": self.id,
             "current": self.current,
-            "members_that_help": self.growth.record(),
+            "members_that_help": self.more._asdict(),
             "assignor": self.assignor,
             "steps": [step.record() for step in self.steps],
             "needed": None if self.needed is None else self.needed.record(),
@@ -185,54 +176,21 @@ class Scale:
 
 
 class MoreMembers(NamedTuple):
-    """Smallest number of additional members that lowers the maximum load.
+    """First useful number of members above the current one, with its load and assignor."""
 
-    ``growth`` is that of the optimum, ``number`` that of the group's assignor, with its ``load``.
-    """
-
-    growth: Sizing
-    number: int | None = None
+    value: int | None = None
     load: Load | None = None
+    assignor: str | None = None
 
 
-def growth_of(
-    group: Group, *, solution: Solution | None, limits: SearchLimits, seed: int
-) -> Sizing:
-    """Find the smallest number of members that lowers the optimal maximum load.
-
-    ``solution`` is that of the group with its default levels, if it is known.
-    """
+def more_members(group: Group, *, limits: SearchLimits = SearchLimits()) -> MoreMembers:
+    """Find the first useful number of members above the current one, if one is known."""
     try:
         resizing = Resizing.of(group)
-    except InputError as error:
-        return Sizing(None, str(error))
-    return members_that_help(resizing, solution=solution, limits=limits, seed=seed)
-
-
-def more_members(
-    group: Group,
-    current: int,
-    *,
-    solution: Solution | None = None,
-    limits: SearchLimits = SearchLimits(),
-    seed: int = 0,
-) -> MoreMembers:
-    """Find the smallest larger number of members with a lower maximum load.
-
-    ``solution`` is that of the group with its default levels, if it is known.
-    """
-    growth = growth_of(group, solution=solution, limits=limits, seed=seed)
-    own, partitions, members = identify_assignor(group).port, group.partition_count, group.members
-    if own is None or not members or not group.has_equal_speeds or growth.needed is None:
-        return MoreMembers(growth)
-    resizing = Resizing.of(group, allow_lag=True)
-    search = _ScaleSearch(resizing, own, SearchBudget.start(limits, seed), lambda _: None)
-    last = len(members) + min(_SCANNED, _SCANNED_PARTITIONS // max(1, partitions))
-    for number in range(len(members) + 1, min(last, growth.needed.value) + 1):
-        load = search.load(number, own)
-        if load is not None and load < current:
-            return MoreMembers(growth, number, resizing.shown(load))
-    return MoreMembers(growth)
+    except InputError:
+        return MoreMembers()
+    own = identify_assignor(group).port
+    return _ScaleSearch(resizing, own, SearchBudget.start(limits), lambda _: None).more_members()
 
 
 def scale(
@@ -300,14 +258,21 @@ def scale(
     own = assignor or identify_assignor(group).port
     budget = SearchBudget.start(SearchLimits.of(limits), seed)
     search = _ScaleSearch(resizing, own, budget, progress)
-    growth = members_that_help(resizing, limits=budget.rest(), seed=seed)
+    more, now = search.more_members(), search.used(len(group.members))
     needed = None if maximum_load is None else search.needed(maximum_load)
+    steps, lowest, is_larger = list[ScaleStep](), math.inf, False
+    for step in search.steps(range(first, last + 1)):
+        if step.members > len(group.members) and now is not None and not is_larger:
+            lowest, is_larger = resizing.shown(now[0]), True
+        is_useful = step.load is not None and step.load < lowest and not step.unserved
+        lowest = step.load if is_useful and step.load is not None else lowest
+        steps.append(replace(step, is_useful=is_useful))
     return Scale(
         id=group.id,
         current=len(group.members),
-        growth=growth,
+        more=more,
         assignor=None if own is None else shown_name(own),
-        steps=tuple(search.steps(range(first, last + 1))),
+        steps=tuple(steps),
         needed=needed,
     )
 
@@ -331,13 +296,48 @@ class _ScaleSearch:
     own: str | None
     budget: SearchBudget
     progress: Progress
-    known: dict[tuple[int, str], int | None] = field(default_factory=dict)
+    known: dict[tuple[int, str], tuple[int, int, int] | None] = field(default_factory=dict)
     failures: dict[tuple[int, str], str] = field(default_factory=dict)
 
     @cached_property
-    def assignors(self) -> tuple[str, ...]:
-        """Return Kafka's assignors, with the group's assignor first."""
-        return tuple(sorted(NEWEST_ASSIGNORS, key=lambda name: name != self.own))
+    def assignors(self) -> list[str]:
+        """Kafka's assignors in the order in which plans prefer them."""
+        own = identify_assignor(self.resizing.group)
+        is_broker = self.resizing.group.status.protocol is Protocol.CONSUMER
+        order = (self.own, "sticky", "cooperative-sticky", "uniform", *NEWEST_ASSIGNORS)
+
+        def change(name: str) -> tuple[object, ...]:
+            is_classic = is_broker and runs_in_client(name)
+            return name != self.own, not own.offers(name), is_classic, order.index(name)
+
+        return sorted(NEWEST_ASSIGNORS, key=change)
+
+    def more_members(self) -> MoreMembers:
+        """Find the first useful number of members above the current one, if one is known."""
+        group, current = self.resizing.group, len(self.resizing.group.members)
+        tried = min(_SCANNED, _SCANNED_PARTITIONS // max(1, group.partition_count))
+        now = self.used(current) if tried and current else None
+        if now is None:
+            return MoreMembers()
+        first = current + 1
+        if group.window_count == 1 and group.has_equal_speeds:
+            consumed = [one for one in group.topics if group.subscribers()[one.name]]
+            if now[0] <= max((max(one.weights or (1,)) for one in consumed), default=0):
+                return MoreMembers()
+            # Fewer members have a higher mean load than the load that is to be lowered.
+            first = max(first, -(-sum(one.total_weight for one in consumed) // (now[0] - 1)))
+        found = ((number, self.used(number)) for number in range(first, first + tried))
+        lower = ((number, one) for number, one in found if one and one[0] < now[0])
+        for number, (load, name) in lower:
+            return MoreMembers(number, self.resizing.shown(load), name)
+        return MoreMembers()
+
+    def used(self, number: int) -> tuple[int, str] | None:
+        """Return the load with the group's assignor, or with the best one if it is not known."""
+        if self.own is None:
+            return self._best(number)
+        load = self.load(number, self.own)
+        return None if load is None else (load, self.own)
 
     def steps(self, numbers: range) -> Iterator[ScaleStep]:
         """Yield the maximum loads for each number of members, until the search is stopped."""
@@ -355,6 +355,7 @@ class _ScaleSearch:
             self.progress(f"assignors with {number} members")
             own = None if self.own is None else self.load(number, self.own)
             best = self._best(number, 0 if optimum is None else optimum.bound)
+            used = own if self.own is not None else None if best is None else best[0]
             yield ScaleStep(
                 members=number,
                 optimum=None
@@ -364,6 +365,7 @@ class _ScaleSearch:
                 best=None if best is None else BestLoad(best[1], shown(best[0])),
                 unserved=resizing.unserved(number),
                 failure=None if self.own is None else self.failures.get((number, self.own)),
+                load=None if used is None else shown(used),
             )
 
     def needed(self, maximum_load: Load) -> NeededMembers:
@@ -422,29 +424,45 @@ class _ScaleSearch:
         return any(load is not None and load <= target for load in found)
 
     def _best(self, number: int, bound: int = 0) -> tuple[int, str] | None:
-        """Return the lowest load of Kafka's assignors, and the assignor that reaches it.
+        """Return the lowest load of Kafka's assignors, and the assignor that plans prefer with it.
 
-        No further assignor runs after a load that is not above the lower bound.
+        Equal loads are compared by squares, and by moves if the group's assignor is not known.
         """
-        best = None
+        best, group = None, self.resizing.group
+        low, rest = divmod(group.partition_count, number)
+        counts = low**2 * (number - rest) + (low + 1) ** 2 * rest
+        squares = (group.common_weight or 0) ** 2 * counts
         for name in self.assignors:
-            load = self.load(number, name)
-            if load is not None and (best is None or load < best[0]):
-                best = (load, name)
-            if best is not None and best[0] <= bound:
+            found = self._result(number, name)
+            if found is not None and (best is None or found < best[0]):
+                best = (found, name)
+            if best is not None and best[0][0] <= bound and best[0][1:] <= (squares, 0):
                 break
-        return best
+        return None if best is None else (best[0][0], best[1])
 
     def load(self, number: int, assignor: str) -> int | None:
-        """Return the maximum load of an assignor, or None without a valid assignment."""
+        """Return the maximum load of an assignor, or None if it has no valid assignment."""
+        found = self._result(number, assignor)
+        return None if found is None else found[0]
+
+    def _result(self, number: int, assignor: str) -> tuple[int, int, int] | None:
+        """Return the maximum load, the sum of squares, and the moves, or 0 if they do not count."""
         key = (number, assignor)
         if key not in self.known:
             group = self.resizing.resized(number)
             result = run_until_stable(group, assignor)
             stable = result.assignment
-            self.known[key] = None if stable is None else self.resizing.max_load(group, stable)
             if stable is None:
+                self.known[key] = None
                 self.failures[key] = ": ".join(filter(None, [result.ending, result.detail]))
+                return None
+            has_squares = group.common_weight is not None and group.has_equal_speeds
+            has_moves = self.own is None and number == len(self.resizing.group.members)
+            self.known[key] = (
+                self.resizing.max_load(group, stable),
+                imbalance(group, stable, measure=Measure.SUM_OF_SQUARES) if has_squares else 0,
+                movement(group, stable) if has_moves else 0,
+            )
         return self.known[key]
 
 
@@ -469,7 +487,7 @@ def autoscaler_values(
     InputError
         If the group has no useful number of members.
     """
-    useful = [(step.members, load) for step, load in found.useful_steps()]
+    useful = [(step.members, step.load) for step in found.steps if step.is_useful]
     if not useful:
         failure = next((step.failure for step in found.steps if step.failure is not None), None)
         raise InputError(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
@@ -13,11 +14,9 @@ from itertools import chain, islice
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.planning import plan_result
 from kassay.experiments.planning.cause_evidence import Cause
-from kassay.experiments.planning.causes import find_cause
-from kassay.experiments.planning.effective_actions import assignment_metrics
 from kassay.experiments.planning.kind_plan import KindPlan, plan_kind
-from kassay.experiments.planning.recommended_action import NOTHING, ToDo, quick_to_do
-from kassay.experiments.planning.scale import growth_of
+from kassay.experiments.planning.recommended_action import NOTHING, ToDo, other_text, read_group
+from kassay.experiments.planning.scale import MoreMembers, more_members
 from kassay.reference.documents.kind_documents import KindDocument
 from kassay.reference.model.assignment import Assignment, consumed_partitions
 from kassay.reference.model.errors import KassayError
@@ -34,7 +33,6 @@ from kassay.solver import capacity_planning
 from kassay.solver.limits import SearchBudget, SearchLimits
 from kassay.solver.objective import default_levels
 from kassay.solver.solution import LevelValue, value_and_bound
-from kassay.solver.solve import solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +82,9 @@ class SurveyedGroup:
     lag
         Messages that the group has not consumed yet, None if it is not known.
     other_reading
-        Result with the limit of assumed subscriptions that ranks lower; None if both are equal.
-    growth
-        Smallest number of members with a lower maximum load, or why there is none.
+        Result with the other limit of assumed subscriptions; None if both are equal.
+    more_members
+        First useful number of members above the current one, as in `scale`.
     """
 
     group: Group
@@ -99,8 +97,9 @@ class SurveyedGroup:
     lag: int | None
     other_reading: "SurveyedGroup | None"
     limiting_partition: capacity_planning.LimitingPartition | None
-    growth: capacity_planning.Sizing
+    more_members: MoreMembers
     cause: Cause | None
+    finding: tuple[str, str] | None
     to_do: ToDo
 
     @property
@@ -141,11 +140,6 @@ class SurveyedGroup:
         return _share(max(0, self.current.makespan - bound), bound)
 
     @property
-    def members_that_help(self) -> int | None:
-        """Return the smallest number of members that lowers the maximum load, or None."""
-        return None if self.growth.needed is None else self.growth.needed.value
-
-    @property
     def unnecessary_moves(self) -> int | None:
         """Return the number of unnecessary moves in the recorded rebalances, or None."""
         return None if self.history is None else self.history.unnecessary_moves
@@ -163,12 +157,14 @@ class SurveyedGroup:
 
     @property
     def remarks(self) -> str:
-        """Return notes on the conditions and reliability of the result."""
+        """Return the condition and the reason of the result, and the state of a rebalance."""
         condition, other = self.verdict.condition, self.other_reading
         parts = (
             None if self.group.members else plan_result.no_members(self.group),
-            None if condition is None else f"if {condition}",
-            None if other is None else other.verdict.short,
+            None if condition is None or self.cause_text else f"if {condition}",
+            None
+            if other is None
+            else other_text(self.cause, self.to_do, other.verdict, other.cause, other.to_do),
             self.caveat,
             self.limiting_partition,
         )
@@ -176,12 +172,18 @@ class SurveyedGroup:
 
     @property
     def cause_text(self) -> str:
-        """Return the cause and the recommended action, or an empty text."""
-        if self.cause is None and self.to_do == NOTHING:
+        """Return the cause or finding and the action, with short names; empty without both."""
+        found = (self.finding or ("", ""))[1] if self.cause is None else str(self.cause)
+        if not found and self.to_do == NOTHING:
             return ""
-        action = f"To do: {self.to_do}"
-        text = action if self.cause is None else f"{self.cause} {action}"
+        text = plan_result.under(self.verdict.condition, f"{found} To do: {self.to_do}".strip())
         return plan_result.shorten(text, plan_result.short_names(self.group.members))
+
+    @property
+    def cause_words(self) -> str:
+        """Return the cause or finding in few words; empty without both."""
+        found = (self.finding or ("", ""))[0] if self.cause is None else str(self.cause.kind)
+        return found.replace("-", " ")
 
     @property
     def caveat(self) -> str | None:
@@ -210,7 +212,7 @@ class SurveyedGroup:
             "unnecessary_moves": self.unnecessary_moves,
             "lag": self.lag,
             "members": self.members,
-            "members_that_help": self.members_that_help,
+            "members_that_help": self.more_members.value,
             "partitions": self.partitions,
         }
 
@@ -238,7 +240,7 @@ class SurveyedGroup:
             "weights": None if weights is None else str(weights),
             "lag": self.lag,
             "members": self.members,
-            "members_that_help": self.growth.record(),
+            "members_that_help": self.more_members._asdict(),
             "partitions": self.partitions,
             "gap": round(float(self.gap), 4),
             "gap_limit": round(float(self.gap_limit), 4),
@@ -389,7 +391,7 @@ def survey_group(
     try:
         plan_result.check_planning_start(group)
         return _surveyed(group, history, limits, seed)
-    except KassayError as error:
+    except (KassayError, LookupError) as error:
         is_streams = isinstance(error, plan_result.StreamsApplicationError)
         return UnsurveyedGroup(id=group.id, reason=str(error), is_other_type=is_streams)
     except Exception as error:  # noqa: BLE001 - one bad group must not end the survey
@@ -410,40 +412,24 @@ def survey_other_kind(
 def _surveyed(
     group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
 ) -> SurveyResult:
-    """Survey a group under both assumed subscriptions, and return the higher-ranked result."""
+    """Survey a group as read, with the other reading of assumed subscriptions."""
     other = other_reading(group)
     if other is None:
         return _surveyed_reading(group, history, limits, seed)
     share = replace(limits, work=limits.work / 2)
-    found = [_surveyed_reading(one, history, share, seed) for one in (group, other)]
-    ranked = [one for one in found if isinstance(one, SurveyedGroup)]
-    if len(ranked) < len(found):
-        return (ranked or found)[0]
-    worse, better = sorted(ranked, key=SurveyedGroup.rank_key)
-    return replace(worse, other_reading=better)
+    first = _surveyed_reading(group, history, share, seed)
+    with suppress(LookupError):
+        return replace(first, other_reading=_surveyed_reading(other, history, share, seed))
+    return first
 
 
 def _surveyed_reading(
     group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
-) -> SurveyedGroup | UnsurveyedGroup:
-    levels = default_levels(group)
-    solution = solve(group, levels=levels, limits=limits, seed=seed)
-    verdict = plan_result.verdict_of(group, solution, levels)
-    if solution.assignment is None or verdict is None:
-        reason = "; ".join(solution.conflict) or "no assignment found within the time limit"
-        return UnsurveyedGroup(id=group.id, reason=reason)
-    current, planned = keep_owners(group), LoadSummary.of(group, solution.assignment)
+) -> SurveyedGroup:
+    found = read_group(group, default_levels(group), limits=limits, seed=seed)
+    solution, verdict, current = found.solution, found.verdict, keep_owners(group)
+    planned = LoadSummary.of(group, found.assignment)
     relative = member_units(group).relative_loads(load_vector(group, current))
-    limiting = capacity_planning.limiting_partition(group)
-    cause = find_cause(group, solution.assignment, levels=levels, limiting=limiting, limits=limits)
-    to_do = quick_to_do(
-        group,
-        cause,
-        verdict,
-        levels,
-        current=assignment_metrics(group, current),
-        planned=assignment_metrics(group, solution.assignment),
-    )
     return SurveyedGroup(
         group=group,
         current=LoadSummary.of(group, current),
@@ -454,10 +440,11 @@ def _surveyed_reading(
         verdict=verdict,
         lag=group.status.lag,
         other_reading=None,
-        limiting_partition=limiting,
-        growth=growth_of(group, solution=solution, limits=limits, seed=seed),
-        cause=cause,
-        to_do=to_do,
+        limiting_partition=found.limiting,
+        more_members=more_members(group, limits=limits),
+        cause=found.cause,
+        finding=found.finding,
+        to_do=found.to_do,
     )
 
 

@@ -58,8 +58,10 @@ class Distribution:
         return interval_text(self.record(), " to ")
 
     def count(self, noun: str) -> str:
-        """Format the mean and the interval with a noun, such as ``2 (1 to 3) moves``."""
-        return f"{self} {noun}{'' if str(self) == '1' else 's'}"
+        """Return the interval, or its only value, with a noun in singular or plural."""
+        low, high = plain(round(self.low, 1)), plain(round(self.high, 1))
+        text = low if low == high else f"{low} to {high}"
+        return f"{text} {noun}{'' if text == '1' else 's'}"
 
     def contains(self, value: float) -> bool:
         """Return whether a value is within the 90% interval."""
@@ -72,8 +74,8 @@ class Distribution:
 
 
 def plain(value: float) -> str:
-    """Format a value with at most one decimal, such as ``2.5``."""
-    return f"{value:.1f}".removesuffix(".0")
+    """Format a value with at most one decimal: 1002.54 as ``1,002.5``."""
+    return f"{value:,.1f}".removesuffix(".0")
 
 
 def interval_text(value: Mapping[str, float], to: str = "–") -> str:

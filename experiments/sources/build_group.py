@@ -48,7 +48,7 @@ _Value = TypeVar("_Value")
 class ImportOptions:
     """Options of an import, mostly for data that the source does not contain."""
 
-    assumed_subscriptions: AssumedSubscriptions | None = None  # else the assigned topics
+    assumed_subscriptions: AssumedSubscriptions | None = None  # else all topics, or as documents
     # By group id, then by member id, client id or group.instance.id.
     subscriptions: Mapping[str, MemberTopics] | None = None
     content: DocumentRows = NO_ROWS  # partition counts, sizes and topic ids
@@ -121,7 +121,7 @@ def member_subscriptions(
     missing = [member for member in members if member.id not in sent]
     if not missing:
         return Subscriptions(sent)
-    reading = options.assumed_subscriptions or AssumedSubscriptions.ASSIGNED
+    reading = options.assumed_subscriptions or AssumedSubscriptions.EQUAL
     count = f"{len(missing)} " if sent else ""
     subject = "1 subscription is" if count == "1 " else f"{count}subscriptions are"
     notes.append(f"{subject} not shown, {_NOTES[reading]}")

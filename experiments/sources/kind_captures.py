@@ -137,7 +137,7 @@ def _share_group_of_rows(
     known = options.content.partition_counts
     counts = {name: known.get(name, count) for name, count in seen.items()}
     given = (options.subscriptions or {}).get(group)
-    reading = options.assumed_subscriptions or AssumedSubscriptions.ASSIGNED
+    reading = options.assumed_subscriptions or AssumedSubscriptions.EQUAL
     notes = [] if given is not None else [_SUBSCRIPTIONS_NOTE[reading]]
     if counts.keys() - known.keys():
         notes.append(_COUNTS_NOTE)

@@ -1,6 +1,5 @@
 """Loads by number of members compared with brute force."""
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -12,7 +11,6 @@ from kassay.solver.capacity_planning import (
     Resizing,
     load_by_member_count,
     members_needed,
-    members_that_help,
     with_valid_ownership,
 )
 from kassay.solver.limits import SearchLimits
@@ -65,44 +63,6 @@ def test_the_load_of_each_number_of_members_equals_brute_force(group: Group):
     found = load_by_member_count(resizing, range(1, 6))
     for number, makespan in found.items():
         assert makespan.value == makespan.bound == lowest_load(resizing.resized(number))
-
-
-@given(group=st.booleans().flatmap(lambda w: groups(max_members=3, max_total=5, weighted=w)))
-@settings(deadline=None, max_examples=30)
-def test_fewer_members_than_those_that_help_have_no_lower_load(group: Group):
-    resizing = Resizing.of(group)
-    found, now = members_that_help(resizing), lowest_load(group)
-    most = len(group.members) + len(brute_force.partitions_to_place(group))
-    lower = (
-        number
-        for number in range(len(group.members), most + 1)
-        if lowest_load(resizing.resized(number)) < now
-    )
-    assert (found.needed and found.needed.value) == next(lower, None)
-    assert found.needed is None or found.needed.is_proven
-    assert bool(found.reason) == (found.needed is None)
-
-
-@pytest.mark.parametrize("mixed", [False, True])
-def test_members_that_help_are_counted_as_by_a_search(mixed):
-    rng = random.Random(53)
-    for _ in range(60):
-        names = "abcd"[: rng.randint(1, 4)]
-        topics = tuple(Topic(name, rng.randint(1, 40)) for name in names)
-        subscriptions = [
-            tuple(sorted(rng.sample(names, rng.randint(1, len(names))))) if mixed else tuple(names)
-            for _ in range(rng.randint(1, 12))
-        ]
-        members = tuple(Member(f"m{at}", topics) for at, topics in enumerate(subscriptions))
-        resizing = Resizing.of(Group(topics, members))
-        [(_, now)] = load_by_member_count(resizing, [len(members)]).items()
-        searched = members_needed(resizing, makespan=now.value - 1)
-        assert members_that_help(resizing).needed == searched.needed
-
-
-def test_a_heaviest_partition_is_why_no_number_helps():
-    found = members_that_help(team(3, 2, weights=(9, 1, 2)))
-    assert (found.needed, found.reason) == (None, "t-0 alone has weight 9")
 
 
 @given(group=groups(messy=True))

@@ -120,7 +120,7 @@ def compare(
 
     layout = TableLayout(
         first=("assignor", "measure"),
-        numbers=("imbalance", "minimum imbalance", "moves", "minimum moves", "unnecessary"),
+        numbers=("imbalance", "minimum imbalance", "moves", "moves of optimum", "unnecessary"),
         last=("result",),
         not_empty=("measure",),
         rows=_rows,

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -20,6 +21,7 @@ from kassay.experiments.planning import event_forecast
 from kassay.experiments.planning.configuration_choice import Criterion, recommend
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_result import UnplannableGroupError, check_planning_start
+from kassay.experiments.planning.recommended_action import read_group
 from kassay.experiments.prediction.predict import interval_text
 from kassay.experiments.prediction.scenario import Configuration, RollingRestart, Timing
 from kassay.reference.assignors import ASSIGNORS
@@ -27,6 +29,7 @@ from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group
 from kassay.reference.model.group_remarks import condition
 from kassay.solver.limits import SearchBudget
+from kassay.solver.objective import default_levels
 from kassay.solver.solution import Status
 
 _MAX_SECONDS = 86_400
@@ -111,7 +114,6 @@ def forecast(
         limits=search.limits(),
     )
     others = forecasts_of_documents(request, options.output_format)
-    printed: set[str] = set()
 
     def process(group: Group) -> GroupResult:
         if options.settings:
@@ -123,11 +125,8 @@ def forecast(
         if options.events is not None:
             return GroupResult(_forecast_events(group, options.events, options, search))
         result = _forecast(group, options, added, objective, search)
-        # A group with assumed subscriptions is processed twice.
         for note in _notes(group, result.record, options, source):
-            if note not in printed:
-                print_note(note)
-                printed.add(note)
+            print_note(note)
         return result
 
     process_each_group(source, process, options.output_format, _LAYOUT, others=others)
@@ -176,14 +175,22 @@ def _forecast(
         best: Record = {"configuration": None, "at_once": None, "reason": reason}
     else:
         minimum = optima[0]["maximum_load"] if optima else None
-        found = recommend(
+        first = [one for one in simulated if one.batch_size == simulated[0].batch_size]
+        planned, limits = None, search.limits()
+        if assignors is None and not limits.is_stopped:
+            with suppress(LookupError):
+                found = read_group(group, default_levels(group), limits=limits, forecasts=first)
+                action = found.to_do.action
+                planned = found.to_do.short, None if action is None else action.change
+        recommended = recommend(
             simulated,
             options.criterion,
             restarts_per_week=options.restarts_per_week,
-            optimum=None if minimum is None else minimum["low"],
+            optimum=None if minimum is None else minimum["high"],
             condition=condition(group, with_racks=True),
+            plan=planned,
         )
-        best = asdict(found)
+        best = asdict(recommended)
     record = {
         "id": group.id,
         "current": own,
@@ -269,7 +276,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
     has_sizes = len({one["members"] for one in record["forecasts"] if "members" in one}) > 1
     for one in record["forecasts"]:
         costs = [
-            _interval(part[key]) if part is not None and key in part else None
+            _cost(part[key], key) if part is not None and key in part else None
             for part in (one["change"], one["restart"])
             for key in _COSTS
         ]
@@ -292,10 +299,11 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         yield (one["configuration"], *cells)
 
 
-def _interval(value: Mapping[str, float]) -> str:
-    """Format the mean and the interval of a cost. Values of at least 10 have no decimals."""
-    digits = 0 if value["high"] >= 10 else 1
-    return interval_text({key: round(one, digits) for key, one in value.items()})
+def _cost(value: Mapping[str, float], name: str) -> str:
+    """Format a cost with its interval, numbers from 10 without decimals, and counts as a range."""
+    digits = 0 if value["high"] >= 10 or name != "unowned_seconds" else 1
+    text = interval_text({key: round(one, digits) for key, one in value.items()})
+    return text if name == "unowned_seconds" else text.partition("(")[2].rstrip(")") or text
 
 
 def _remark(one: Record) -> str:
@@ -304,7 +312,7 @@ def _remark(one: Record) -> str:
     if status != Status.OPTIMAL:
         parts.append(status)
     elif any(level["value"] != level["bound"] for level in one.get("levels", {}).values()):
-        parts.append(f"{status} within the tolerance")
+        parts.append(f"{status} within the tolerance; other rows can have a lower load")
     if one.get("topics_without_subscribers"):
         parts.append(f"no subscriber of {', '.join(one['topics_without_subscribers'])}")
     return "; ".join(parts)

@@ -190,7 +190,7 @@ def _read(parsed_groups: Iterable[ParsedGroup]) -> tuple[list[Group], bool]:
 
 
 def _line(plan: Plan, directory: Path | None) -> str:
-    target = target_assignment(plan.group)
+    target, other = target_assignment(plan.group), plan.other_reading
     record: dict[str, object] = {
         "id": plan.group.id,
         **({} if directory is None else {"directory": str(directory)}),
@@ -198,7 +198,7 @@ def _line(plan: Plan, directory: Path | None) -> str:
         **({"interrupted": True} if plan.interrupted else {}),
         "verdict": verdict(plan),
         **({} if plan.condition is None else {"condition": plan.condition}),
-        **({} if plan.other_reading is None else {"other_reading": plan.other_reading.record()}),
+        **({} if other is None else {"other_reading": other.verdict.record()}),
         **({} if target is None else {"target": target._asdict()}),
         "status": str(plan.solution.status),
         "makespan": {

@@ -93,16 +93,12 @@ def scale(
 
 
 def _rows(record: Record) -> Iterator[Sequence[object]]:
-    lowest = None
     for step in record["steps"]:
         optimum, best = step["optimum"], step["best"] or {"name": "", "load": None}
-        load = best["load"] if record["assignor"] is None else step["assignor"]
         unserved = step.get("topics_without_subscribers")
-        is_useful = load is not None and not unserved and (lowest is None or load < lowest)
-        lowest = load if is_useful else lowest
         remarks = [
             "current" if step["members"] == record["current"] else "",
-            "useful" if is_useful else "not useful",
+            "useful" if step["useful"] else "not useful",
             f"no subscriber of {', '.join(unserved)}" if unserved else "",
             f"{record['assignor']} {step['failure']}" if "failure" in step else "",
         ]
@@ -116,8 +112,8 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
         )
     helping = record["members_that_help"]
     if helping["value"] is not None:
-        smallest = _at_most(helping["value"], helping["bound"])
-        yield "helps", smallest, None, None, "", "smallest number with a lower optimum"
+        both = (helping["value"], None) if record["assignor"] else (None, helping["value"])
+        yield "helps", None, *both, helping["assignor"], "smallest number with a lower load"
     needed = record["needed"]
     if needed is not None:
         best = needed["best"] or {"name": "", "members": None}
@@ -139,4 +135,4 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
 
 
 def _at_most(value: float, bound: float) -> str:
-    return f"{'' if value == bound else '≤ '}{value}"
+    return f"{'' if value == bound else '≤ '}{value:,}"

@@ -22,7 +22,7 @@ from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning import render_plans
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
-from kassay.experiments.planning.recommended_action import NOTHING, ToDo
+from kassay.experiments.planning.recommended_action import ToDo
 from kassay.experiments.planning.survey import (
     MoveHistory,
     Survey,
@@ -94,7 +94,8 @@ def survey(
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)
         result = application.call_interruptibly(write, lost=f"{options.output} is incomplete")
-    _print_survey(result, options.output_format, wide=options.wide or not sys.stdout.isatty())
+    is_wide = options.wide or not sys.stdout.isatty()
+    _print_survey(result, options.output_format, where=where, wide=is_wide)
     if application.STOP.is_set():
         application.exit_interrupted("the output has the groups and plans finished until then")
     _exit(result, conditions)
@@ -255,7 +256,9 @@ def _exit(result: Survey, conditions: Mapping[str, Callable[[SurveyedGroup], boo
     raise typer.Exit(code)
 
 
-def _print_survey(result: Survey, output_format: cli_output.Format | None, *, wide: bool) -> None:
+def _print_survey(
+    result: Survey, output_format: cli_output.Format | None, *, where: str, wide: bool
+) -> None:
     chosen = output_format or (
         cli_output.Format.TABLE if sys.stdout.isatty() else cli_output.Format.JSONL
     )
@@ -263,12 +266,11 @@ def _print_survey(result: Survey, output_format: cli_output.Format | None, *, wi
         rows = [_row(group) for group in result.groups]
         if all(row["unnecessary"] is None for row in rows):
             rows = [{name: row[name] for name in row if name != "unnecessary"} for row in rows]
-        text = ("group", "cause", "to do", "state")
+        names = ("group", "cause", "to do", "state")
         optional = list(rows[0])[len(_FIRST) :] if rows else ()
-        cli_output.print_table(rows, text=text, optional=optional, is_dense=True, is_complete=wide)
-        typer.echo(
-            cli_output.without_control_characters(render_plans.survey_text(result)), nl=False
-        )
+        cli_output.print_table(rows, text=names, optional=optional, is_dense=True, is_complete=wide)
+        text = cli_output.without_control_characters(render_plans.survey_text(result, where))
+        typer.echo(text, nl=False)
     else:
         is_json = chosen is cli_output.Format.JSON
         cli_output.print_records([result.record()] if is_json else list(result.records()), chosen)
@@ -285,16 +287,16 @@ _FIRST = ("group", "cause", "to do", "load", "state", "lag", "helps")
 
 
 def _row(group: SurveyedGroup) -> dict[str, object]:
-    before, after, cause = group.current, group.planned, group.cause
+    before, after = group.current, group.planned
     limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
     known = (
         render_plans.line(group.id or ""),
-        "" if cause is None else cause.kind.replace("-", " "),
-        "" if cause is None and group.to_do == NOTHING else group.to_do.short,
+        group.cause_words,
+        group.to_do.short if group.cause_text else "",
         _change(group.shown(before.makespan), group.shown(after.makespan)),
         group.state or "",
         "-" if group.lag is None else f"{group.lag:,}",
-        group.members_that_help or "-",
+        group.more_members.value or "-",
     )
     return dict(zip(_FIRST, known, strict=True)) | {
         "gap": f"{float(group.gap):.0%}{limit}{' *' if group.remarks else ''}",
@@ -309,4 +311,4 @@ def _row(group: SurveyedGroup) -> dict[str, object]:
 
 
 def _change(before: float, after: float) -> str:
-    return str(before) if before == after else f"{before} → {after}"
+    return f"{before:,}" if before == after else f"{before:,} → {after:,}"

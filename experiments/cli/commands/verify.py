@@ -60,7 +60,7 @@ def verify(options: VerifyOptions, source: GroupSource, objective: ObjectiveOpti
         )
         return GroupResult(record, is_reached and not has_error)
 
-    process_each_group(source, process, options.output_format, both_readings=False)
+    process_each_group(source, process, options.output_format)
 
 
 @dataclass(frozen=True, slots=True)

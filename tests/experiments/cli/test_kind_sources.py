@@ -27,7 +27,7 @@ def test_a_share_group_has_the_members_of_the_table(kassay, suffix):
         (topic, number) for topic in ("orders", "lowrate") for number in range(6)
     }
     assert any(
-        note.startswith("assumed: each member subscribes only") for note in document["notes"]
+        note.startswith("assumed: each member subscribes to every") for note in document["notes"]
     )
 
 

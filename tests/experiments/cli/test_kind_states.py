@@ -25,7 +25,7 @@ def test_a_plan_compares_the_current_state_with_the_optimum(kassay):
     assert done.code == 0, done.err
     record = json.loads(done.out)
     assert record["measures"]["sum_of_squares"] == {"value": 54, "minimum": 48, "bound": 48}
-    assert record["verdict"].startswith("If each member subscribes only to the topics of its part")
+    assert record["verdict"].startswith("If each member subscribes to every topic of the group")
     assert "sum of squares 54 (minimum 48)" in record["verdict"]
 
 

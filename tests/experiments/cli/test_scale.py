@@ -17,11 +17,12 @@ def test_each_step_has_the_optimum_the_own_assignor_and_the_best_one(run):
             "optimum": {"value": least, "bound": least},
             "assignor": 3,
             "best": {"name": best, "load": least},
+            "useful": members == 3,
         }
-        for members, least, best in ((3, 3, "range"), (4, 2, "roundrobin"))
+        for members, least, best in ((3, 3, "range"), (4, 2, "sticky"))
     ]
     helping = record.pop("members_that_help")
-    assert helping == {"value": 4, "bound": 4}
+    assert helping == {"value": 6, "load": 2, "assignor": "range"}
     assert record == {"id": "Shop.Orders", "current": 3, "assignor": "range", "needed": None}
 
 
@@ -32,7 +33,7 @@ def test_the_members_for_a_load_are_found_in_three_ways(run):
         "maximum_load": 2,
         "optimum": 4,
         "assignor": 6,
-        "best": {"name": "roundrobin", "members": 4},
+        "best": {"name": "sticky", "members": 4},
         "bound": 4,
     }
 

@@ -12,7 +12,6 @@ import kassay
 from kassay import Group, Member, Topic
 from kassay.experiments.implementations.run_assignor import run_until_stable
 from kassay.experiments.planning.scale import Autoscaler, autoscaler_values
-from kassay.experiments.planning.survey import survey_group
 from kassay.reference.assignors import NEWEST_ASSIGNORS, assign
 from kassay.reference.model.assignment import rejoin
 from kassay.solver.limits import SearchLimits
@@ -69,19 +68,6 @@ def test_the_best_loads_are_those_of_an_assignor(seed, weighted):
         ]
         assert step.best.load == min(loads)
         assert step.optimum.bound <= step.optimum.value <= step.best.load
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_scale_and_survey_find_the_same_members_that_help(weighted):
-    numbers = []
-    for seed in range(60):
-        group = group_of(random.Random(seed), weighted=weighted)
-        found = kassay.scale(group, first=1, last=1)
-        assert (
-            found.record()["members_that_help"] == survey_group(group).record()["members_that_help"]
-        )
-        numbers.append(found.growth.needed)
-    assert 5 < numbers.count(None) < 55
 
 
 @pytest.mark.parametrize("first", range(0, 200, 20))

@@ -177,9 +177,9 @@ def test_a_broker_that_does_not_answer_leaves_the_lag_unknown() -> None:
 
 def test_notes_list_values_that_the_consumer_protocol_does_not_show() -> None:
     group = only(cluster(member("x", ("t", 0), target=[("t", 0)]), member("y", target=[])))
-    assert [m.subscription for m in group.members] == [("t",), ()]
+    assert [m.subscription for m in group.members] == [("t",), ("t",)]
     assert group.notes == (
-        "subscriptions are not shown, the assigned topics are assumed",
+        "subscriptions are not shown, all topics are assumed for every member",
         "generation is not shown, 1 is used",
     )
     assert [m.assumed for m in group.members] == [(Assumed.RACK,), (Assumed.TOPICS, Assumed.RACK)]

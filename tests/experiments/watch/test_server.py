@@ -88,7 +88,7 @@ def test_pages_and_metrics_show_the_same_loads(serve: Callable[..., str]) -> Non
     assert 'kassay_survey_members_that_help{group="orders"} 3\n' in metrics
     page = get(f"{address}/groups/orders")[1]
     assert "6 → 4" in page
-    assert "from 3 members, the best maximum load is lower" in page
+    assert "3 members lower the maximum load" in page
     assert "2 moves" in get(f"{address}/plans/orders")[1]
 
 
