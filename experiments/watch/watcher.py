@@ -101,7 +101,11 @@ def find_rebalance(
 def _cause(before: Group, after: Group, joined: Sequence[Member], left: Sequence[Member]) -> str:
     if joined or left:
         return "replaced" if joined and left else "joined" if joined else "left"
-    old, new = ({identity(m): set(m.subscription) for m in one.members} for one in (before, after))
+    # Clients remove deleted topics from their subscriptions.
+    known = _partition_counts(after).keys()
+    old, new = (
+        {identity(m): known & set(m.subscription) for m in one.members} for one in (before, after)
+    )
     if old != new:
         return "subscriptions"
     if _partition_counts(before) != _partition_counts(after):

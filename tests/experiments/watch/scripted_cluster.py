@@ -21,6 +21,7 @@ class ScriptedCluster:
         self.states: dict[str, str] = {}
         self.committed: dict[str, dict[PartitionKey, int]] = {}
         self.is_away = False
+        self.subscription: tuple[str, ...] = ("t",)
         self.described = 0
 
     def group_ids(self) -> list[str]:
@@ -42,7 +43,7 @@ class ScriptedCluster:
                 client_id=member.partition("-")[0],
                 owned={("t", number) for number in owned},
                 ordered=tuple(("t", number) for number in owned),
-                subscription=("t",),
+                subscription=self.subscription,
                 instance_id=member.partition("@")[2] or None,
             )
             for member, owned in self.groups[name].items()

@@ -76,7 +76,7 @@ def test_the_partitions_of_a_deleted_topic_do_not_move(store: Store) -> None:
     cluster = ScriptedCluster({"g": BALANCED})
     watcher = watching(cluster, store)
     watcher.observe()
-    cluster.topics = lambda names: {}  # type: ignore[method-assign]
+    cluster.topics, cluster.subscription = lambda names: {}, ()  # type: ignore[method-assign]
     cluster.groups["g"] = {"a-1": [], "b-1": []}
     watcher.observe()
     assert (store.events("g")[0]["cause"], store.events("g")[0]["moves"]) == ("partitions", 0)
