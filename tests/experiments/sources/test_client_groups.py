@@ -12,7 +12,7 @@ import pytest
 
 from kassay.experiments.history.generations import reconstruct_generations
 from kassay.experiments.history.group_records import from_row, read_dump
-from kassay.experiments.history.recorded_rebalances import Rebalance, find_rebalances
+from kassay.experiments.history.recorded_rebalances import RecordedRebalance, find_rebalances
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.import_captures import import_groups, load_metadata
@@ -104,7 +104,7 @@ def test_captured_groups_have_the_assignment_that_the_cluster_reports(
 
 
 @cache
-def rebalances(release: str) -> dict[str, list[Rebalance]]:
+def rebalances(release: str) -> dict[str, list[RecordedRebalance]]:
     """Return the rebalances of all groups in the dump of one release."""
     metadata = load_metadata(DATA / "topics.txt")
     names = {str(id): topic for topic, id in metadata.topic_ids.items()}
