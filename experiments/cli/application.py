@@ -279,7 +279,7 @@ class ComposedCommand(TyperCommand):
         super().__init__(name, params=params, help=text, rich_markup_mode=None)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write the complete description for ``--help-all``, else a part of it and the examples."""
+        """Write the description. Without ``--help-all``, write two paragraphs and the examples."""
         if not self.is_help_complete:
             first, *others = (self.help or "").split("\n\n")
             examples = [one for one in others if one.startswith("Example: ")]
@@ -427,7 +427,7 @@ class CommandTable(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _context: Any, formatter: Any) -> None:
-        """Write the list of commands of the help, with one section per purpose."""
+        """Write the list of commands in the help text, with one section per purpose."""
         width = max(map(len, COMMANDS))
         for title, commands in COMMAND_GROUPS.items():
             with formatter.section(title):

@@ -141,7 +141,7 @@ class SelectedGroups(GroupSource):
     group: list[str] | None = option(None, show_default="all groups")
 
     def selection(self, id: str | None) -> tuple[str, ...]:
-        """Return the options that select a group, or all parts of a joined group."""
+        """Return the options that select a group. For a joined group, select all its parts."""
         ids = (self.group or ()) if self.together else (id,) if id else ()
         return tuple(part for one in ids for part in ("--group", one))
 
@@ -373,7 +373,7 @@ def _with_ids(
     options: ImportOptions,
     ids: set[str],
 ) -> Iterable[tuple[str | None, T | InputError]]:
-    """Return entries with the selected ids and all errors, or raise InputError."""
+    """Return the selected entries and all errors. Raise InputError for a missing id."""
     if not ids or options.together:  # groups with these ids were joined to one
         return parsed
     parsed = list(parsed)

@@ -104,7 +104,7 @@ class SparkOptions:
         return {key: value for key, _, value in (pair.partition("=") for pair in self.conf or ())}
 
     def run_record(self, session: Any, begin: float) -> dict[str, object]:
-        """Return the master and the seconds of a run, for the manifest."""
+        """Return the Spark master and the duration (s) of a run, for the manifest."""
         return {
             "master": self.master or session.conf.get("spark.master"),
             "seconds": round(time.perf_counter() - begin, 1),

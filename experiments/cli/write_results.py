@@ -27,7 +27,7 @@ class Format(StrEnum):
 
 
 def _check_directory(path: Path | None) -> Path | None:
-    """Check an output directory, or raise a usage error if a file has this path."""
+    """Return an output directory. Raise a usage error if a part of its path is a file."""
     for part in () if path is None else (path, *path.parents):
         if part.exists() and not part.is_dir():
             raise typer.BadParameter(f"must be a directory, but {part} is a file")
@@ -135,8 +135,8 @@ def json_line(document: object, indent: int | None = None) -> str:
         if "digits" not in str(error):
             raise
         raise UsageError(
-            "an integer of the result is too long to print, for example for leximax; use another "
-            "--imbalance, or set the environment variable PYTHONINTMAXSTRDIGITS to 0"
+            "an integer in the result has too many digits to print (leximax values can be very "
+            "long); use another --imbalance, or set PYTHONINTMAXSTRDIGITS=0"
         ) from None
 
 

@@ -186,12 +186,12 @@ class CounterexampleOptions:
 
     @property
     def is_largest_first(self) -> bool:
-        """Return whether the search prefers the largest severity to the smallest group."""
+        """Return whether the search prefers a large severity to a small group."""
         return self.worse_than is None and self.shortcoming in LARGEST_FIRST
 
     @property
     def levels(self) -> Sequence[Level] | None:
-        """Return the levels of the optimum named by ``worse_than``, or None."""
+        """Return the levels of the optimum that ``worse_than`` names, or None."""
         return ORDERS.get(self.worse_than or "")
 
     @property
@@ -266,7 +266,7 @@ def _measure_run(
 def _excess(
     group: Group, options: CounterexampleOptions, result: StableResult, optimum: Solution | None
 ) -> Fraction | None:
-    """Return the excess of an assignment over the compared assignment, or None."""
+    """Return the excess over the compared assignment, or None without a proven optimum."""
     imbalance, moves = _values(group, result.assignment)
     is_about_moves = options.shortcoming is Shortcoming.MOVES
     if is_about_moves and moves - _necessary_moves(group, options) < options.excess:
@@ -309,7 +309,7 @@ def _values(group: Group, assignment: Assignment | None) -> tuple[int, int]:
 
 
 def reference_assignment(group: Group, options: CounterexampleOptions) -> Assignment | None:
-    """Return the compared assignment: of another assignor, or the optimum, or None."""
+    """Return the result of the other assignor. Without one, return the proven optimum."""
     if not options.has_optimum and options.worse_than is not None:
         return run_until_stable(group, options.worse_than).assignment
     best = solve_optimum(group, levels=options.levels, limits=options.limits)

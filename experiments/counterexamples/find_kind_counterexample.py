@@ -135,7 +135,7 @@ class DocumentHunt:
         Raises
         ------
         UsageError
-            If no answer has the measure.
+            If the results have no such measure.
         """
         found: dict[str, None] = {}
         for document in documents:
@@ -149,7 +149,7 @@ class DocumentHunt:
                 yield smallest
         if self.searched and self.measure not in self.names:
             names = ", ".join(self.names) or "none"
-            raise UsageError(f"no answer has the measure {self.measure!r}; choose from: {names}")
+            raise UsageError(f"the results have no measure {self.measure!r}; choose from: {names}")
 
     def measured(self, document: KindDocument) -> DocumentCounterexample | None:
         """Return a document as a counterexample, or None if it is not one."""

@@ -271,7 +271,7 @@ def _event_fields(message: _Message, groups: dict[str, str]) -> dict[str, Any] |
 
 
 def _complete(fields: dict[str, Any], groups: dict[str, str]) -> bool:
-    """Convert numbers, and add the client's group. Return False if it is unknown."""
+    """Convert numbers, and add the client's group. Return False if the group is unknown."""
     for name in ("number", "size", "session_timeout"):
         if name in fields:
             fields[name] = int(fields[name])

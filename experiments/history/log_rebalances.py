@@ -359,7 +359,7 @@ class RebalanceLog:
     def _in_generation(
         self, name: str, state: _ClientState, event: LogEvent
     ) -> Iterator[LogRebalance]:
-        """Add a generation that a client reports before its assignment."""
+        """Add a generation that a client reports before it reports its assignment."""
         number, is_consumer = event.number, event.protocol == "consumer"
         # A member of the consumer protocol has a new epoch before or after it reconciles.
         is_new = number != state.number if is_consumer else state.is_rejoining

@@ -33,7 +33,7 @@ _MIN_COUNT = 2
 
 @dataclass(slots=True, kw_only=True)
 class _Rebalances:
-    """Number of rebalances, with the clients that caused them, and log lines."""
+    """Number of rebalances, the clients that caused them, and their log lines."""
 
     rebalances: int = 0
     clients: Counter[str] = field(default_factory=Counter)
@@ -342,8 +342,8 @@ def log_files(paths: Sequence[str]) -> list[Path] | None:
         return None
     if records:
         raise InputError(
-            f"{records[0]} contains records and {name_of(logs[0])} contains none; give records of "
-            "__consumer_offsets and logs to separate commands"
+            f"{records[0]} contains records of __consumer_offsets, but {name_of(logs[0])} is a "
+            "log; give records and logs to separate commands"
         )
     return logs
 
@@ -448,7 +448,7 @@ def events_of_file(file: Path) -> Iterator[log_messages.LogEvent]:
 
 
 def _without_copies(events: Iterable[log_messages.LogEvent]) -> Iterator[log_messages.LogEvent]:
-    """Yield the log messages without the copies that other files contain."""
+    """Yield the log messages, and skip copies of them in other files."""
     time: int | None = None
     files: dict[bytes, str] = {}
     for event in events:

@@ -39,7 +39,7 @@ ANSWER_SECONDS = 10.0
 
 
 def split_alias(name: str) -> tuple[str | None, str]:
-    """Split an assignor name into its alias, or None, and the name without alias.
+    """Split an assignor name into alias and name. The alias is None if it is missing.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def run_step(command: Sequence[str], *, directory: Path, environment: Mapping[st
 
 
 def _find_program(name: str) -> str | None:
-    """Find a program on PATH, but Java first in JAVA_HOME. Return None if it is missing."""
+    """Find a program on PATH, and Java first in JAVA_HOME. Return None if not found."""
     home = os.environ.get("JAVA_HOME")
     if home and name in {"java", "javac"}:
         found = shutil.which(name, path=f"{home}/bin")

@@ -397,7 +397,7 @@ def _waiting(given: group_kind.KindEvidence, step: Mapping[str, Any]) -> list[st
 
 
 def _step_and_delay(document: KindDocument) -> tuple[Mapping[str, Any], int | None]:
-    """Return the last step, and the rebalance delay in ms or None (eager protocol)."""
+    """Return the last step, and the rebalance delay in ms (None for the eager protocol)."""
     content = document.content
     is_eager = content.get("protocol") == "eager"
     return last_step(document), None if is_eager else content.get(_DELAY_KEY, DEFAULT_MAX_DELAY)

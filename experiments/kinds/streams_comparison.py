@@ -99,7 +99,7 @@ class Application:
         like: Assignment | None = None,
         speeds: Mapping[str, int] | None = None,
     ) -> Group:
-        """Return processes or threads as a group that the solver accepts.
+        """Return places, which are processes or threads, as a group for the solver.
 
         Each place has at most as many tasks as in the assignment ``like``.
         """

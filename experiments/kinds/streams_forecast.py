@@ -162,7 +162,7 @@ class _Application:
         return started
 
     def finish_restoring(self, now: int | None) -> None:
-        """End the restoration of tasks that have restored their state at the time ``now``."""
+        """End the restorations that are complete at time ``now``, or all if it is None."""
         for (id, task), since in list(self.restores.items()):
             if now is None or self._warmup_ms is None or now - since >= self._warmup_ms:
                 process = self._processes[id]

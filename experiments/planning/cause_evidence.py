@@ -265,7 +265,7 @@ class Evidence:
 
     @cached_property
     def has_own_shape(self) -> bool:
-        """Return whether a rebalance with the group's assignor gives the same sorted counts."""
+        """Return whether a rebalance with the group's assignor keeps the sorted counts."""
         result = self.own_result
         if result is None:
             return False

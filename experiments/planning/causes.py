@@ -227,7 +227,7 @@ def _weights_ignored(given: Evidence) -> str | None:
 
 
 def _racks(given: Evidence) -> str | None:
-    """Describe imbalance that avoided reads across racks cause, or return None."""
+    """Describe imbalance caused by keeping reads within a rack, or return None."""
     group = given.group
     if not metrics.has_racks(group) or given.is_large:
         return None

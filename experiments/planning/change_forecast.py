@@ -239,12 +239,12 @@ class Forecast:
 
     @property
     def after(self) -> predict.EventPrediction:
-        """Return the prediction of the last event of the change, or of the later restart."""
+        """Return the prediction of the last change. If nothing changes, return `restart`."""
         return self.prediction.events[-1 if self.cost is None else -2]
 
     @property
     def maximum_load(self) -> predict.Distribution:
-        """Return the maximum load after the change, or after the restart without a change."""
+        """Return the maximum load after the last change, or after `restart` if nothing changes."""
         return self.after.maximum_load
 
     def highest(self, name: str) -> predict.Distribution:
@@ -452,7 +452,7 @@ def default_assignors(group: Group, current: Configuration) -> list[str]:
 
 
 def _change_to(group: Group, current: Configuration, name: str) -> Change:
-    """Return the change to another assignor, or a change without steps."""
+    """Return the change to an assignor. For the current one, the change has no steps."""
     if name == current.assignor:
         return Change(name=shown_name(name), start=current)
     if ":" not in name and (name not in ASSIGNORS or name not in POLICIES):

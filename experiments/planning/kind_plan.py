@@ -84,7 +84,7 @@ class KindState:
 
     @property
     def above(self) -> list[group_kind.KindMeasure]:
-        """Return the measures that have a lower known value."""
+        """Return the measures for which a lower value is known."""
         return [one for one in self.measures if one.is_above]
 
 

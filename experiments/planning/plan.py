@@ -466,7 +466,7 @@ class _Search:
     progress: Progress
 
     def part(self, name: str, share: float) -> CaseLimits:
-        """Report the start of a part of the plan, and return the limits for the part."""
+        """Report the start of a planning stage, and return its search limits."""
         if not self.budget.limits.is_stopped:
             self.progress(name)
         return CaseLimits.of(self.budget.part(share).rest())

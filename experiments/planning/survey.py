@@ -146,7 +146,7 @@ class SurveyedGroup:
 
     @property
     def has_gain(self) -> bool:
-        """Return whether the plan lowers the maximum load, the spread or the idle members."""
+        """Return whether the plan lowers the maximum load, spread or number of idle members."""
         now, then = self.current, self.planned
         return then.makespan < now.makespan or then.spread < now.spread or then.idle < now.idle
 

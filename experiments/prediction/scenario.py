@@ -308,7 +308,7 @@ class NewPartitions(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic(Event):
-    """Event that creates a topic, to which ``members`` or all members subscribe."""
+    """Event that creates a topic. ``members`` subscribe to it; if empty, all members do."""
 
     topic: str
     partitions: int

@@ -19,7 +19,7 @@ from kassay.experiments.simulation.script import (
 )
 from kassay.reference.coordinator.runtime import CoordinatorConfig
 from kassay.reference.model.assignment import Assignment, current_partitions
-from kassay.reference.model.display import by_ordinal, count_of, next_names
+from kassay.reference.model.display import by_ordinal, next_names
 from kassay.reference.model.errors import InputError, UsageError
 from kassay.reference.model.group import Group
 from kassay.reference.model.topic_partitions import Partitions
@@ -113,7 +113,7 @@ class Course:
             at = at + self._jitter() if event.at is None else _START + round(1000 * event.at)
             if self.starts and at < self.starts[-1]:
                 raise UsageError(
-                    f"events must be in order of time, got {event.at:g} s after the event before"
+                    f"events must be in order of time, got {event.at:g} s after a later event"
                     if event.at is not None
                     else "events must be in order of time"
                 )
@@ -327,8 +327,7 @@ class Course:
             raise InputError(f"{self.group.label} has no topic {topic!r}; correct the event")
         if partitions < known:
             raise InputError(
-                f"topic {topic!r} must have at least its {count_of(known, 'partition')}, "
-                f"got {partitions}"
+                f"topic {topic!r}: new partition count must be at least {known}, got {partitions}"
             )
         self.known_topics[topic] = partitions
         self.script_events.append(

@@ -111,7 +111,7 @@ class Proportion:
 
     @property
     def interval_text(self) -> str | None:
-        """Format the ends of the confidence interval in per cent, or return None."""
+        """Format the confidence interval in per cent, or return None without an interval."""
         if self.interval is None:
             return None
         decimals = self._decimals
@@ -165,7 +165,7 @@ class AssignorSummary:
 
     @property
     def with_unnecessary_moves(self) -> Proportion:
-        """Return the share of groups with unnecessary moves, if their number is known."""
+        """Return the share of groups with unnecessary moves. Skip groups with unknown numbers."""
         return Proportion(self.sums["wasteful"], self.sums["known"], self.is_sample)
 
     def share(self, column: str) -> Proportion:
@@ -191,7 +191,7 @@ def scope_rows(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
 
 
 def main_scope(outcomes: pd.DataFrame) -> str:
-    """Return the scope of the totals: `GENERATED`, or the first scope with groups."""
+    """Return `GENERATED` as the scope of the totals if it has groups, else the next scope."""
     present = set(outcomes.loc[outcomes["groups"] > 0, "scope"])
     return next((scope for scope in (GENERATED, *APART.values()) if scope in present), GENERATED)
 
@@ -628,7 +628,7 @@ def compare_pairs(
 def mean_interval(
     values: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64], *, seed: int
 ) -> tuple[float, float]:
-    """Return a bootstrap confidence interval of the mean of repeated values.
+    """Return a bootstrap confidence interval of the mean. ``counts`` are frequencies.
 
     Resampling the counts of distinct values is equivalent to resampling the values.
     """

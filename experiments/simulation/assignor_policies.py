@@ -65,7 +65,7 @@ def withhold(assign: Assignor) -> Assignor:
 
 
 def optimum(group: Group) -> Assignment:
-    """Return the optimal assignment of a group, or raise RunError."""
+    """Return the optimal assignment of a group. Raise RunError if there is none."""
     from kassay.solver.solve import solve  # noqa: PLC0415 - OR-Tools is slow to import
 
     assignment = solve(group).assignment
@@ -153,7 +153,7 @@ _SEND_EMPTY_DATA = ("aiokafka", "kafka-python")
 
 
 def library_assignor(library: str, assignor: str) -> LibraryAssignor:
-    """Return a library's assignor for a group of members with several libraries.
+    """Return an assignor of one library for a group with members of several libraries.
 
     Raise InputError if the library has no such assignor, or gives it another name than the other
     libraries.
@@ -226,7 +226,7 @@ class MixedLibraries:
     """
 
     def __init__(self, libraries: Mapping[str, str], policy: Policy) -> None:
-        """Find the assignor of each library. ``libraries`` is by client id."""
+        """Find the assignor of each library. ``libraries`` maps client ids to libraries."""
         self._policy = policy
         self._own = _own_assignor(policy)
         self._assignors = {

@@ -45,7 +45,7 @@ class _Topic:
         self.lost_ms += [0] * added
 
     def unowned_since(self) -> Iterator[tuple[int, int]]:
-        """Yield each partition without a consumer, and since when (ms) it has none."""
+        """Yield each partition that has lost its consumer, with the time of the loss in ms."""
         for number, owner in enumerate(self.owner):
             if owner == NO_OWNER and self.last[number] != NEVER_OWNED:
                 yield number, self.released_at[number]
@@ -309,7 +309,7 @@ def cost_of(result: SimulationResult, policy: Policy, *, measured_from: int) -> 
 
 
 def _combined(sequence: list[SimulatedRebalance]) -> tuple[Group, Assignment] | None:
-    """Combine several rebalances to one group and its assignment, or return None.
+    """Combine rebalances to a group and its assignment, or None if they are incomplete.
 
     The group is the first after the last change of members or topics. The result is the last
     assignment.

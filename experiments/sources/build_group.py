@@ -302,7 +302,7 @@ def _check_partition_numbers_shown(observed: ObservedGroup) -> None:
     is_known = observed.has_offsets or observed.partitions or observed.is_rebalancing
     if observed.hides_partitions and not is_known and all(one.count is None for one in members):
         raise InputError(
-            f"the source shows {count_of(len(members), 'member')} but not the partitions; add a "
+            f"the source shows {count_of(len(members), 'member')} but not their partitions; add a "
             "capture with the owners, such as kafka-consumer-groups.sh --describe or a list of lags"
         )
     for member in observed.members.values():

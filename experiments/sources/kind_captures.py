@@ -67,7 +67,7 @@ def _row(cells: dict[str, str], name: str, number: int) -> ToolMemberRow:
         assigned = None if partitions is None else {"active": {t: [*n] for t, n in partitions}}
         member, process = cells["CONSUMER-ID"], None
     if assigned is None:
-        raise error_at(name, number, "the assignment is cut or has an unknown form", member)
+        raise error_at(name, number, "the assignment is truncated or has an unknown form", member)
     row = ToolMemberRow(cells["GROUP"], member, process, assigned)
     listed = sum(map(len, assigned["active"].values()))
     if "#PARTITIONS" in cells and cells["#PARTITIONS"] != str(listed):
@@ -112,7 +112,9 @@ def document_of_rows(
     if rows[0].process is None:
         return _share_group_of_rows(group, rows, options)
     if most_copies(row.assigned["active"] for row in rows) > 1:
-        raise InputError(f"group {group!r}: two members have one active task; capture it again")
+        raise InputError(
+            f"group {group!r}: two members have the same active task; capture it again"
+        )
     counts = _highest(row.assigned[role] for row in rows for role in ROLES)
     standby = most_copies(row.assigned["standby"] for row in rows)
     return checked_document(
@@ -307,8 +309,7 @@ def read_connect_cluster(url: str, *, timeout: float, id: str | None) -> KindDoc
     value = parse_json(text, where=address)
     if value != {} and not is_connect_status(value):
         raise InputError(
-            f"{address}: the answer must be that of a worker of Kafka Connect, got "
-            f"{format_value(value)}"
+            f"{address}: expected the response of a Kafka Connect worker, got {format_value(value)}"
         )
     return connect_document(value, where=address, id=id or host)
 

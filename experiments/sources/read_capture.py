@@ -603,7 +603,7 @@ class _Reader:
         elif table.header.kind is table_headers.TableKind.STREAMS and len(line.text.split()) > (
             table.header.names.index("ASSIGNMENTS")
         ):
-            message = "the assignment is cut or has an unknown form"
+            message = "the assignment is truncated or has an unknown form"
         elif table.header.is_csv:
             message = table_headers.csv_row_problem(line.text, table.header)
         else:

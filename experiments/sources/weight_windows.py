@@ -191,8 +191,9 @@ def read_weight_windows(path: Path, *, seconds: int = 3_600) -> RecordedWindows:
     count = windows[-1] - windows[0] + 1 if windows else 0
     if not 1 <= count <= _MAX_WINDOWS:
         raise InputError(
-            f"{path}: {count:,} windows of {seconds} s, with samples {step} s apart; the limits "
-            f"are 1 and {_MAX_WINDOWS:,} windows: change --window, or check the times"
+            f"{path}: the number of windows must be from 1 to {_MAX_WINDOWS:,}, got {count:,} "
+            f"windows of {seconds} s, with samples {step} s apart; change --window, or check the "
+            "times"
         )
     span = range(windows[0], windows[-1] + 1)
     names = tuple(_text(window * seconds, "%Y-%m-%d %H:%M") for window in span)

@@ -306,7 +306,7 @@ def read_files(spark: SparkSession, paths: Sequence[str | Path]) -> list[DataFra
     if unordered and (texts or len(unordered) < len(stored)):
         raise InputError(
             f"{unordered[0]}: the records have no column offset, so their order among the records "
-            "of the other files is unknown; read these files alone"
+            "of other files is unknown; read files without this column in a separate command"
         )
     frames = [decode_records(_raw_records(each, path)) for path, each in stored.items()]
     if texts:

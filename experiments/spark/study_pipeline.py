@@ -1,4 +1,4 @@
-"""Evaluate and summarise the cases of a study on Spark, or search counterexamples.
+"""Evaluate and summarise a study's cases on Spark, or search for counterexamples.
 
 `kassay report` computes all figures and statistics from the summary tables. study_summary.sql has
 the query of each table.

@@ -178,7 +178,11 @@ def family_cases(
 
 
 def _assignors_of(family: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the assignors in ``names`` that fit the kind of a family, or all ports."""
+    """Select the assignors in ``names`` that fit the kind of a family.
+
+    If none fits a document family, return all ports of its kind. If ``names`` is not empty, and
+    none fits a family of consumer groups, raise UsageError.
+    """
     documents = DOCUMENT_FAMILIES.get(family)
     kind = Kind.CONSUMER if documents is None else documents.kind
     found = tuple(name for name in names if kind_of_assignor(name) is kind)

@@ -233,7 +233,7 @@ class Watcher:
         return described, results
 
     def _read_records(self, reader: OffsetsReader) -> str | None:
-        """Record the rebalances since the last reading. Return why they cannot be read."""
+        """Record the rebalances since the last reading. If this fails, return the reason."""
         kept, damaged = self._stable, list[str]()
         try:
             ends = reader.end_offsets()

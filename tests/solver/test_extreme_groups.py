@@ -224,4 +224,4 @@ def test_a_value_with_too_many_digits_is_one_message(tmp_path, capsys):
     with pytest.raises(SystemExit) as exit_code:
         main(["solve", str(path), "--imbalance", "leximax", "--time-limit", "5"])
     assert exit_code.value.code == 2
-    assert "is too long to print" in capsys.readouterr().err
+    assert "has too many digits to print" in capsys.readouterr().err

@@ -173,7 +173,7 @@ def _print_form(
 
 
 def _with_own_failure_first(group: Group, record: Record) -> Record:
-    """Move the comparison of the current assignor to the start if it fails."""
+    """If the current assignor fails, move its comparison to the start."""
     own = identify_assignor(group).name
 
     def is_failure(entry: Record) -> bool:

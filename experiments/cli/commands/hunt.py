@@ -246,7 +246,7 @@ def _hunt_documents(search: DocumentHunt, options: HuntOptions, kind: Kind) -> N
 
 
 def _documents(options: HuntOptions, kind: Kind) -> Iterator[KindDocument]:
-    """Yield the documents of --groups, or generate small documents without --groups.
+    """Yield the documents of --groups. Without --groups, generate small documents.
 
     Raise InputError for the first invalid document.
     """

@@ -221,7 +221,7 @@ _CONDITION = re.compile(r"\s*([a-z-]+)\s*(>=|>)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
 def _parse_condition(text: str) -> Callable[[SurveyedGroup], bool]:
-    """Parse a condition of --fail-on to a function of a group.
+    """Convert a condition of --fail-on to a function that tests a group.
 
     The limit of the gap is a percentage, all other limits are numbers.
     """

@@ -224,7 +224,7 @@ def _conflict_record(
 
 
 def _objective_record(question: Question, certificate: Certificate | None) -> dict[str, object]:
-    """Return the levels and constraints of the certificate, or else the requested ones."""
+    """Return levels and constraints. Certified ones replace those that the user requested."""
     levels, constraints = question.levels, question.constraints
     if certificate is not None:
         if certificate.conflict is None:

@@ -71,5 +71,7 @@ def token_source(settings: Mapping[str, str], servers: str) -> Callable[[], Toke
         token()
     except Exception as error:  # noqa: BLE001 - of boto3, botocore and the signer
         reason = "no credentials" if isinstance(error, AttributeError) else error
-        raise InputError(f"{servers}: no token of {MECHANISM}: {reason}; {_CAPTURES}") from None
+        raise InputError(
+            f"{servers}: cannot create a token for {MECHANISM}: {reason}; {_CAPTURES}"
+        ) from None
     return token

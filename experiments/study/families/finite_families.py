@@ -92,7 +92,7 @@ def exhaustive_groups_up_to(*, members: int, partitions: int) -> Iterator[Group]
 
 
 def exhaustive_groups(*, members: int, partitions: int) -> Iterator[Group]:
-    """Yield all groups with a number of members and of partitions, without renamed copies.
+    """Yield all groups of one size, without copies that differ only in names.
 
     Every topic has a subscriber, and every member has a subscription.
     """
@@ -395,7 +395,7 @@ def _share(number: int) -> int:
 
 
 def _topics(point: KafkaPoint, *, grown: int) -> tuple[Topic, ...]:
-    """Build the topics. Add one partition to ``grown`` of the topics."""
+    """Build the topics, and add one partition to each of ``grown`` topics."""
     counts = partition_counts(point.sizes, point.topics, point.partitions)
     for index in range(grown):
         counts[index * point.topics // grown] += 1

@@ -298,7 +298,7 @@ def test_errors_name_the_value():
         predict(group, events=Leave(members=("pod-9",)))
     with pytest.raises(InputError, match="'pod-1' has left the group"):
         predict(group, events=[Leave(members=("pod-1",)), Restart(members=("pod-1",))])
-    with pytest.raises(InputError, match="must have at least its"):
+    with pytest.raises(InputError, match="new partition count must be at least"):
         predict(group, events=NewPartitions(topic="t", partitions=3))
     with pytest.raises(InputError, match="give configuration=NAME"):
         predict(replace(group, status=GroupStatus()))
