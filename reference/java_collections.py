@@ -201,7 +201,7 @@ class IntegerSet(HashMap[int, None]):
         self.put(number, None)
 
     def update(self, numbers: Iterable[int]) -> None:
-        """Add numbers in the given order."""
+        """Insert numbers into the set, in the given order."""
         for number in numbers:
             self.put(number, None)
 
@@ -229,7 +229,7 @@ def uuid_map(*, capacity: int | None = None) -> HashMap[int, Any]:
 def hash_map(
     keys: Iterable[K], hash_code: Callable[[K], int], *, capacity: int | None = None
 ) -> HashMap[K, None]:
-    """Create a `HashMap`, and put the keys in the given order."""
+    """Create a `HashMap`, and insert the keys in the given order."""
     table: HashMap[K, None] = HashMap(hash_code, capacity=capacity)
     for key in keys:
         table.put(key, None)
@@ -250,7 +250,7 @@ def computed_order(names: Iterable[str]) -> list[str]:
 
 
 def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
-    """Return the first key of a Java ``HashMap`` that had up to ``largest_size`` keys."""
+    """Return the first key of a Java ``HashMap`` that had at most ``largest_size`` keys."""
     capacity = _DEFAULT_CAPACITY
     while largest_size > capacity * 3 // 4:
         capacity *= 2

@@ -184,7 +184,7 @@ def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int]
 def max_loads_within(
     problem: Problem, limits: Iterable[tuple[objective.Level, int]]
 ) -> list[int] | None:
-    """Return the maximum load per member that the limits on imbalance permit, or None."""
+    """Return the maximum load per member within limits on imbalance; None without limits."""
     columns = [
         max_unit_loads(problem, level, limit)
         for level, limit in limits
@@ -301,7 +301,7 @@ def _excess_costs(
 def _excess_cost(
     problem: Problem, level: objective.Movement, partitions: NDArray[np.intp], max_load: int
 ) -> int:
-    """Return a lower bound on the cost of moves that lower an owned load to a maximum."""
+    """Return a lower bound on the cost of moves that lower the owned load to ``max_load``."""
     if problem.profiles is not None:
         return _excess_cost_of_windows(problem, level, partitions, max_load)
     weights = [int(weight) for weight in problem.weight[partitions]]
@@ -410,7 +410,7 @@ def _leaving(problem: Problem, member: int, heavy: int, limit: int) -> int:
 
 
 def _min_assignment_cost(costs: Sequence[Sequence[float]]) -> float:
-    """Return the minimum cost of assigning a different column to each row, or infinity."""
+    """Return the minimum cost to assign a different column to each row; inf if impossible."""
     table = np.array(costs)
     cheapest = table.argmin(axis=1)
     if len(set(cheapest.tolist())) == len(table):

@@ -194,7 +194,6 @@ def list_placements(
 
 
 def _has_many_choices(problem: Problem, rules: Sequence[constraints.Constraint]) -> bool:
-    """Return whether the group has too many placements to list."""
     sizes = np.array([len(consumers) for consumers in problem.consumer_sets], dtype=np.int64)
     free = int((sizes[problem.consumer_set] > 1).sum()) if problem.partition_count else 0
     for rule in rules:

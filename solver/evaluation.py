@@ -485,7 +485,7 @@ def _is_integer(value: object) -> bool:
 
 
 def mean_load(total: int, limits: NDArray[np.int64]) -> int:
-    """Return the lowest maximum load at which members with limits take a total load."""
+    """Return the minimum makespan of a divisible load, for members with load limits."""
     return bisect_left(
         range(total), True, key=lambda load: int(np.minimum(limits, load).sum()) >= total
     )
@@ -498,7 +498,9 @@ def check_arc_costs(
     names = [level.name for level in levels if isinstance(level, objective.FlowLevel)]
     if not (group.has_copies or names):
         return
-    cause = f"the level {names[0]}" if names else "a group with copies of partitions or state"
+    cause = (
+        f"the level {names[0]}" if names else "a group with stateful topics or copies of partitions"
+    )
     if not group.common_weight:
         raise UsageError(f"{cause} requires equal weights; remove weights from the group")
     for level in levels:

@@ -137,7 +137,9 @@ def frontier(
     constraints, limits = check_constraints(group, constraints), SearchLimits.of(limits)
     first = default_levels(group, measure=measure)[0]
     if not isinstance(first, Imbalance):
-        raise InternalError("internal error: no imbalance level; report this group document")
+        raise InternalError(
+            "internal error: no imbalance level; report a bug with this group document"
+        )
     problem, budget = build_problem(group), SearchBudget.start(limits, seed)
     search = _FrontierSearch(
         problem=problem,
@@ -415,7 +417,9 @@ def _frontier_point(solution: Solution) -> FrontierPoint:
     frontier: they become 0.
     """
     if solution.assignment is None:
-        raise InternalError("internal error: no assignment found; report this group document")
+        raise InternalError(
+            "internal error: no assignment found; report a bug with this group document"
+        )
     known = (*Measure, Movement.name)
     others = (index for index, level in enumerate(solution.levels) if level.name not in known)
     first_other = next(others, len(solution.levels))

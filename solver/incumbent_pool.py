@@ -45,11 +45,13 @@ class IncumbentPool:
         """Return the best placement on a level within the limits of earlier levels."""
         found = self.best(level, self.limits())
         if found is None:
-            raise InternalError("internal error: no placement is valid; report this group document")
+            raise InternalError(
+                "internal error: no placement is valid; report a bug with this group document"
+            )
         return found
 
     def best(self, level: Level, limits: Sequence[tuple[Level, int]]) -> Placement | None:
-        """Return the best placement on a level within limits, or None."""
+        """Return the best placement on a level within limits, or None if there is none."""
         order = [level, *(other for other in self.levels if other is not level)]
         return min(
             (

@@ -26,9 +26,9 @@ def now() -> float:
 
 @dataclass
 class WorkCounter:
-    """Work of a running search, shared by all its parts.
+    """Work that a running search has spent. Its nested searches share the counter.
 
-    ``is_interrupted`` is true if the safety limit or the stop event ended a part of the search.
+    ``is_interrupted`` is true if the safety limit or the stop event ended the search early.
     """
 
     spent: float = 0.0
@@ -106,10 +106,10 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """Remaining work and time of a running search, or of a part of the search.
+    """Work and time that a running search or one of its nested searches may still use.
 
-    All parts share the counter. A loop that asks whether work is left spends some, so that it
-    ends.
+    Nested searches share the counter. A loop that asks whether work is left spends some, so that
+    it ends.
     """
 
     deadline: float  # in units of the counter

@@ -77,9 +77,7 @@ class Tolerance:
                 f"and {self.relative!r}"
             )
         if self.up_to is not None and (self.up_to < 0 or self.absolute or share):
-            raise UsageError(
-                f"up_to must be at least 0, and the other tolerances must be 0, got {self}"
-            )
+            raise UsageError(f"up_to must be at least 0 and excludes other tolerances, got {self}")
         object.__setattr__(self, "relative", share)
 
     def limit(self, value: int) -> int:
@@ -347,7 +345,7 @@ def default_levels(
 
 
 def is_preference(level: Level) -> bool:
-    """Return whether an assignment can be optimal without a proof of the level."""
+    """Return whether the level is a preference, for which no proof is required."""
     return isinstance(level, Imbalance) and level.is_preference
 
 

@@ -324,7 +324,6 @@ class Problem:
         return placement if valid.all() else None
 
     def _placement_of_copies(self, assignment: Assignment) -> Placement | None:
-        """Convert an assignment of copies to a placement; return None if it is invalid."""
         if any(violations(self.group, assignment)):
             return None
         placement = np.full(self.partition_count, NO_OWNER, dtype=np.int32)
@@ -345,7 +344,9 @@ class Problem:
             raise UsageError(f"the assignment is not valid: {violation}")
         placement = self.to_placement(assignment)
         if placement is None:
-            raise InternalError("internal error: unassigned partition; report this group document")
+            raise InternalError(
+                "internal error: unassigned partition; report a bug with this group document"
+            )
         return placement
 
 

@@ -86,7 +86,7 @@ class LevelValue:
         if self.value < self.bound:
             raise InternalError(
                 f"internal error: the value {self.value} of {self.name} is below its bound "
-                f"{self.bound}; report this message and the group"
+                f"{self.bound}; report a bug with this message and the group"
             )
 
     @property

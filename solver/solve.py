@@ -97,7 +97,6 @@ def solve(
 def _check_request(
     group: Group, levels: Sequence[objective.Level], rules: Sequence[Constraint], method: Method
 ) -> None:
-    """Check that the method supports the group, its levels and its constraints."""
     if not levels:
         raise UsageError("levels is empty; pass at least one level, for example Imbalance()")
     if any(map(objective.is_preference, levels[:-1])):
@@ -107,7 +106,7 @@ def _check_request(
     needs_arcs = group.has_copies or any(isinstance(level, objective.FlowLevel) for level in levels)
     if needs_arcs and method is not Method.AUTO:
         raise UsageError(
-            "a group with copies of partitions or state, and the levels "
+            "a group with stateful topics or copies of partitions, and the levels "
             f"{', '.join(objective.FLOW_LEVELS)}, require the method 'auto', got {str(method)!r}"
         )
     is_one_flow = not rules and objective.is_optimal_by_squares_and_moves(group, levels)
@@ -120,7 +119,7 @@ def _check_request(
 
 
 def solve_request(request: Request) -> LexicographicResult:
-    """Solve all levels at once with the first suitable method, or one after the other."""
+    """Solve all levels at once if a method applies, else one level after the other."""
     for row in engine.rows_for(request.problem, engine.METHODS):
         result = row.run(request) if row.applies(request) else None
         if result is not None:
@@ -235,7 +234,6 @@ def _bound_within_tolerances(task: LevelTask, proven: ProvenBound) -> ProvenBoun
 
 
 def _known_bound(task: LevelTask) -> ProvenBound:
-    """Return the greatest bound that is known before the searches."""
     greatest = ProvenBound(0, Origin.COUNTING)
     for row in engine.rows_for(task.pool.problem, engine.BOUNDS):
         if not row.applies(task):

@@ -106,7 +106,7 @@ def _state(compared: KindComparison) -> dict[str, object]:
     state["measures"] = measures
     state["unneeded"] = [
         {"partition": list(move.partition), "from": list(move.owners), "to": move.member}
-        for move in compared.unneeded
+        for move in compared.unnecessary
     ]
     if compared.invalid:
         state["invalid"] = list(compared.invalid)

@@ -77,10 +77,10 @@ def compare_connect_cluster(
             wait = state["task_downtime_ms"] - stopped
             measures.append(group_kind.KindMeasure("task_stopped_ms", wait, 0, 0))
             stopped = state["task_downtime_ms"]
-        unneeded = chain.from_iterable(one.unneeded for one in both)
+        unnecessary = chain.from_iterable(one.unnecessary for one in both)
         invalid = chain.from_iterable(one.invalid for one in both)
         found.append(
-            group_kind.KindComparison(tuple(measures), tuple(unneeded), number, tuple(invalid))
+            group_kind.KindComparison(tuple(measures), tuple(unnecessary), number, tuple(invalid))
         )
         previous = placed
     return found
@@ -102,10 +102,10 @@ def _compare_state(
     best = solve(group, levels=_TASK_LEVELS, limits=limits)
     chosen = {level.name: level.value for level in best.levels}
     fewest = solve(group, levels=_BALANCE_LEVELS, limits=limits)
-    measures, unneeded = group_kind.compare_balance(group, answer, fewest, chosen)
+    measures, unnecessary = group_kind.compare_balance(group, answer, fewest, chosen)
     if any(topic.partitions > 1 for topic in topics):
         measures.insert(1, group_kind.measure_level(group, answer, best, "topic_spread", chosen))
-    return group_kind.KindComparison(tuple(measures), unneeded)
+    return group_kind.KindComparison(tuple(measures), unnecessary)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class KindMeasure:
 
 
 @dataclass(frozen=True, slots=True)
-class UnneededMove:
+class UnnecessaryMove:
     """Move of an assignment that an optimum with fewer moves does not make."""
 
     partition: tuple[str, int]
@@ -54,10 +54,10 @@ class UnneededMove:
 
 @dataclass(frozen=True, slots=True)
 class KindComparison:
-    """Measures and unneeded moves of an assignment."""
+    """Measures and unnecessary moves of an assignment."""
 
     measures: tuple[KindMeasure, ...]
-    unneeded: tuple[UnneededMove, ...] = ()
+    unnecessary: tuple[UnnecessaryMove, ...] = ()
     step: int | None = None
     invalid: tuple[str, ...] = ()
 
@@ -82,9 +82,9 @@ def measure_level(
     return KindMeasure(shown, value, level.value, level.bound, chosen.get(shown))
 
 
-def unneeded_moves(
+def unnecessary_moves(
     group: Group, answer: Assignment, solution: Solution
-) -> tuple[UnneededMove, ...]:
+) -> tuple[UnnecessaryMove, ...]:
     """Return the moves in an answer that a solution with fewer moves does not make."""
     optimum, levels = solution.assignment, requested_levels(group, "movement")
     if optimum is None or value_of(group, answer, levels[0]) <= solution.movement.value:
@@ -95,7 +95,7 @@ def unneeded_moves(
             if tp.topic in member.subscription:
                 holders.setdefault(tp, []).append(member.id)
     return tuple(
-        UnneededMove((tp.topic, tp.partition), tuple(holders[tp]), member)
+        UnnecessaryMove((tp.topic, tp.partition), tuple(holders[tp]), member)
         for member, partitions in answer.items()
         for tp in partitions
         if tp in holders and member not in holders[tp] and tp not in set(optimum[member])
@@ -104,16 +104,16 @@ def unneeded_moves(
 
 def compare_balance(
     group: Group, answer: Assignment, solution: Solution, chosen: Mapping[str, int]
-) -> tuple[list[KindMeasure], tuple[UnneededMove, ...]]:
+) -> tuple[list[KindMeasure], tuple[UnnecessaryMove, ...]]:
     """Compare the loads and moves of an answer with the optimum.
 
-    Also return the unneeded moves. The fewest moves are known only at the minimum imbalance.
+    Also return the unnecessary moves. The fewest moves are known only at the minimum imbalance.
     """
     loads = measure_level(group, answer, solution, "sum_of_squares", chosen)
     moves = measure_level(group, answer, solution, "movement", chosen)
     if loads.value > solution.imbalance.bound:
         return [loads, replace(moves, minimum=None, bound=None)], ()
-    return [loads, moves], unneeded_moves(group, answer, solution)
+    return [loads, moves], unnecessary_moves(group, answer, solution)
 
 
 Answer = Mapping[str, Any]

@@ -43,8 +43,8 @@ def compare_share_group(
             (best, "members_per_partition"),
         )
     ]
-    balanced, unneeded = group_kind.compare_balance(fixed, assigned, balance, chosen)
-    return [group_kind.KindComparison((coverage, *measures, *balanced), unneeded)]
+    balanced, unnecessary = group_kind.compare_balance(fixed, assigned, balance, chosen)
+    return [group_kind.KindComparison((coverage, *measures, *balanced), unnecessary)]
 
 
 def share_group(document: KindDocument, copies: Mapping[tuple[str, int], int] | None) -> Group:

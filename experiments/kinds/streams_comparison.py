@@ -12,9 +12,9 @@ from typing import Any
 from kassay.experiments.kinds.group_kind import (
     KindComparison,
     KindMeasure,
-    UnneededMove,
+    UnnecessaryMove,
     measure_level,
-    unneeded_moves,
+    unnecessary_moves,
 )
 from kassay.reference.assignors.streams import AssignmentConfigs
 from kassay.reference.documents.kind_documents import Kind, KindDocument, parse_task
@@ -270,13 +270,13 @@ def compare_streams(
         measure_level(group, found.threads, best, level, chosen, shown=STREAMS_LEVELS[level])
         for level in ("sum_of_squares", "stateful_sum_of_squares")
     ]
-    moves, unneeded = _moves(application, found, limits)
+    moves, unnecessary = _moves(application, found, limits)
     moves = [replace(one, optimum=chosen.get(one.name)) for one in moves]
     measures = [*loads, *_spreads(application, found.threads), *moves]
     if application.stateful:
         measures += _standbys(application, found, chosen)
         measures += _copies(application, found, limits)
-    return [KindComparison(tuple(measures), unneeded)]
+    return [KindComparison(tuple(measures), unnecessary)]
 
 
 def _violations(application: Application, answer: StreamsAnswer) -> Iterator[str]:
@@ -315,13 +315,13 @@ def _spreads(application: Application, threads: Assignment) -> Iterator[KindMeas
 
 def _moves(
     application: Application, answer: StreamsAnswer, limits: SearchLimits
-) -> tuple[list[KindMeasure], tuple[UnneededMove, ...]]:
+) -> tuple[list[KindMeasure], tuple[UnnecessaryMove, ...]]:
     """Compare the moves of active tasks with the optimum.
 
     The minimum belongs to the numbers of tasks per process, or per thread, of the answer.
     """
     measures: list[KindMeasure] = []
-    unneeded: tuple[UnneededMove, ...] = ()
+    unnecessary: tuple[UnnecessaryMove, ...] = ()
     places: list[tuple[str, Assignment, Mapping[str, Any]]] = [
         ("state_moves", answer.active, {one.id: one.state for one in application.processes}),
         ("process_moves", answer.active, {one.id: one.active for one in application.processes}),
@@ -333,8 +333,8 @@ def _moves(
         solution = solve(group, levels=("movement",), limits=limits)
         measures.append(measure_level(group, tasks, solution, "movement", {}, shown=name))
         if name == "state_moves":
-            unneeded = unneeded_moves(group, tasks, solution)
-    return measures, unneeded
+            unnecessary = unnecessary_moves(group, tasks, solution)
+    return measures, unnecessary
 
 
 def _standbys(

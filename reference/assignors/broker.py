@@ -127,7 +127,7 @@ def _owner_counts(group: Group) -> Mapping[str, Column]:
 
 
 def hash_order(topics: Iterable[TopicId], *, capacity: int | None = None) -> tuple[TopicId, ...]:
-    """Put topic ids into a Java hash map, and return them in its iteration order."""
+    """Return topic ids in the iteration order of a Java hash map that contains them."""
     return tuple(hash_map(topics, uuid_hash, capacity=capacity))
 
 
@@ -145,7 +145,7 @@ def mutable_copy(partitions: Owned | Target) -> Target:
 
 
 def remove_partition(target: Target, topic: TopicId, number: int) -> None:
-    """Remove a partition from a member's target, and its topic if no partition is left."""
+    """Remove a partition from a target. Remove its topic if no partition of it is left."""
     numbers = target.get(topic)
     if numbers is not None:
         numbers.remove(number)
@@ -414,7 +414,7 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_least_loaded - 1]
 
     def next_most_loaded_member(self) -> int:
-        """Select the member that gives the next partition; return -1 if there is none."""
+        """Select the member that gives the next partition; return -1 if no member is left."""
         if self._next_most_loaded < self._most_loaded_range_start:
             is_empty = self._most_loaded_range_end <= self._most_loaded_range_start
             if is_empty and self._most_loaded_range_start > 0:
@@ -433,7 +433,7 @@ class MemberAssignmentBalancer:
         return self._sorted_members[self._next_most_loaded + 1]
 
     def exclude_most_loaded_member(self) -> None:
-        """Exclude the last selected giving member. It has no partition of the topic."""
+        """Exclude the member selected last, which has no partition of the topic to give."""
         self._most_loaded_range_end -= 1
         members, end = self._sorted_members, self._most_loaded_range_end
         index = self._next_most_loaded + 1
@@ -453,7 +453,7 @@ def assign_uniform(group: Group) -> Assignment:
 
 
 def assign_uniform_4_0(group: Group) -> Assignment:
-    """Assign like Kafka 4.0. It can move partitions of a balanced group (KAFKA-18688)."""
+    """Assign like Kafka 4.0, which can move partitions of a balanced group (KAFKA-18688)."""
     return _assign_uniform(group, prefer_current_owner=False)
 
 

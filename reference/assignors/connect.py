@@ -138,7 +138,7 @@ class IncrementalCooperativeAssignor:
         return ClusterAssignment(assigned, to_revoke)
 
     def _handle_lost_assignments(self, lost: Entries, workers: Loads, now: int) -> Entries:
-        """Handle connectors and tasks without a worker. Return the ones to assign now."""
+        """Handle connectors and tasks without a worker. Return those to assign immediately."""
         nothing: Entries = {}
         if not lost and not self._revoked_in_previous:
             self._reset_delay()
@@ -223,7 +223,7 @@ def _perform_load_balancing_revocations(configured: Entries, workers: Loads) -> 
 
 
 def _assign(workers: Loads, kind: int, entries: Iterable[Entry]) -> None:
-    """Assign each connector or task to a worker with the fewest connectors or tasks."""
+    """Assign each connector (or task) to a worker with the fewest connectors (or tasks)."""
     sizes = {worker: len(_by_kind(own)[kind]) for worker, own in workers.items()}
     order = sorted(workers, key=lambda worker: (sizes[worker], utf16_key(worker)))
     waiting = iter(entries)
@@ -318,7 +318,8 @@ class _Cluster:
         for _ in range(_MAX_REBALANCES):
             if not self._rebalance_once(leader):
                 return
-        raise UpstreamError("the workers rebalance without end", "IllegalStateException")
+        detail = f"the workers still rebalance after {_MAX_REBALANCES} rebalances"
+        raise UpstreamError(detail, "IllegalStateException")
 
     def _rebalance_once(self, leader: IncrementalCooperativeAssignor) -> bool:
         sent = {worker: _transmitted(own) for worker, own in self._workers.items()}
@@ -341,7 +342,7 @@ class _Cluster:
 
 
 def _transmitted(own: Entries) -> Entries:
-    """Order connectors and tasks like a message: tasks grouped by connector."""
+    """Order connectors and tasks as in a message, which groups tasks by connector."""
     connectors, tasks = _by_kind(own)
     names = [name for name, _ in connectors]
     names = string_order(names, capacity=set_capacity(len(names)))

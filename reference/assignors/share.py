@@ -108,7 +108,7 @@ class _Builder:
         targets: Sequence[_Partition],
         hash_code: Callable[[_Partition], int],
     ) -> None:
-        """Keep owned partitions up to each member's quota, then add members to partitions."""
+        """Keep owned partitions up to each member's quota, then fill the quotas."""
         sharing = -(-len(subscribers) // len(targets)) if targets else 0
         quotas = [0] * len(self.owned)
         each = _quotas(sharing * len(targets), len(subscribers))

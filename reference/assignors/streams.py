@@ -60,7 +60,7 @@ class ConstrainedPrioritySet:
     def poll(
         self, task: TaskId, extra: Callable[[ClientState], bool] = lambda _: True
     ) -> ClientState | None:
-        """Remove and return the allowed process with the lowest load, or return None."""
+        """Remove and return the least loaded allowed process, or None if there is none."""
         allowed = (c for c in self._clients.values() if self._constraint(c, task) and extra(c))
         client = min(allowed, key=lambda c: (self._weight(c), uuid_key(c.id)), default=None)
         if client is not None:
@@ -199,7 +199,7 @@ class Movements:
         return len(needed)
 
     def assign_standby_task_movements(self) -> int:
-        """Add standbys on processes that are more caught up. Return the number of added ones."""
+        """Add standbys on more caught-up processes. Return the number of added standbys."""
         by_load = self._caught_up_by_load()
         moved = 0
         for task, destination in self._needed(self._movable_standbys):
@@ -258,7 +258,7 @@ class Movements:
 
 
 def is_caught_up(client: ClientState, task: TaskId, acceptable_lag: int) -> bool:
-    """Return whether a process runs the task, or has an acceptable lag."""
+    """Return whether a process runs the task or has an acceptable lag for it."""
     lag = client.lags[task]
     return lag == RUNNING or acceptable_lag == _UNBOUNDED or 0 <= lag <= acceptable_lag
 

@@ -149,7 +149,7 @@ class Shares:
 
 
 def keep(shares: Shares) -> None:
-    """Give each topic's extra partitions to members that own more than its base."""
+    """Give each topic's extra partitions to members that own more than the base share."""
     candidates: list[list[int]] = [[] for _ in shares.base]
     for member, topics in enumerate(shares.above):
         for topic in sorted(topics):
@@ -317,7 +317,7 @@ class ShareBalancer:
             insort(self._receivers[self._model.cohort_of[member]], self._receiver_key(member))
 
     def _choice(self, giver: int, receiver: int) -> tuple[list[int], int]:
-        """Choose the extra partition to transfer, as a list of topics and an index in it."""
+        """Choose the extra partition to transfer. Return a list of topics and an index in it."""
         subscribed = self._model.topics_of[self._model.cohort_of[receiver]]
         above, present = self._shares.above[receiver], self._extras[receiver].all
         other = subscribed - above

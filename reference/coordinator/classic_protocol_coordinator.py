@@ -73,7 +73,7 @@ class ClassicMember:
     sync_reply: SyncReply | None = None
 
     def offer(self, protocol: str | None) -> SupportedProtocol:
-        """Return the member's supported protocol with a name, or raise InternalError."""
+        """Return the member's protocol with a name. Raise InternalError if there is none."""
         for supported in self.request.offers:
             if supported.name == protocol:
                 return supported
@@ -500,7 +500,7 @@ class ClassicCoordinator:
         self._delay_timer.start(delay)
 
     def _on_initial_delay(self) -> None:
-        """Extend the initial delay if a member has joined meanwhile, or end the join phase."""
+        """Extend the initial delay if a member has joined meanwhile, else end the join phase."""
         remaining = self._delay_left
         if self.group.new_member_added and remaining:
             self.group.new_member_added = False

@@ -144,7 +144,6 @@ def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:
 
 
 def _drop_unsubscribed(member: ConsumerMember, owned: PartitionSet | None) -> ConsumerMember:
-    """Revoke the partitions of topics that the member no longer subscribes to."""
     kept = frozenset(tp for tp in member.assigned if tp.topic in member.subscription)
     if kept == member.assigned:
         return member
@@ -394,7 +393,7 @@ class ConsumerCoordinator:
             self._restart_revocation_timer(member)
 
     def adopt(self, members: Iterable[ConsumerMember], *, epoch: int) -> None:
-        """Load the members of a converted group. Their assignments become the target."""
+        """Load the members of a converted group. Their assignments become their targets."""
         group, now = self.group, self._clock.now
         group.epoch = epoch
         for member in members:
@@ -462,7 +461,7 @@ class ConsumerCoordinator:
         )
 
     def _find_member(self, request: Heartbeat) -> ConsumerMember | ErrorCode:
-        """Return the sender of a heartbeat, a new member, or an error code."""
+        """Return the sender of a heartbeat, or an error code if the sender is not valid."""
         member = self.group.find(request.member_id, request.instance_id)
         if member is None:
             if request.epoch == JOIN_EPOCH:

@@ -11,7 +11,7 @@ _NEVER = 1 << 62
 
 
 class Clock:
-    """Virtual clock. Actions that are due at the same time run in the order of their addition."""
+    """Virtual clock. Actions with the same time run in the order in which they were added."""
 
     __slots__ = ("_actions", "_times", "now")
 
@@ -92,7 +92,7 @@ class Timers:
         self._timers: dict[str, Timer] = {}
 
     def start(self, name: str, delay: int, action: Action) -> None:
-        """Restart a timer, or create one that runs an action on expiry."""
+        """Start or restart the timer with a name. Create the timer if it does not exist."""
         timer = self._timers.get(name)
         if timer is None:
             timer = self._timers[name] = self._clock.timer(action)
@@ -122,7 +122,7 @@ class Log:
         self._values.clear()
 
     def append(self, key: Hashable, value: object) -> None:
-        """Append a value. It replaces an earlier value of the key, and must not change."""
+        """Append a value, which replaces an earlier value of the key and must not change."""
         self.writes += 1
         self._values.pop(key, None)
         self._values[key] = value

@@ -69,7 +69,7 @@ class ConfigNode:
 
 
 def read_nodes(text: str, name: str) -> ConfigNode:
-    """Parse a configuration file in YAML or JSON. Repeated keys are errors."""
+    """Parse a configuration file in YAML or JSON. A key that occurs twice is an error."""
     if text.lstrip().startswith("{"):
         # JSON allows tabs between values, YAML does not; JSON strings contain no tabs.
         text = text.replace("\t", " ")

@@ -308,7 +308,7 @@ def document_id(document: object) -> str | None:
 def parse_json(
     text: str, *, where: str, first_line: int = 1, convert: Convert | None = None
 ) -> object:
-    """Parse one JSON document. Repeated keys, NaN and Infinity are errors."""
+    """Parse one JSON document. NaN, Infinity and keys that occur twice are errors."""
 
     def build(pairs: list[tuple[str, object]]) -> dict[str, object]:
         table = _unique_keys(pairs)
@@ -378,7 +378,7 @@ def _text_lines(stream: Iterable[str], name: str) -> Iterator[str]:
 
 
 def _is_object(line: str) -> bool:
-    """Return whether a line is a JSON object, possibly with repeated keys or NaN."""
+    """Return whether a line is a JSON object. Keys may occur twice, and values may be NaN."""
     try:
         return line.rstrip().endswith("}") and isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
@@ -395,7 +395,7 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _check_encodable(text: str) -> None:
-    """Raise ValueError if the text is invalid JSON, or a string cannot be written as UTF-8."""
+    """Raise ValueError for invalid JSON and for a string that UTF-8 cannot represent."""
     try:
         json.dumps(json.loads(text), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

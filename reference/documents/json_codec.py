@@ -190,7 +190,7 @@ def parse_topic(name: str, value: object, where: str) -> group_model.Topic:
 
 
 def topic_document(topic: group_model.Topic) -> object:
-    """Return the JSON value of a topic: an object, or the partition count alone."""
+    """Return the JSON object of a topic, or its partition count if it has no other values."""
     document: dict[str, object] = {"partitions": topic.partitions}
     if topic.weights is not None:
         rows = topic.profiles
@@ -334,7 +334,7 @@ def load_groups(path: str | Path) -> list[group_model.Group]:
 def read_groups(
     stream: Iterable[str], *, name: str
 ) -> Iterator[tuple[str | None, group_model.Group | InputError]]:
-    """Yield the id and the group, or the id and an InputError, of each document."""
+    """Yield the id of each document with its group, or with an InputError if invalid."""
     for located in read_json_documents(stream, name=name, convert=member_packer()):
         yield document_id(located.value), _group_or_error(located)
 

@@ -83,7 +83,7 @@ class KindDocument:
 
     @property
     def condition(self) -> str | None:
-        """Return the assumptions about missing data as text, or None."""
+        """Return the assumptions about missing data as text, or None without assumptions."""
         notes = self.content.get("notes", ())
         assumed = [note.removeprefix(ASSUMED) for note in notes if note.startswith(ASSUMED)]
         return " and ".join(assumed) or None
@@ -101,7 +101,7 @@ class OtherKindError(InputError):
 def read_kind_documents(
     stream: Iterable[str], *, name: str, kind: Kind | None
 ) -> Iterator[tuple[str | None, KindDocument | InputError]]:
-    """Yield the id and the document, or the id and an InputError, of each JSON document.
+    """Yield the id of each document with the document, or with an InputError if invalid.
 
     ``stream`` yields the lines. ``name`` is the name of the file in errors. A document of
     another kind than ``kind`` is an error; None accepts all kinds but consumer groups.
@@ -116,7 +116,7 @@ def read_kind_documents(
 def kind_document_or_error(
     document: object, where: str, *, kind: Kind | None = None
 ) -> tuple[str | None, KindDocument | InputError]:
-    """Check a document. Return its id, and the document or an InputError."""
+    """Check a document. Return its id with the document, or with an InputError if invalid."""
     try:
         return document_id(document), parse_kind_document(document, kind=kind, where=where)
     except InputError as error:
@@ -153,7 +153,6 @@ def _check_share_group(table: Mapping[str, object], where: str) -> None:
 
 
 def _share_topic(value: object, where: str) -> int:
-    """Check a topic of a share group. Return its number of partitions."""
     table = {"partitions": value} if isinstance(value, int) else value
     fields = parse_fields(table, where, {"partitions": _count}, {"assignable": as_integers})
     count: int = fields["partitions"]
@@ -246,7 +245,6 @@ def _check_connect_cluster(table: Mapping[str, object], where: str) -> None:
 def _subtopology(
     value: object, where: str, per_partition: Mapping[str, Parser[Any]] = MappingProxyType({})
 ) -> int:
-    """Check a subtopology. Return its number of partitions."""
     fields = parse_fields(value, where, {"partitions": _count, "stateful": as_flag}, per_partition)
     count: int = fields["partitions"]
     for key in per_partition:

@@ -377,7 +377,6 @@ def violations(group: Group, assignment: Assignment) -> Iterator[str]:
 
 
 def _repeated_copies(group: Group, starts: TopicStarts, rows: PartitionColumns) -> Iterator[str]:
-    """Yield one message per partition that is assigned to a member twice."""
     if not group.has_copies:
         return
     pairs = starts.flat(rows) * len(group.members) + rows.member

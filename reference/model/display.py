@@ -1,4 +1,4 @@
-"""Short texts and HTML tables that show groups and assignments, and names of members."""
+"""Short texts and HTML tables of groups and assignments, and names of new members."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields

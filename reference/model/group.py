@@ -560,7 +560,7 @@ class Group:
     @property
     @cached
     def window_factors(self) -> tuple[int, ...]:
-        """Return one factor per window that makes loads relative to the capacities."""
+        """Return the factors that make loads relative to the capacities, one per window."""
         capacities = self.windows.capacities or (1,) * self.window_count
         multiple = lcm(*capacities)
         factors = [multiple // capacity for capacity in capacities]
@@ -618,7 +618,7 @@ class Group:
     @property
     @cached
     def common_weight(self) -> int | None:
-        """Return the weight of all partitions with subscribers, or None if weights differ."""
+        """Return the weight of each partition with subscribers, or None if weights differ."""
         if self.window_count > 1:
             return None
         if all(topic.weights is None for topic in self.topics):
@@ -644,14 +644,14 @@ class Group:
     @property
     @cached
     def has_copies(self) -> bool:
-        """Return whether the group has copies of partitions, or tasks with local state."""
+        """Return whether partitions can have copies, or tasks have local state."""
         return any(topic.copies is not None or topic.is_stateful for topic in self.topics) or any(
             len(member.holds) for member in self.members
         )
 
     @property
     def uniform_weight(self) -> int | None:
-        """Return the weight of all partitions, or None if weights or speeds differ."""
+        """Return the weight of each partition, or None if weights or speeds differ."""
         return self.common_weight if self.has_equal_speeds else None
 
     def __repr__(self) -> str:

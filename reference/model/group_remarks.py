@@ -1,4 +1,4 @@
-"""Remarks on groups: ignored subscriptions and claims, assumptions, rebalances.
+"""Remarks on groups: ignored claims and subscriptions, assumptions and rebalances.
 
 Results for a group with assumed subscriptions hold under a condition. The subscription of a member
 contains the topics of its partitions, and the topics of the group contain the subscription. The two
@@ -53,7 +53,7 @@ def require_single_copies(group: Group) -> None:
 
 
 def parts_without_effect(group: Group) -> Iterator[str]:
-    """Yield sentences on the subscriptions and claims of a group without effect.
+    """Yield sentences on the subscriptions and claims in a group that have no effect.
 
     Kafka's assignors ignore a subscription to a topic without metadata, and invalid claims.
     """
@@ -137,7 +137,7 @@ def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
 
 
 def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | None:
-    """Return the assumption that agrees with all assumed subscriptions, or None."""
+    """Return the assumption that agrees with all assumed subscriptions; None if none does."""
     for reading in (AssumedSubscriptions.EQUAL, AssumedSubscriptions.ASSIGNED):
         if _all_equal(group, assumed, reading):
             return reading
@@ -155,7 +155,7 @@ def _topics(group: Group, member: Member, reading: AssumedSubscriptions) -> tupl
 
 
 def _topics_of_group(group: Group, member: Member) -> Iterator[str]:
-    """Yield all topics of a member's group, also if the group is part of a joined group."""
+    """Yield the topics of a member's own group, also within a joined group."""
     prefix, is_joined, _ = member.id.partition(SEPARATOR)
     for topic in group.topics:
         own, separator, _ = topic.name.partition(SEPARATOR)

@@ -172,7 +172,7 @@ def value_of(group: Group, assignment: Assignment, level: Level) -> int:
 def level_limits(
     group: Group, assignment: Assignment, claims: Sequence[LevelClaim]
 ) -> list[tuple[Level, int]]:
-    """Return each level with its limit, the best known value plus the tolerance."""
+    """Return each level with its limit: the best known value plus the tolerance."""
     return [
         (claim.level, claim.level.tolerance.limit(value_of(group, best, claim.level)))
         for claim in claims

@@ -66,7 +66,6 @@ def certificate_errors(
 def _node_price_errors(
     group: Group, assignment: Assignment, certificate: Certificate
 ) -> Iterator[str]:
-    """Check the node prices of a network flow, and yield a message per error."""
     priced = [claim for claim in certificate.claims if claim.origin is Origin.NODE_PRICES]
     if not priced:
         if certificate.node_prices:
@@ -193,7 +192,7 @@ def _evidence_error(
     limits: Sequence[tuple[Level, int]],
     evidence: LevelClaim | Conflict,
 ) -> str | None:
-    """Return the error in the evidence for a bound or a conflict, or None."""
+    """Return the error in the evidence for a bound or conflict; None if there is none."""
     if evidence.origin is Origin.CASES and not cases_refute(problem, rules, limits):
         return "there are too many cases, or a case meets all limits"
     if evidence.origin is not Origin.PARTITION_PRICES:
@@ -208,7 +207,6 @@ def _evidence_error(
 def _best_errors(
     group: Group, claim: LevelClaim, limits: Sequence[tuple[Level, int]]
 ) -> Iterator[str]:
-    """Check the best known assignment of a claim, and yield a message per error."""
     if claim.best is None:
         return
     name = f"the best known assignment on {claim.level.name}"
@@ -299,7 +297,6 @@ def _assignment_errors(
 def _least_errors(
     evidence: RebalanceEvidence, group: Group, assignment: Assignment, least_makespan: int | None
 ) -> Iterator[str]:
-    """Check the claimed minimum makespan of a rebalance, and yield a message per error."""
     best = evidence.best or assignment
     if least_makespan is not None:
         makespan = max(map(len, best.values()), default=0)

@@ -121,7 +121,7 @@ def build_relaxation(
 def _row(
     problem: Problem, blocks: Sequence[tuple[int, ...]], level: objective.Level, limit: int
 ) -> CostRow | None:
-    """Convert a level to linear costs per block of partitions and member, or return None."""
+    """Return the costs of a level per block and member; None if the costs are not linear."""
     match level:
         case objective.Movement():
             costs = np.where(
@@ -200,7 +200,7 @@ def _fractional_profit(items: Sequence[Item], max_load: int) -> int:
 
 
 def _table_profit(items: Sequence[Item], max_load: int, squares: int) -> int | None:
-    """Compute the maximum knapsack profit by dynamic programming, or return None."""
+    """Return the maximum knapsack profit from a table, or None if it is too large."""
     profit = sum(item.profit for item in items)
     weight = sum(item.weight for item in items)
     width = min(max_load, weight)
@@ -306,7 +306,7 @@ def relaxation_refuted(problem: Problem, relaxation: Relaxation, prices: Partiti
 def _member_maxima(
     relaxation: Relaxation, profits: NDArray[np.object_], *, squares: int, most: int
 ) -> Iterator[int]:
-    """Yield an upper bound on the knapsack profit of each member, up to the sum ``most``."""
+    """Yield upper bounds on the members' knapsack profits until their sum reaches ``most``."""
     known: dict[object, int] = {}
     for member in range(profits.shape[1]):
         items = tuple(

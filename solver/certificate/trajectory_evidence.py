@@ -184,8 +184,8 @@ def _ranks(problem: Problem, sets: MemberSets) -> Ints:
             member = problem.member_index.get(name)
             if member is None or rank[member] != -1:
                 raise InputError(
-                    f"{problem.group.label}: each member set must contain other consuming members, "
-                    f"got {name!r} again or without a topic"
+                    f"{problem.group.label}: {name!r} occurs twice in the member sets "
+                    "or consumes no topic; list each consuming member once"
                 )
             rank[member] = at
     if (rank < 0).any():

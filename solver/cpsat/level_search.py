@@ -76,7 +76,7 @@ def _is_leximax(level: Level) -> bool:
 
 
 def _build_model(pool: IncumbentPool, level: Level, budget: SearchBudget) -> AssignmentModel | None:
-    """Build a CP-SAT model with the limits of earlier levels, or return None."""
+    """Return a CP-SAT model with the limits of earlier levels, or None if it is too large."""
     problem = pool.problem
     classes = symmetry_classes(problem, pool.levels, pool.constraints)
     levels = [level, *(done.claim.level for done in pool.reached)]

@@ -472,7 +472,7 @@ class AssignmentModel:
 def is_small_enough(
     problem: Problem, classes: SymmetryClasses, levels: Iterable[Level], budget: SearchBudget
 ) -> bool:
-    """Return whether the remaining work suffices to build a model, and spend the work."""
+    """Return whether the budget permits building a model, and if so, spend the work."""
     sizes = [len(consumers) for consumers in problem.consumer_sets]
     counts: int = sum(
         sizes[problem.consumer_set[partitions[0]]] for partitions in classes.partitions

@@ -71,8 +71,8 @@ def _improving_steps(network: SubscriptionNetwork, counts: Ints) -> tuple[_Step,
     first = int(np.argmax(starts if starts.any() else cycle < 0)) if len(cycle) else 0
     order = np.roll(number, -first)
     # A partition leaves a member for its topic, then the topic for another member.
-    subscriptions = arcs.subscription[order[order < arcs.members.start]]
-    topics, members = network.tail[subscriptions].tolist(), network.head[subscriptions].tolist()
+    used = arcs.network_arc[order[order < arcs.members.start]]
+    topics, members = network.tail[used].tolist(), network.head[used].tolist()
     return tuple(map(_Step, topics[::2], members[::2], members[1::2]))
 
 

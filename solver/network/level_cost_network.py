@@ -152,7 +152,7 @@ class LevelNetwork:
             # A member that holds a partition holds all partitions of its class.
             free = free - network.owned
         owned = np.flatnonzero(network.owned)
-        self.subscription = np.concatenate([np.arange(len(network.tail)), owned])
+        self.network_arc = np.concatenate([np.arange(len(network.tail)), owned])
         parts = [
             (network.tail, receiver, free),
             (network.tail[owned], receiver[owned], network.owned[owned]),
@@ -174,7 +174,7 @@ class LevelNetwork:
         )
 
     def _pairs(self) -> Ints:
-        """Return an integer per subscription that identifies its topic and member."""
+        """Return one integer per arc, which identifies its pair of topic and member."""
         names = {name: at for at, name in enumerate(dict.fromkeys(self.network.topic_names))}
         topic = np.array([names[name] for name in self.network.topic_names], dtype=np.int64)
         return topic[self.network.tail] * max(self.network.members, 1) + self.network.head
@@ -188,17 +188,17 @@ class LevelNetwork:
         return supply
 
     def counts(self, flow: Ints) -> Ints:
-        """Return the number of partitions per subscription in a flow."""
+        """Return the number of partitions per pair of topic and member in a flow."""
         counts = flow[self.moved].copy()
-        counts[self.subscription[self.kept]] += flow[self.kept]
+        counts[self.network_arc[self.kept]] += flow[self.kept]
         return counts
 
     def flow_of(self, counts: Ints) -> Ints:
-        """Convert numbers of partitions per subscription to a flow."""
+        """Convert numbers of partitions per pair of topic and member to a flow."""
         network = self.network
         flow = np.zeros(len(self.tail), dtype=np.int64)
         kept = np.minimum(counts, network.owned)
-        flow[self.kept] = kept[self.subscription[self.kept]]
+        flow[self.kept] = kept[self.network_arc[self.kept]]
         flow[self.moved] = counts - kept
         flow[self.members] = network.loads(counts)
         if len(self._host_of):
@@ -214,7 +214,7 @@ class LevelNetwork:
         return flow
 
     def even_shares(self) -> tuple[Ints, Ints]:
-        """Return the lowest and highest count per subscription if topics are spread evenly."""
+        """Return the minimum and maximum count per topic and member in an even topic spread."""
         network = self.network
         consumers = np.bincount(network.tail, minlength=network.topics)
         least, more = np.divmod(network.supply, np.maximum(consumers, 1))
@@ -267,7 +267,7 @@ class LevelNetwork:
                 )
                 cost = (owned[self.network.tail[place]] > 0).astype(np.int64)
             case objective.MissingTagValues() | objective.StandbyMoves():
-                cost = self._pair_costs(level)[self.subscription[place]]
+                cost = self._pair_costs(level)[self.network_arc[place]]
             case _:
                 raise InternalError(
                     f"internal error: level {level.name!r} has no arc costs; report this message"
@@ -275,7 +275,7 @@ class LevelNetwork:
         return cost
 
     def _pair_costs(self, level: objective.FlowLevel) -> Ints:
-        """Return the standby costs of an active task per subscription."""
+        """Return the standby costs per pair of topic and member with the active task."""
         if self.network.problem.copies is None:
             return np.zeros(len(self.network.tail), dtype=np.int64)
         return pair_costs(self.network.problem, level)[self.network.tail, self.network.head]
@@ -360,7 +360,7 @@ class LevelNetwork:
         return found, np.concatenate([forward, ~backward])[list(found.cycle)]
 
     def prices(self, levels: Sequence[objective.Level], flow: Ints) -> tuple[int, ...] | None:
-        """Return node prices (dual values) that prove a flow optimal, or None."""
+        """Return node prices (dual values) that prove a flow optimal, or None if it is not."""
         found, _ = self.paths(self.weighted(levels), flow)
         return None if found.cycle else tuple(map(int, found.distance.tolist()))
 
@@ -388,7 +388,7 @@ class LevelNetwork:
         """Describe an arc by its topic and member, or by its nodes."""
         network = self.network
         if arc < self.members.start:
-            at = self.subscription[arc]
+            at = self.network_arc[arc]
             topic = network.topic_names[network.tail[at]]
             return f"topic {topic!r} at member {network.member_ids[network.head[at]]!r}"
         if arc < self.members.stop:
@@ -417,7 +417,7 @@ measures of imbalance."""
 def priced_levels(
     group: Group, levels: Sequence[objective.Level]
 ) -> Sequence[objective.Level] | None:
-    """Return the levels whose node prices prove ``levels`` optimal, or None."""
+    """Return levels for node prices that prove ``levels`` optimal; None if there are none."""
     if has_arc_costs(group, levels):
         return levels
     is_proven = is_optimal_by_squares_and_moves(group, levels)
@@ -446,7 +446,7 @@ def placement_flow(
 def placement_prices(
     problem: Problem, levels: Sequence[objective.Level], placement: Placement
 ) -> tuple[int, ...] | None:
-    """Return the node prices that prove a placement optimal on some levels, or None."""
+    """Return node prices that prove a placement optimal on levels; None if there are none."""
     priced = priced_levels(problem.group, levels)
     if priced is None:
         return None

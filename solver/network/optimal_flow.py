@@ -77,7 +77,8 @@ def min_cost_flow(
         return None
     if status != flow.OPTIMAL:
         raise InternalError(
-            f"internal error: OR-Tools finds no flow (status {status}); report this group document"
+            f"internal error: OR-Tools finds no flow (status {status}); "
+            "report a bug with this group document"
         )
     return np.asarray(flow.flows(ids), dtype=np.int64)
 
@@ -166,7 +167,9 @@ class ConvexFlow:
         """
         paths, _ = self.arcs.paths([(level, 1)], flow, (self.low, self.high))
         if paths.cycle:
-            raise InternalError("internal error: a flow is not optimal; report this group document")
+            raise InternalError(
+                "internal error: a flow is not optimal; report a bug with this group document"
+            )
         difference = paths.distance[self.arcs.tail] - paths.distance[self.arcs.head]
         least, most = (self._units_below(level, difference + more) for more in (0, 1))
         self.low, self.high = least, most
@@ -202,7 +205,9 @@ def solve_flow(problem: Problem, levels: int = 2) -> tuple[Placement, tuple[int,
     counts = optimal_counts(network, arcs)
     prices = arcs.prices(SQUARES_AND_MOVES[:levels], arcs.flow_of(counts))
     if prices is None:
-        raise InternalError("internal error: wrong node prices; report this group document")
+        raise InternalError(
+            "internal error: wrong node prices; report a bug with this group document"
+        )
     return network.place(counts), prices
 
 
@@ -223,7 +228,9 @@ def optimal_counts(network: SubscriptionNetwork, arcs: LevelNetwork | None = Non
     if flow is None:
         flow = ConvexFlow(arcs).cheapest(arcs.weighted(SQUARES_AND_MOVES), expected)
     if flow is None:
-        raise InternalError("internal error: no flow meets capacities; report this group document")
+        raise InternalError(
+            "internal error: no flow meets capacities; report a bug with this group document"
+        )
     return spread_received_partitions(network, arcs.counts(flow))
 
 
@@ -345,7 +352,7 @@ def spread_received_partitions(network: SubscriptionNetwork, counts: Ints) -> In
 def _even_counts(
     network: SubscriptionNetwork, supply: Ints, demand: Ints, open_: NDArray[np.bool_] | bool = True
 ) -> Ints | None:
-    """Return even integer counts per arc with the given totals, or None."""
+    """Return even integer counts per arc with given totals, or None if impossible."""
     arcs = np.flatnonzero((supply[network.tail] > 0) & (demand[network.head] > 0) & open_)
     tail, head = network.tail[arcs], network.head[arcs]
     least = np.floor(_fitted(tail, head, supply, demand) + 1e-9).astype(np.int64)
@@ -383,7 +390,7 @@ def _fitted(tail: Ints, head: Ints, supply: Ints, demand: Ints) -> NDArray[np.fl
 def _bipartite_flow(
     tail: Ints, head: Ints, capacity: Ints, supply: Ints, demand: Ints
 ) -> Ints | None:
-    """Return a flow from topics to members that uses the whole supply, or None."""
+    """Return a flow from topics to members with the whole supply, or None if impossible."""
     from ortools.graph.python import max_flow  # noqa: PLC0415
 
     topics, members = np.flatnonzero(supply), np.flatnonzero(demand)
@@ -396,7 +403,9 @@ def _bipartite_flow(
         np.concatenate([capacity, supply[topics], demand[members]]),
     )
     if flow.solve(source, sink) != flow.OPTIMAL:
-        raise InternalError("internal error: no maximum flow found; report this group document")
+        raise InternalError(
+            "internal error: no maximum flow found; report a bug with this group document"
+        )
     counts = np.asarray(flow.flows(ids), dtype=np.int64)[: len(tail)]
     return counts if int(counts.sum()) == int(supply.sum()) else None
 
@@ -447,7 +456,9 @@ def fewest_moves_point(network: SubscriptionNetwork, balanced: Ints) -> FlowPoin
         arcs.weighted(SQUARES_AND_MOVES[::-1]), arcs.flow_of(balanced), kept
     )
     if flow is None:
-        raise InternalError("internal error: no flow meets capacities; report this group document")
+        raise InternalError(
+            "internal error: no flow meets capacities; report a bug with this group document"
+        )
     return _flow_point(network, arcs.counts(flow))
 
 
@@ -531,7 +542,9 @@ class ConvexHull:
                 *(self.arcs.flow_of(end.counts) for end in self.ends),
             )
             if flow is None:
-                raise InternalError("internal error: no flow found; report this group document")
+                raise InternalError(
+                    "internal error: no flow found; report a bug with this group document"
+                )
             point = _flow_point(self.arcs.network, self.arcs.counts(flow))
             below = moves * point.squares + squares * point.moves
             is_below = below < moves * left.squares + squares * left.moves

@@ -1,9 +1,9 @@
 """Flow network in which topics supply partitions to subscribed members.
 
-Partitions of one topic with one owner are interchangeable, so the network has one arc per
-subscription. An assignment is a count of partitions per arc. Constraints on single members and
-partitions change the network only: a capacity limits a member, and a forbidden or pinned
-partition is a topic of its own with fewer arcs.
+Partitions of one topic with one owner are interchangeable, so the network has one arc per topic
+and subscribed member. An assignment is a count of partitions per arc. Constraints on single
+members and partitions change the network only: a capacity limits a member, and a forbidden or
+pinned partition is a topic of its own with fewer arcs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from kassay.solver.problem import Ints, Placement, Problem, first_partitions
 
 @dataclass(frozen=True)
 class SubscriptionNetwork:
-    """Flow network with a node per topic and per member, and an arc per subscription.
+    """Flow network of topics and members, with an arc from each topic to each subscriber.
 
     With constraints on partitions, the partitions of one topic of the group can belong to several
     topics of the network.

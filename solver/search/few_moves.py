@@ -139,7 +139,6 @@ class ExchangeBeam:
         return [p for p in self.own[member] if p not in left]
 
     def _next_states(self, state: _BeamState, budget: int) -> Iterator[_BeamState]:
-        """Yield the states of the beam search after one more exchange."""
         for member in state.open[:_MAX_POSTPONED]:
             found = False
             for child in self._children(state, member):
@@ -296,7 +295,7 @@ def _small_subsets(weights: Ints, max_size: int) -> _Subsets:
 def _matches(
     ascending: Ints, low: Ints, high: Ints, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Return index pairs of values and the ranges that contain them, or a random sample."""
+    """Return index pairs of values and ranges that contain them; sample many pairs."""
     start = np.searchsorted(ascending, low, side="left")
     ends = np.cumsum(np.searchsorted(ascending, high, side="right") - start)
     total = int(ends[-1])

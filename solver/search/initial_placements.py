@@ -91,7 +91,7 @@ class Start:
 
     @property
     def may_model(self) -> bool:
-        """Return whether the work left suffices to build a CP-SAT model."""
+        """Return whether the work limit permits building a CP-SAT model."""
         work = self.request.choices * _MODEL_WORK_PER_CHOICE
         return work <= self.budget_for_any.left + _MIN_WORK
 
@@ -102,7 +102,7 @@ class Start:
                 self.pool.add(placement)
 
     def known(self) -> search_interface.KnownLevels:
-        """Return the results of the flows and the higher bounds of the merged problem."""
+        """Combine the results of the flows with bounds of the merged problem that are higher."""
         bounds = dict(self.flows.bounds)
         for index, bound in self.merged.bounds.items():
             if index not in bounds or bound.value > bounds[index].value:
@@ -137,7 +137,6 @@ def merge_and_solve(start: Start) -> None:
 
 
 def _origin_without_check(origin: Origin) -> Origin:
-    """Convert the origin of a bound to an origin that only a solver can check."""
     if origin is Origin.NODE_PRICES:
         return Origin.FLOW
     return Origin.PACKING if origin.is_checked else origin
@@ -184,7 +183,7 @@ def _rounded_tolerance(level: Level, scale: WeightScale) -> Tolerance:
 
 
 def conflict_of_numbers(start: Start) -> search_interface.LexicographicResult | None:
-    """Return constraints that conflict for any weights, or None."""
+    """Return constraints that conflict for any weights, or None if flows find none."""
     problem = start.request.problem
     rules = [rule for rule in start.request.rules if not isinstance(rule, Capacity)]
     may_start = partial(start.budget_for_any.may_start, flow_work(problem))
@@ -203,7 +202,7 @@ def conflict_by_flow(conflict: Sequence[Constraint]) -> search_interface.Lexicog
 
 
 def find_any_by_cpsat(start: Start) -> search_interface.LexicographicResult | None:
-    """Add a placement that meets the constraints, or return a conflict."""
+    """Add a placement that meets the constraints; if none exists, return a conflict."""
     from kassay.solver.cpsat.level_search import find_any_placement, find_conflict  # noqa: PLC0415
 
     request = start.request

@@ -206,15 +206,15 @@ class _LevelFlows:
         return self._value(self.levels[0])
 
     def _take_cheapest(self, costs: WeightedLevels) -> None:
-        """Replace the current flow by a flow with minimum cost."""
         flow = self.limits.cheapest(costs, self.flow)
         if flow is None:
-            raise InternalError("internal error: no flow within limits; report this group document")
+            raise InternalError(
+                "internal error: no flow within limits; report a bug with this group document"
+            )
         self.flow = flow
 
     @property
     def _minimised(self) -> Sequence[objective.Level]:
-        """Return the levels that the current flow already minimises."""
         return [*takewhile(objective.are_arc_costs, self.evened)]
 
     def _with_few_moves(self, level: objective.Level) -> WeightedLevels:
@@ -309,7 +309,7 @@ class _LevelFlows:
         return min(limits, default=self.problem.partition_count)
 
     def _limit(self, level: objective.Level) -> int | None:
-        """Return the limit of the first level for later levels, or None."""
+        """Return the limit of the first level for later levels; None without a placement."""
         values = [level_value(self.problem, level, one) for one in self._valid_placements()]
         return level.tolerance.limit(min(values)) if values else None
 
@@ -439,7 +439,9 @@ def solve_by_arc_costs(
         if priced < len(levels):
             prices = placement_prices(problem, levels, values[best])
         if prices is None:
-            raise InternalError("internal error: a flow is not optimal; report this group document")
+            raise InternalError(
+                "internal error: a flow is not optimal; report a bug with this group document"
+            )
     claims = [
         LevelClaim(level, value, value, Origin.NODE_PRICES)
         if prices is not None

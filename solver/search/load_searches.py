@@ -165,7 +165,7 @@ def balance_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -
 
 
 def _most_even(pool: IncumbentPool, level: Imbalance) -> Placement:
-    """Return the most even of the best placements on a level."""
+    """Return the placement with the minimum sum of squares among the best of a level."""
     problem, best = pool.problem, pool.value(level)
     return min(
         (one for one in pool.placements if level_value(problem, level, one) == best),
@@ -457,7 +457,6 @@ class LoadBalancer:
             failures = 0 if self._balance_pair(one, other) else failures + 1
 
     def _lower_load(self, member: int) -> bool:
-        """Lower the load of one member by an exchange with another member."""
         order = np.argsort(self.loads, kind="stable")
         least_loaded = order[: max(4, len(order) // 4)]
         for partner in self.rng.permutation(least_loaded)[:6].tolist():

@@ -104,7 +104,7 @@ class MemberExchange:
         return Knapsacks(net, bound, giving, receiving)
 
     def bounds_of_moves(self, price: Ints, most: int) -> Ints:
-        """Return a lower bound on the total cost of placements with each single move.
+        """Return for each move a lower bound on the total cost of placements with this move.
 
         Rows are partitions, columns members. Bounds are multiplied by `SCALE`. They are at least
         ``most`` + 1 if the partition is too expensive for its owner to give away, or the member may
@@ -130,7 +130,7 @@ class MemberExchange:
         return bounds
 
     def _extra_of_given(self, price: Ints, payments: Ints, least: Ints) -> Ints:
-        """Return the cost increase of the owner for giving each partition away."""
+        """Return, per partition, the additional cost if its owner gives the partition away."""
         extra = np.zeros(len(price), dtype=np.int64)
         last = np.arange(self.width)
         for member, column in enumerate(self.owned.T):
@@ -201,7 +201,6 @@ class MemberExchange:
         return np.array([float(sum(cost[at] for at in one.received)) for one in patterns])
 
     def _give_tables(self, price: Ints) -> tuple[Ints, list[_GiveStep]]:
-        """Solve the knapsacks of the partitions that members give away."""
         amounts = np.arange(self.width)
         price_paid = np.full((self.problem.member_count, self.width), INFEASIBLE, dtype=np.int64)
         price_paid[:, 0] = 0
@@ -217,7 +216,6 @@ class MemberExchange:
         return price_paid, steps
 
     def _receive_tables(self, price: Ints) -> tuple[Ints, list[list[_Step]]]:
-        """Solve the knapsacks of the partitions that members receive."""
         members = self.problem.member_count
         price_earned = np.zeros((members, self.room), dtype=np.int64)
         receiving: list[list[_Step]] = [[] for _ in range(members)]
@@ -386,7 +384,6 @@ class ColumnGeneration:
             self.box = max(self.box * 0.7, _MIN_BOX_OF_PARTITIONS)
 
     def _collect(self, knapsacks: Knapsacks) -> None:
-        """Add the best exchange patterns of each member."""
         least = knapsacks.net.argmin(axis=1).tolist()
         price = knapsacks.net.min(axis=1)
         wide = max(self.exchange.width // 16, 1)

@@ -132,7 +132,7 @@ class FewestMovesProof:
 
     @property
     def first_share(self) -> float:
-        """Return the share of the remaining work for this search."""
+        """Return the share of the work left that this search may use."""
         return _SHARE_OF_CPSAT if self.cpsat_first else _SHARE
 
     @property

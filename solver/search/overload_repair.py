@@ -586,7 +586,6 @@ class _TabuSearch:
         self._update(np.arange(len(self.excess)))
 
     def _update(self, members: Ints) -> None:
-        """Update the tables of overloads for some members."""
         own = self.search.placement
         self.gained[:, members] = _overload(self.weight[:, None] + self.excess[members])
         given = np.flatnonzero(np.isin(own, members))
@@ -631,7 +630,6 @@ class _TabuSearch:
         return len(missing) > 0
 
     def _change(self, free_from: Floats, step: int, tenure: int) -> None:
-        """Make the best change that is not tabu."""
         own, costs = self.search.placement, self.search.cost_with
         overload, rest = _overload(self.excess), self.excess[own] - self.weight
         moved = self.prices[tenure] * self.unit * (costs - costs[self.at, own, None])
@@ -661,7 +659,6 @@ class _TabuSearch:
 
 
 def _overload(excess: Floats) -> Floats:
-    """Return the total overload in all weight windows."""
     return np.maximum(excess, 0) @ np.ones(excess.shape[-1])
 
 
@@ -672,7 +669,6 @@ def proposals(problem: Problem) -> int:
 
 
 def _with_sorted_windows(limit: LoadLimit) -> LoadLimit:
-    """Sort the weight windows of a limit in descending order of total weight."""
     weight, most = (
         np.asarray(each.reshape(len(each), -1), dtype=np.float64)
         for each in (limit.weight, limit.max_loads)

@@ -154,7 +154,6 @@ def repair_overloads(pool: IncumbentPool, level: Level, bound: int, budget: Sear
 
 
 def _lower_squares(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) -> None:
-    """Add placements with a lower sum of squares, within the limits of earlier levels."""
     makespan, limits = Imbalance(Measure.MAKESPAN), pool.limits()
     moves = [(done, limit) for done, limit in limits if isinstance(done, Movement)]
     search = _OverloadSearch(pool, [makespan], moves[0][0] if moves else Movement(), budget)
@@ -223,7 +222,6 @@ def _limits_moves_or_colocates(pool: IncumbentPool) -> bool:
 
 
 def _may_repair(pool: IncumbentPool, measured: Sequence[Imbalance | HostImbalance]) -> bool:
-    """Return whether the repair of overloads supports the levels and is useful."""
     problem = pool.problem
     if problem.profiles is not None:
         return all(each.measure is Measure.MAKESPAN for each in measured)

@@ -361,7 +361,7 @@ def _by_cpsat(program: LinearProgram, budget: SearchBudget) -> tuple[list[Ints] 
 def _cheapest_flow(
     ends: tuple[Ints, Ints], capacity: Ints, cost: Ints, *, supply: Ints, loads: tuple[Ints, Ints]
 ) -> Ints | None:
-    """Return the cheapest partition counts per class and member by a flow, or None."""
+    """Return the cheapest partition counts per class and member; None if no flow exists."""
     classes, members = ends
     low, high = loads
     heads, sink = len(supply) + np.arange(len(low)), len(supply) + len(low)

@@ -165,7 +165,6 @@ def _windows(stream: Stream, size: int) -> Iterator[tuple[int, int]]:
 
 
 def _window_end(stream: Stream, first: int, size: int) -> int:
-    """Return the end of the window of rebalances that starts at ``first``."""
     variables, last, end = 0, first, len(stream.rebalances)
     while last < end and (variables <= size or last < first + 2):
         variables += 2 * int(np.count_nonzero(stream.permitted(last)))

@@ -263,7 +263,7 @@ class RackInfo:
         return sorted(partitions, key=self._num_consumers_by_partition.__getitem__)
 
     def next_rack_consumer(self, partition: int, consumers: list[int], first_index: int) -> int:
-        """Return the index of the next consumer in the rack of a replica, or -1."""
+        """Return the index of the next consumer in the rack of a replica; -1 if none exists."""
         racks = self.partition_racks[partition]
         if not racks:
             return -1

@@ -42,7 +42,7 @@ class PartitionMovements:
     def get_the_actual_partition_to_be_moved(
         self, partition: int, old_consumer: int, new_consumer: int
     ) -> int:
-        """Return a partition of the topic that moved the opposite way, or ``partition``.
+        """Return a partition of the topic that moved the opposite way, else ``partition``.
 
         That partition moves back to its earlier consumer. Such moves can repeat without end.
         """
@@ -152,7 +152,7 @@ class Reassignment:
         if previous is not None:
             if previous not in self.load:
                 raise UpstreamError(
-                    f"the previous owner of {self.table.named(partition)} takes no part in moves",
+                    f"the previous owner of {self.table.named(partition)} is excluded from moves",
                     "NullPointerException",
                 )
             if load > self.load[previous] + 1:
@@ -197,7 +197,7 @@ class Reassignment:
 
     def _loads_differ_by_at_most_one(self) -> bool:
         if not self.load:
-            raise UpstreamError("no consumer can take part in moves", "NoSuchElementException")
+            raise UpstreamError("all consumers are excluded from moves", "NoSuchElementException")
         return max(self.load.values()) - min(self.load.values()) <= 1
 
     def _is_movable(self, partition: int) -> bool:
@@ -262,7 +262,7 @@ class ReassignmentWithDuplicates(Reassignment):
     def _load_of(self, consumer: int) -> int:
         if consumer not in self.load:
             raise UpstreamError(
-                "the assignor reads the load of a consumer that takes no part in moves",
+                "the assignor reads the load of a consumer that is excluded from moves",
                 "NullPointerException",
             )
         return self.load[consumer]
@@ -454,7 +454,7 @@ def _score(assignment: Mapping[int, Sequence[int]]) -> int:
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the last owner of each partition before the highest generation."""
+    """Return the newest owner of each partition, without claims of the highest generation."""
     max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
     for consumer, partitions in claims.items():
@@ -473,7 +473,7 @@ def _consumer_map(
 
 
 class _HashOrder:
-    """Order of the consumers in Kafka's hash map, with removals and insertions.
+    """Order of the consumers in Kafka's hash map, after removals and insertions.
 
     ``subscribed`` is the initial insertion order. Fixed consumers, which cannot participate, are
     removed and added again at the end.

@@ -40,7 +40,7 @@ def test_changes_of_share_groups_that_were_not_needed_are_listed() -> None:
     answer = {"members": {"a": [["t0", 1]], "b": [["t0", 0]]}}
     compared = _compared(Kind.SHARE, document, answer)[0]
     assert _numbers(compared)["movement"] == (2, 0)
-    assert [(move.partition, move.owners, move.member) for move in compared.unneeded] == [
+    assert [(move.partition, move.owners, move.member) for move in compared.unnecessary] == [
         (("t0", 1), ("b",), "a"),
         (("t0", 0), ("a",), "b"),
     ]
