@@ -129,7 +129,7 @@ def _findings() -> dict[str, str]:
         "finding-libraries": _bars(
             "Groups without minimum imbalance, % of the groups with a result",
             [
-                _bar(LIBRARIES, "The tables show", name, missed, label=name)
+                _bar(LIBRARIES, "The tables contain", name, missed, label=name)
                 for name in (
                     "franz-go@1.22.2:sticky",
                     "kafka-broker@4.4.0:uniform",

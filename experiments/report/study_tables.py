@@ -417,7 +417,7 @@ def share_grid(name: str, families: Mapping[str, Summaries], field: str) -> Repo
 _COUNTS = {
     "compared": "groups",
     "seeds": "seeds",
-    "distinct": "different up to names, at least",
+    "distinct": "structurally different groups, at least",
     "with_owners": "with owned partitions",
     "forced": "without choice",
 }
