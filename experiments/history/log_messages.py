@@ -330,7 +330,7 @@ def _decoded(text: bytes) -> str:
 
 
 def _text_in_json(line: bytes) -> bytes | None:
-    """Return the message in a log line in JSON, or None."""
+    """Return the message of a log line in JSON, or None."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

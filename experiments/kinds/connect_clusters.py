@@ -263,9 +263,7 @@ class _Start:
             )
         connectors = last_step(document)["connectors"]
         if not sum(connectors.values()):
-            raise InputError(
-                f"{where}: the last step has no task; add a connector with tasks to its connectors"
-            )
+            raise InputError(f"{where}: the last step has no task; add a connector with tasks")
         return cls(connectors, state_after_events(document))
 
     def step(self, workers: Sequence[str], wait_ms: int = 0, **keys: object) -> dict[str, object]:

@@ -302,7 +302,7 @@ def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, in
 
 
 def finding_of(group: Group) -> tuple[str, str] | None:
-    """Return a finding on a group that loads do not show, in few words and as a sentence."""
+    """Return a finding that loads do not show, in few words and as a sentence, or None."""
     lag = next((one for one in group.notes if "% of the lag is on" in one), None)
     if lag is not None:
         return "lag on few members", f"{lag}."

@@ -498,7 +498,7 @@ def _exact_optimum(
 def _other_reading(
     group: Group, levels: tuple[Level, ...], constraints: tuple[Constraint, ...], search: _Search
 ) -> Reading | None:
-    """Return the result for the other limit of assumed subscriptions; None if there is none."""
+    """Return the result under the other assumption on subscriptions, or None without one."""
     other, limits = other_reading(group), search.part("other subscriptions", 0.3)
     if other is None:
         return None

@@ -214,7 +214,7 @@ def verdict_of(
 
 
 def under(condition: str | None, text: str) -> str:
-    """Return a sentence with the condition under which it holds, if there is one."""
+    """Add the condition under which a sentence holds, if there is one."""
     start = "" if condition is None else f"If {condition}: "
     is_name = not text.startswith(("A ", "No ", "Nothing ", "Partition ", "The "))
     return start + (text if condition is None or is_name else f"{text[0].lower()}{text[1:]}")

@@ -89,12 +89,12 @@ def to_do(
 
 
 def _is_contradicted(cause: Cause | None, verdict: Verdict) -> bool:
-    """Return whether the source contradicts an assumption, which is then to be checked."""
+    """Return whether the source contradicts an assumption that the user must check."""
     return verdict.condition is not None and cause is not None and cause.kind == "contradiction"
 
 
 class Reading(NamedTuple):
-    """Gain of a plan, cause and action of a group, for one assumption about its subscriptions."""
+    """Gain of a plan, cause and action, for one assumption about a group's subscriptions."""
 
     solution: Solution
     assignment: Assignment
@@ -110,7 +110,7 @@ class Reading(NamedTuple):
 def other_text(
     cause: Cause | None, action: ToDo, verdict: Verdict, other_cause: Cause | None, other: ToDo
 ) -> str | None:
-    """Describe the other reading of a group, or return None if cause and action are the same."""
+    """Describe the other reading of a group. Return None if cause and action are the same."""
     kinds = {None if one is None else one.kind for one in (cause, other_cause)}
     is_same = action.short == other.short or action.is_open or (other.is_open and action.action)
     if len(kinds) == 1 and is_same:
@@ -129,7 +129,7 @@ def read_group(
     seed: int = 0,
     forecasts: Sequence[Forecast] = (),
 ) -> Reading:
-    """Find the gain, the cause and the action of a group as a plan does.
+    """Find the gain, the cause and the action that a plan of the group reports.
 
     ``forecasts`` are those of `change_forecasts`. Without them, nothing is simulated, because this
     takes seconds: the action can then be a plan. Raise LookupError if no assignment is found.
@@ -162,7 +162,7 @@ def _quick_to_do(
     rules: Sequence[Constraint],
     forecasts: Sequence[Forecast],
 ) -> ToDo:
-    """Return the action of a plan, or without forecasts those between which it decides."""
+    """Return the action that a plan recommends. Without forecasts, return the candidates."""
     cause, kind = found.cause, None if found.cause is None else found.cause.kind
     is_uneven = found.planned.measures != found.current.measures or has_lost_rebalance(group)
     if group.partition_count > _MAX_PARTITIONS and is_uneven and not forecasts:

@@ -444,7 +444,7 @@ _LINE = 2000
 
 
 def survey_text(survey: Survey, source: str) -> str:
-    """Format the causes, the remarks and the totals of a survey of a source as text."""
+    """Format the causes, remarks and totals of a survey as text."""
     templates = environment(_TEMPLATES, autoescape=False)
     templates.filters.update(line=line, quoted=shlex.quote)
     return templates.get_template("survey.txt.j2").render(survey=survey, source=source)

@@ -176,7 +176,7 @@ class Scale:
 
 
 class MoreMembers(NamedTuple):
-    """First useful number of members above the current one, with its load and assignor."""
+    """Smallest number of members that lowers the maximum load, with load and assignor."""
 
     value: int | None = None
     load: Load | None = None
@@ -184,7 +184,7 @@ class MoreMembers(NamedTuple):
 
 
 def more_members(group: Group, *, limits: SearchLimits = SearchLimits()) -> MoreMembers:
-    """Find the first useful number of members above the current one, if one is known."""
+    """Find the smallest number of members that lowers the maximum load, if one is known."""
     try:
         resizing = Resizing.of(group)
     except InputError:
@@ -301,7 +301,7 @@ class _ScaleSearch:
 
     @cached_property
     def assignors(self) -> list[str]:
-        """Kafka's assignors in the order in which plans prefer them."""
+        """Return Kafka's assignors in the order in which plans prefer them."""
         own = identify_assignor(self.resizing.group)
         is_broker = self.resizing.group.status.protocol is Protocol.CONSUMER
         order = (self.own, "sticky", "cooperative-sticky", "uniform", *NEWEST_ASSIGNORS)
@@ -313,7 +313,7 @@ class _ScaleSearch:
         return sorted(NEWEST_ASSIGNORS, key=change)
 
     def more_members(self) -> MoreMembers:
-        """Find the first useful number of members above the current one, if one is known."""
+        """Find the smallest number of members that lowers the maximum load, if one is known."""
         group, current = self.resizing.group, len(self.resizing.group.members)
         tried = min(_SCANNED, _SCANNED_PARTITIONS // max(1, group.partition_count))
         now = self.used(current) if tried and current else None
@@ -333,7 +333,7 @@ class _ScaleSearch:
         return MoreMembers()
 
     def used(self, number: int) -> tuple[int, str] | None:
-        """Return the load with the group's assignor, or with the best one if it is not known."""
+        """Return the load with the group's assignor. If it is unknown, use the best assignor."""
         if self.own is None:
             return self._best(number)
         load = self.load(number, self.own)
@@ -424,7 +424,7 @@ class _ScaleSearch:
         return any(load is not None and load <= target for load in found)
 
     def _best(self, number: int, bound: int = 0) -> tuple[int, str] | None:
-        """Return the lowest load of Kafka's assignors, and the assignor that plans prefer with it.
+        """Return the lowest load of Kafka's assignors, and the assignor that reaches it.
 
         Equal loads are compared by squares, and by moves if the group's assignor is not known.
         """
@@ -446,7 +446,7 @@ class _ScaleSearch:
         return None if found is None else found[0]
 
     def _result(self, number: int, assignor: str) -> tuple[int, int, int] | None:
-        """Return the maximum load, the sum of squares, and the moves, or 0 if they do not count."""
+        """Return the maximum load, sum of squares and moves. Values that are not compared are 0."""
         key = (number, assignor)
         if key not in self.known:
             group = self.resizing.resized(number)

@@ -157,7 +157,7 @@ class SurveyedGroup:
 
     @property
     def remarks(self) -> str:
-        """Return the condition and the reason of the result, and the state of a rebalance."""
+        """Return remarks on the result: its condition, the other reading and caveats."""
         condition, other = self.verdict.condition, self.other_reading
         parts = (
             None if self.group.members else plan_result.no_members(self.group),
@@ -172,7 +172,7 @@ class SurveyedGroup:
 
     @property
     def cause_text(self) -> str:
-        """Return the cause or finding and the action, with short names; empty without both."""
+        """Return the cause (or finding) and the action, or an empty text without both."""
         found = (self.finding or ("", ""))[1] if self.cause is None else str(self.cause)
         if not found and self.to_do == NOTHING:
             return ""
@@ -181,7 +181,7 @@ class SurveyedGroup:
 
     @property
     def cause_words(self) -> str:
-        """Return the cause or finding in few words; empty without both."""
+        """Return the cause (or finding) in few words, or an empty text without both."""
         found = (self.finding or ("", ""))[0] if self.cause is None else str(self.cause.kind)
         return found.replace("-", " ")
 
@@ -412,7 +412,7 @@ def survey_other_kind(
 def _surveyed(
     group: Group, history: MoveHistory | None, limits: SearchLimits, seed: int
 ) -> SurveyResult:
-    """Survey a group as read, with the other reading of assumed subscriptions."""
+    """Survey a group. If subscriptions are assumed, also survey the other assumption."""
     other = other_reading(group)
     if other is None:
         return _surveyed_reading(group, history, limits, seed)
@@ -537,7 +537,7 @@ class _Surveyor:
         try:
             return self._submit(pool, group, _ISOLATED_WORK).result()
         except BrokenProcessPool:
-            reason = "the process that surveyed this group ended, possibly without memory"
+            reason = "the process that surveyed this group ended, possibly because memory ran out"
             return UnsurveyedGroup(id=group.id, reason=reason)
         finally:
             _end(pool)

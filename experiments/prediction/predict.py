@@ -58,7 +58,7 @@ class Distribution:
         return interval_text(self.record(), " to ")
 
     def count(self, noun: str) -> str:
-        """Return the interval, or its only value, with a noun in singular or plural."""
+        """Format the interval with a noun, such as ``2 to 3 moves`` or ``1 move``."""
         low, high = plain(round(self.low, 1)), plain(round(self.high, 1))
         text = low if low == high else f"{low} to {high}"
         return f"{text} {noun}{'' if text == '1' else 's'}"

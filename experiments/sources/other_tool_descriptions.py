@@ -410,7 +410,9 @@ def _group(node: _Node, line: int) -> DocumentRows:
     unknown = {row.topic for row in by_client} - {row.topic for row in offsets}
     if offsets and unknown:
         name = min(map(str, unknown))
-        raise InputError(f"{node.where}: a member has topic {name!r}, which the list lacks; add it")
+        raise InputError(
+            f"{node.where}: a member has {name!r}, but its partitions are missing; add them"
+        )
     if by_client:  # without member ids, and therefore without a count of them
         state = table_rows.StateRow(line, group, state.state, strategy=state.strategy)
     shows = bool(by_client) or any(row.consumer_id or row.host for row in offsets)

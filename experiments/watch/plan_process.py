@@ -12,7 +12,7 @@ from kassay.reference.model.group import Group
 
 
 def plan_page(group: Group) -> str:
-    """Plan a group in a child process, and return the page. Raise RunError if the process fails.
+    """Plan a group in a child process, and return the page. Raise RunError on a failure.
 
     In the process of the watcher, OR-Tools and Matplotlib would keep 50 MB.
     """
@@ -25,7 +25,7 @@ def plan_page(group: Group) -> str:
         try:
             return str(receiver.recv())
         except EOFError:
-            raise RunError("the process of the plan ended, possibly without memory") from None
+            raise RunError("the planning process ended, possibly because memory ran out") from None
         finally:
             child.join()
 

@@ -53,7 +53,7 @@ _CLASSIC_GROUP = message_decoder.RecordType.GROUP_METADATA.to_bytes(2)
 
 
 class _StableGroup(NamedTuple):
-    """Last stable state of a group. ``number`` is its generation, if a record has shown it."""
+    """Last stable state of a group. ``number`` is its generation, or None if unknown."""
 
     group: Group
     number: int | None = None
@@ -114,7 +114,8 @@ def _cause(before: Group, after: Group, joined: Sequence[Member], left: Sequence
 
 
 def _is_rewritten(group: Group, generation: Generation) -> bool:
-    """Return whether only ids of static members differ: brokers then write a generation again."""
+    """Return whether a generation differs from a group only in ids of static members."""
+    # Brokers write a generation again if only these ids change.
     before = {identity(one): set(one.owned) for one in group.members}
     after = {
         identity(one): {(topic, number) for topic, each in one.assigned or () for number in each}
@@ -214,7 +215,7 @@ class Watcher:
     def _read(
         self, cluster: LiveCluster, *, is_complete: bool
     ) -> tuple[_Descriptions, dict[str, survey.SurveyResult]]:
-        """Describe all consumer groups, and survey those that changed, or all groups."""
+        """Describe all consumer groups. Survey the changed groups, or all if ``is_complete``."""
         names, described = cluster.group_ids(), _Descriptions()
         for start in range(0, len(names), _GROUPS_AT_ONCE):
             for name, one in cluster.describe(names[start : start + _GROUPS_AT_ONCE]).items():
@@ -386,7 +387,7 @@ class Watcher:
         return survey.Survey.of(self._results.values())
 
     def plan_page(self, name: str) -> str | None:
-        """Return the page of a group's plan, made once per state; None without such a group."""
+        """Return the plan page of a group, or None without such a group. Cache it per state."""
         result = self._results.get(name)
         if not isinstance(result, survey.SurveyedGroup):
             return None

@@ -74,7 +74,7 @@ def _resubscribe(group: Group, rng: Random, draw_subscription: DrawSubscription)
 
 
 def _resubscribe_all(group: Group, rng: Random) -> Group:
-    """Add a random topic to the subscriptions of all members, or remove a topic."""
+    """Add or remove a random topic in the subscriptions of all members."""
     subscription = group.members[0].subscription
     other_topics = [topic.name for topic in group.topics if topic.name not in subscription]
     if other_topics and (len(subscription) < 2 or rng.random() < 0.5):

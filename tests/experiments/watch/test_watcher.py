@@ -211,7 +211,7 @@ assert (int(memory[1]) - int(memory[0])) * 4096 < 8e6, memory"""
 
 def test_a_plan_whose_process_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_process, "_send_page", operator.is_)
-    with pytest.raises(RunError, match="ended, possibly without memory"):
+    with pytest.raises(RunError, match="ended, possibly because memory ran out"):
         plan_process.plan_page(Group(topics=(), members=()))
 
 
