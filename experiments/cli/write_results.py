@@ -106,7 +106,7 @@ def print_records(
     rows: Sequence[Record] = (),
     text: Collection[str] | None = None,
 ) -> None:
-    """Print records as JSON or JSON Lines, or print ``rows`` as a table."""
+    """Print records as JSON or JSON Lines. For the table format, print ``rows`` instead."""
     if output_format is Format.TABLE:
         print_table(rows, text=text)
     elif output_format is Format.JSON:

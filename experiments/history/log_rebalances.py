@@ -33,7 +33,7 @@ _PASSIVE = (RebalanceCause.OTHER_MEMBER, RebalanceCause.UNKNOWN)
 
 @dataclass(slots=True, kw_only=True)
 class LogRebalance:
-    """Rebalance in a log: a generation of a classic group, or an epoch.
+    """Rebalance in a log: a generation (classic protocol) or an epoch (consumer protocol).
 
     ``started`` and ``ended`` are in milliseconds since 1970; ``ended`` is None if the log does not
     contain the end. ``joined``, ``left``, ``expired`` (session timeout) and ``timed_out`` (poll or

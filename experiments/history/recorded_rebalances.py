@@ -80,7 +80,7 @@ class _GroupState:
 def find_rebalances(
     generations: Iterable[Generation], *, partition_counts: Mapping[str, int] | None = None
 ) -> Iterator[RecordedRebalance]:
-    """Find the rebalances in generations of a group that are in order of time.
+    """Find the rebalances of a recorded group. ``generations`` are in order of time.
 
     A topic without a given partition count has the recorded count, or else the count that the
     assignments imply.

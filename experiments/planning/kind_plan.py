@@ -211,7 +211,7 @@ class KindPlan:
 
     @property
     def to_do(self) -> str:
-        """Return the best action or the remedy of the first cause, or an empty text."""
+        """Return the best action. Without one, return the remedy of the first cause, if any."""
         actions = [one.action.text for one in self.actions]
         return next(iter([*actions, *(one.remedy for one in self.causes)]), "")
 

@@ -70,7 +70,7 @@ def to_do(
     *,
     is_interrupted: bool = False,
 ) -> ToDo:
-    """Return the best effective action, or the general remedy of the cause."""
+    """Return the best effective action. Without one, return the remedy of the cause."""
     kind, first = None if cause is None else cause.kind, next(iter(actions), None)
     if kind is None and not verdict.moves:
         return NOTHING

@@ -257,7 +257,7 @@ def of_windows(group: Group, part: slice) -> Group:
 
 
 def window_name(group: Group, window: int) -> str:
-    """Return the name of a time window, or its number from 1."""
+    """Return the name of a time window. Without names, return its number from 1."""
     return group.windows.names[window] if group.windows.names else str(window + 1)
 
 

@@ -64,7 +64,7 @@ def interval_text(value: float, low: float, high: float, sign: str = "") -> str:
 
 
 def short_number(value: float | None) -> str:
-    """Format a number with three significant digits, or as an integer from 100."""
+    """Format a number with three significant digits. From 100, format it as an integer."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

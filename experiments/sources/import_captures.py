@@ -201,7 +201,7 @@ def _of_named_group(captures: list[Capture]) -> list[Capture]:
 
 
 def _read(text: SourceText, contents: "_Contents", *, is_named: bool) -> Capture | ImportedGroup:
-    """Read the text of a capture, or return the reason why it is not used."""
+    """Read the text of a capture. If it is not used, return the reason."""
     try:
         if text.error is not None:
             raise text.error
@@ -343,7 +343,7 @@ def load_metadata(path: Path | None) -> DocumentRows:
 def imported_group(
     name: str, build: Callable[[], Group], *, is_empty: bool, empty: EmptyGroups
 ) -> ImportedGroup:
-    """Build a group and return its result, or a reason to skip an empty group."""
+    """Build a group and return its result. For a skipped empty group, return the reason."""
     if is_empty and empty is not EmptyGroups.KEEP:
         return ImportedGroup(name, skipped="the group has no active members")
     try:

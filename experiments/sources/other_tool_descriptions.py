@@ -292,7 +292,7 @@ class _Node:
             yield _Node(value, where)
 
     def check(self) -> None:
-        """Raise InputError if the object has an error, or an unknown list or object."""
+        """Raise InputError if the object has an error, an unknown list or an unknown object."""
         error = self.get("error")
         if error not in (None, 0, "", "none", "null"):
             raise InputError(f"{self.where}: the tool reports error {format_value(error)}")

@@ -222,7 +222,7 @@ def mebibytes(size: str) -> int:
 def _started(
     master: str | None, settings: Mapping[str, str], scratch: Path, *, submitted: bool
 ) -> Iterator[SparkSession]:
-    """Start a Spark driver, or use the driver of ``spark-submit``."""
+    """Start a Spark driver. If ``submitted``, use the driver of ``spark-submit``."""
     local = master is not None and master.startswith("local")
     on_this_machine = local or (master is not None and _ON_LOOPBACK.match(master) is not None)
     environment, spark_settings = dict[str, str](), dict[str, str]()

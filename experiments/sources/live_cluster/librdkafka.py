@@ -392,7 +392,7 @@ class LiveCluster:
             ) from None
 
     def _cause(self, error: Exception) -> str:
-        """Return the message of an error, or of the connection error after a time-out."""
+        """Return the message of an error. After a time-out, return that of the connection error."""
         self._admin.poll(_POLL_SECONDS)
         is_other = not isinstance(error, KafkaException) or error.args[0].code() not in _TIMEOUTS
         if is_other and not isinstance(error, FutureTimeoutError):
