@@ -126,7 +126,7 @@ def _with_windows(problem: Problem, certificate: Certificate) -> Certificate:
 def _with_proof(
     problem: Problem, assignment: Assignment, placement: Placement, stated: Certificate
 ) -> Certificate:
-    """Add evidence for optimality, or an improving chain, to a certificate."""
+    """Add evidence for optimality to a certificate. Without it, add an improving chain."""
     group = problem.group
     if stated.node_prices:
         return stated

@@ -508,7 +508,7 @@ def check_arc_costs(
             raise UsageError(f"{cause} supports no tolerance; set {level.name} to tolerance 0")
         if not objective.are_arc_costs(level):
             raise UsageError(
-                f"{cause} supports only the levels sum_of_squares, host_sum_of_squares, movement "
+                f"{cause} can be combined only with sum_of_squares, host_sum_of_squares, movement "
                 f"(without costs), topic_spread, {', '.join(objective.FLOW_LEVELS)}; "
                 f"got {level.name}"
             )

@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class LexicographicResult:
-    """Best placement with proven bounds, or constraints that conflict."""
+    """Best placement with proven bounds; without a placement, constraints that conflict."""
 
     placement: Placement | None  # None if there is none, or none was found within the limits
     claims: tuple[LevelClaim, ...] = ()

@@ -106,8 +106,8 @@ def _check_request(
     needs_arcs = group.has_copies or any(isinstance(level, objective.FlowLevel) for level in levels)
     if needs_arcs and method is not Method.AUTO:
         raise UsageError(
-            "a group with stateful topics or copies of partitions, and the levels "
-            f"{', '.join(objective.FLOW_LEVELS)}, require the method 'auto', got {str(method)!r}"
+            "stateful topics, copies of partitions and the levels "
+            f"{', '.join(objective.FLOW_LEVELS)} require the method 'auto', got {str(method)!r}"
         )
     is_one_flow = not rules and objective.is_optimal_by_squares_and_moves(group, levels)
     if method is Method.FLOW and not is_one_flow:

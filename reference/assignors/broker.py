@@ -140,7 +140,7 @@ def deep_copy_assignment(owned: Owned) -> Target:
 
 
 def mutable_copy(partitions: Owned | Target) -> Target:
-    """Return a target unchanged, or copy owned partitions to a new target."""
+    """Return a target unchanged. Copy owned partitions to a new target."""
     return partitions if isinstance(partitions, HashMap) else deep_copy_assignment(partitions)
 
 

@@ -267,7 +267,7 @@ class ClassicGroup:
         return winner
 
     def init_next_generation(self, now: int) -> None:
-        """Start the sync phase of the next generation, or change to state Empty."""
+        """Start the sync phase of the next generation. Without members, change to state Empty."""
         self.generation += 1
         self.pending_syncs.clear()
         self.protocol = self.select_protocol() if self.members else None

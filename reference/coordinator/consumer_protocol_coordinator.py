@@ -208,7 +208,7 @@ class ConsumerGroup:
         return bool(members) and all(one.joined is not None for one in members)
 
     def preferred_assignor(self) -> str:
-        """Return the assignor that most members request, or the default assignor."""
+        """Return the assignor that most members request, or the default if none is requested."""
         votes = Counter(one.assignor for one in self.members.values() if one.assignor is not None)
         most = max(votes.values(), default=0)
         names = [name for name, count in votes.items() if count == most]
@@ -700,7 +700,7 @@ class ClassicMembers:
 
 
 def converted_members(group: ClassicGroup) -> list[ConsumerMember]:
-    """Convert the members of a classic group, or raise UpgradeRefusedError."""
+    """Convert the members of a classic group. Raise UpgradeRefusedError if impossible."""
     if group.members and group.has_user_data:
         raise UpgradeRefusedError(
             f"the assignor {group.protocol!r} adds user data to its assignments, and the consumer "

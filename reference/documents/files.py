@@ -608,7 +608,7 @@ def location(output: str) -> Path | None:
         return Path("/" + path.lstrip("/"))
     if scheme not in _SCHEMES:
         raise UsageError(
-            f"{output}: unknown scheme {scheme!r}, expected file, {', '.join(_SCHEMES)}"
+            f"{output}: unknown scheme {scheme!r}, expected one of file, {', '.join(_SCHEMES)}"
         )
     return None
 

@@ -412,7 +412,7 @@ class GroupStatus:
 
     @property
     def registered_assignor(self) -> str | None:
-        """Return the name of the group's assignor in `kassay.assign`, or None."""
+        """Return the name of the group's assignor in `kassay.assign`, or None if unknown."""
         if self.protocol is Protocol.CONSUMER and self.assignor == "range":
             return "server-range"
         return self.assignor

@@ -153,7 +153,7 @@ def loads(group: Group, assignment: Assignment) -> dict[str, int]:
 
 
 def relative_loads(group: Group, loads: Mapping[str, int]) -> dict[str, int]:
-    """Convert the loads of participants to relative loads, see `LoadUnits`."""
+    """Convert the loads of participants to relative loads (see `LoadUnits`)."""
     units = member_units(group)
     factors = dict(zip(units.names, units.factors, strict=True))
     return {member: load * factors.get(member, 1) for member, load in loads.items()}

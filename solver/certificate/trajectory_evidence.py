@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 
 
 def trajectory_imbalance(levels: Sequence[Level]) -> Imbalance:
-    """Return the imbalance level, or raise UsageError for an unsupported level."""
+    """Return the imbalance level. Raise UsageError for unsupported levels."""
     match levels:
         case [Imbalance(measure=Measure.SUM_OF_SQUARES | Measure.LEXIMAX) as level, Movement()]:
             is_supported = not level.tolerance

@@ -82,7 +82,7 @@ def shortest_paths(tail: Ints, head: Ints, cost: Weights, *, sink: int) -> Short
 
 
 def _cycle(head: Ints, via: Ints, sink: int) -> list[int]:
-    """Return the arcs of a cycle with negative cost, or an empty list."""
+    """Return the arcs of a cycle with negative cost, or an empty list if none exists."""
     nodes = sink + 1
     step = np.append(np.where(via >= 0, head[via], nodes), nodes)
     reached = step
@@ -385,7 +385,7 @@ class LevelNetwork:
                 )
 
     def _arc_name(self, arc: int) -> str:
-        """Describe an arc by its topic and member, or by its nodes."""
+        """Describe an arc by its topic and member. For other arcs, name the member or nodes."""
         network = self.network
         if arc < self.members.start:
             at = self.network_arc[arc]

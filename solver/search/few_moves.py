@@ -99,7 +99,7 @@ class ExchangeBeam:
         self.least_cost = int(costs.min()) if len(costs) else 0
 
     def search(self, width: int, budget: int, may_continue: Callable[[], bool]) -> Placement | None:
-        """Find a placement with moves that cost at most ``budget``, or return None."""
+        """Find a placement with a move cost of at most ``budget``; return None if none is found."""
         loose = tuple(self.loose.tolist())
         total = sum(self.fixed_load.values()) + self._load(loose)
         total += sum(map(self._load, self.own.values()))
@@ -341,7 +341,7 @@ class NeighbourhoodSearch:
     def initial_solution(
         self, start: Placement, may_continue: Callable[[], bool] = lambda: True
     ) -> Placement | None:
-        """Find a first placement within the maximum load, or return None."""
+        """Find a first placement within the maximum load; return None if none is found."""
         removal = _OverloadRemoval(self.problem, self.max_load, start.copy())
         if removal.run(may_continue):
             return removal.placement

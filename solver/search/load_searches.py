@@ -246,7 +246,7 @@ def spread_loads(pool: IncumbentPool, level: Imbalance, budget: SearchBudget) ->
 
 
 def max_loads(pool: IncumbentPool, limits: Sequence[tuple[Level, int]]) -> list[int] | None:
-    """Return the maximum load per member within capacities and limits, or None."""
+    """Return the maximum load per member within capacities and limits; None without limits."""
     loads = counting_bounds.max_loads_within(pool.problem, limits)
     room = Room(pool.problem, pool.constraints).loads
     return None if loads is None else list(map(min, loads, room))
@@ -274,7 +274,7 @@ class _Loads:
         self.loads = np.array(problem.loads(start), dtype=np.float64) * self.scale
 
     def drops(self, partitions: Ints) -> Floats:
-        """Return the decrease of the sum of squares for each possible move, or -inf."""
+        """Return the decrease of the sum of squares per move; -inf for impossible moves."""
         source, own = self.placement[partitions], self.weight[partitions][:, None]
         scale, may_consume = self.scale, self.problem.may_consume[self.problem.consumer_set]
         drop: Floats = 2 * (self.loads[source][:, None] - self.loads)

@@ -84,7 +84,7 @@ class OverloadRepair:
         may_continue: Callable[[], bool],
         enough: int = 0,
     ) -> Placement | None:
-        """Find a placement with few moves within the limits, or return None.
+        """Find a placement with few moves within the limits; return None if none is found.
 
         The search ends at a placement whose moves cost at most ``enough``.
         """
@@ -421,7 +421,7 @@ class WindowRepair(OverloadRepair):
         may_continue: Callable[[], bool],
         enough: int = 0,
     ) -> Placement | None:
-        """Find a placement with few moves within the limits, or return None.
+        """Find a placement with few moves within the limits; return None if none is found.
 
         In the first run, changes only lower the overloads, or the cost without overloads. The price
         of moves rises after runs that end within the limits, and falls after others.
@@ -595,7 +595,7 @@ class _TabuSearch:
     def run(
         self, tenure: int, fewest: float, enough: int, may_continue: Callable[[], bool]
     ) -> Placement | None:
-        """Find a placement that costs less than ``fewest``, or return None.
+        """Find a placement that costs less than ``fewest``; return None if none is found.
 
         The price of moves rises while there are no overloads, and falls while there are some.
         """

@@ -137,7 +137,7 @@ def _is_permitted(stream: Stream, first: int, counts: Sequence[Ints]) -> bool:
 def _optimal_counts(
     program: LinearProgram, value: int, budget: SearchBudget, *, is_exact: bool
 ) -> list[Ints] | None:
-    """Find integer counts with at most ``value`` moves, or return None.
+    """Find integer counts with at most ``value`` moves; return None if none are found.
 
     The solution of the linear program is often integer. Otherwise, branch and bound is used if the
     value can fall and the program is small.

@@ -42,7 +42,7 @@ class MemberSubscription:
 
     @property
     def owned_partitions(self) -> Partitions:
-        """Return the owned partitions that the version of the subscription contains."""
+        """Return the claimed partitions. They are empty if the version does not send them."""
         return self.claimed if self.sends_owned else NO_PARTITIONS
 
 

@@ -170,7 +170,7 @@ class Reassignment:
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Move a partition, or undo an opposite move of another partition of its topic."""
+        """Undo an opposite move within the topic. If there is none, move the partition."""
         consumer = self.current_partition_consumer[partition]
         moved = self.partition_movements.get_the_actual_partition_to_be_moved(
             partition, consumer, new_consumer
