@@ -68,7 +68,7 @@ class ConstrainedPrioritySet:
         return client
 
     def offer_all(self, clients: Iterable[ClientState]) -> None:
-        """Add processes, each at most once."""
+        """Add processes to the queue, in which each process occurs at most once."""
         self._clients.update((client.id, client) for client in clients)
 
 
