@@ -429,7 +429,7 @@ class _ScaleSearch:
         Equal loads are compared by squares, and by moves if the group's assignor is not known.
         """
         best, group = None, self.resizing.group
-        low, rest = divmod(group.partition_count, number)
+        low, rest = divmod(group.partition_count, max(number, 1))
         counts = low**2 * (number - rest) + (low + 1) ** 2 * rest
         squares = (group.common_weight or 0) ** 2 * counts
         for name in self.assignors:
