@@ -48,9 +48,7 @@ def recommend(
     condition: str | None = None,
     plan: tuple[str, str | None] | None = None,
 ) -> Recommendation:
-    """Recommend a configuration and batch size, and give the reason.
-
-    It is the change of ``plan``, or else that of `decide`, only for later restarts.
+    """Recommend the change of ``plan``, else that of `decide`, and give the reason.
 
     Parameters
     ----------
@@ -66,7 +64,8 @@ def recommend(
     times, current = restarts_per_week * HORIZON_WEEKS, forecasts[0]
     best = decide(forecasts, criterion, restarts_per_week=restarts_per_week)
     advised = next((x for x in (best, *forecasts) if plan and x.change.name == plan[1]), None)
-    best = advised or best
+    is_waiting = plan is not None and plan[0] == "wait" and best.change.action is not None
+    best = advised or (current if is_waiting else best)
     templates = environment(_TEMPLATES, autoescape=False)
     templates.filters.update(plain=plain, unowned_text=unowned_text)
     reason = templates.get_template("recommendation.j2").render(
