@@ -113,7 +113,6 @@ def every_placement(group: Group) -> Iterator[Placement]:
 
 
 def by_member(group: Group, placement: Placement) -> dict[str, list[tuple[str, int]]]:
-    """Return the partitions of each member."""
     return {m.id: [tp for tp, owner in placement.items() if owner == m.id] for m in group.members}
 
 

@@ -53,7 +53,6 @@ class _Groups(LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Groups:
-    """Return the scheduler of the groups."""
     return _Groups(config, log)
 
 

@@ -169,7 +169,6 @@ def _with_a_smaller_part(value: Any) -> Iterator[Any]:
 
 
 def _without_partition(content: Content, keys: Keys, topic: str, removed: int) -> Content:
-    """Remove a partition, and renumber the later partitions of its topic."""
 
     def number(name: str, old: int) -> int | None:
         if name != topic or old < removed:

@@ -402,7 +402,6 @@ def _step_and_delay(document: KindDocument) -> tuple[Mapping[str, Any], int | No
 
 
 def _limited(step: Mapping[str, Any]) -> dict[str, int]:
-    """Return each connector that has its maximum number of tasks, with this number."""
     maximum = step.get("tasks_max", {})
     return {name: most for name, most in maximum.items() if most <= step["connectors"][name]}
 

@@ -8,11 +8,8 @@ import numpy as np
 
 from kassay.experiments.comparison.compare import keep_owners
 from kassay.experiments.implementations.run_assignor import run_until_stable
-from kassay.experiments.planning.effective_actions import (
-    FACTORS,
-    AssignorOutcome,
-    assignment_metrics,
-)
+from kassay.experiments.planning.assignor_outcomes import AssignorOutcome, assignment_metrics
+from kassay.experiments.planning.effective_actions import FACTORS
 from kassay.experiments.planning.identify_assignor import (
     IdentifiedAssignor,
     Implementation,
@@ -221,7 +218,6 @@ class Evidence:
         return next((name for name in names if self._has_result_of(name)), None)
 
     def _has_result_of(self, name: str) -> bool:
-        """Return whether the current assignment is the result of an assignor."""
         result = self.run(name)
         return result is not None and all(
             set(result.get(one.id, ())) == set(self.current.get(one.id, ()))

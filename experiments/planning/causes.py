@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kassay.experiments.implementations.client_libraries import is_library_assignor
 from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
+from kassay.experiments.planning.assignor_outcomes import AssignorOutcome
 from kassay.experiments.planning.cause_evidence import (
     CIRCULAR,
     RANGES,
@@ -19,7 +20,6 @@ from kassay.experiments.planning.cause_evidence import (
     topic_counts,
     worst_share,
 )
-from kassay.experiments.planning.effective_actions import AssignorOutcome
 from kassay.experiments.planning.identify_assignor import Implementation
 from kassay.experiments.planning.moves import move_steps, schedule_moves
 from kassay.experiments.planning.plan_result import unowned_partitions, unowned_text

@@ -1,14 +1,16 @@
-"""Find actions of an operator that balance a group."""
+"""Manual actions and changes of the assignor that balance a group, as predicted."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from kassay.experiments.comparison.compare import CaseLimits, fewest_moves_within
 from kassay.experiments.implementations.client_libraries import is_library_assignor
-from kassay.experiments.implementations.run_assignor import Ending, run_until_stable
+from kassay.experiments.planning.assignor_outcomes import (
+    AssignmentMetrics,
+    AssignorOutcome,
+    assignment_metrics,
+    is_permitted,
+)
 from kassay.experiments.planning.change_forecast import (
     LOAD_FACTORS,
     Forecast,
@@ -30,153 +32,15 @@ from kassay.experiments.prediction.scenario import Configuration, Restart, rolli
 from kassay.experiments.prediction.simulate_events import consumer_names
 from kassay.experiments.simulation.assignor_policies import POLICIES
 from kassay.reference import assignors
-from kassay.reference.model.assignment import Assignment, movement
+from kassay.reference.model.assignment import Assignment
 from kassay.reference.model.display import count_of
 from kassay.reference.model.group import Group, Protocol
-from kassay.reference.model.load_metrics import (
-    Measure,
-    has_racks,
-    host_units,
-    loads,
-    measures,
-    member_units,
-    off_rack,
-    unit_loads,
-)
+from kassay.reference.model.load_metrics import Measure, member_units
 from kassay.solver.constraints import Constraint
-from kassay.solver.evaluation import violated
 from kassay.solver.objective import CrossRack, HostImbalance, Level, TopicSpread
-from kassay.solver.problem import build_problem
-from kassay.solver.solution import LevelValue, Solution
+from kassay.solver.solution import LevelValue
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_SECONDARY_WORK = 5.0
-"""Maximum work of a search for the minimum of one secondary value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentMetrics:
-    """Loads and imbalance measures of an assignment.
-
-    ``loads`` has the members with a consumed topic. ``cross_rack`` is the number of partitions
-    whose member is in a rack without a replica, None for a group without racks. ``host_makespan``
-    is the maximum relative load of the hosts. ``topic_spread`` is the value of the level.
-    ``assigned`` is the number of partitions with a member.
-    """
-
-    loads: dict[str, int]
-    measures: dict[str, int]
-    cross_rack: int | None
-    host_makespan: int
-    topic_spread: int
-    assigned: int
-
-    @property
-    def makespan(self) -> int:
-        """Return the maximum relative load of the members."""
-        return self.measures[Measure.MAKESPAN]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignorOutcome:
-    """Result of repeated rebalances with one of Kafka's assignors.
-
-    ``detail`` is the error message of an assignor that failed; it has no metrics.
-    ``minimum_movement`` is the minimum for an equal or lower imbalance, None if not proven.
-    ``is_permitted`` states whether the result meets the constraints of the plan.
-    """
-
-    assignor: str
-    ending: str
-    detail: str | None
-    rebalances: int
-    metrics: AssignmentMetrics | None = None
-    movement: int | None = None
-    minimum_movement: int | None = None
-    is_permitted: bool = True
-
-
-def assignment_metrics(group: Group, assignment: Assignment) -> AssignmentMetrics:
-    """Compute the loads and imbalance measures of an assignment."""
-    hosts = host_units(group)
-    host_loads = unit_loads(group, assignment, hosts)
-    return AssignmentMetrics(
-        loads=loads(group, assignment),
-        measures={str(name): value for name, value in measures(group, assignment).items()},
-        cross_rack=off_rack(group, assignment) if has_racks(group) else None,
-        host_makespan=max(hosts.relative_loads(host_loads), default=0),
-        topic_spread=sum(
-            int((np.bincount(partitions.codes) ** 2).sum())
-            for partitions in assignment.values()
-            if len(partitions)
-        ),
-        assigned=sum(assignment.counts().values()),
-    )
-
-
-def rebalance(group: Group, assignor: str, *, rules: Sequence[Constraint] = ()) -> AssignorOutcome:
-    """Rebalance a group with an assignor until nothing changes.
-
-    ``rules`` are constraints and capacities, which no assignor knows.
-    """
-    stable = run_until_stable(group, assignor)
-    outcome = AssignorOutcome(
-        assignor=assignor, ending=str(stable.ending), detail=stable.detail, rebalances=stable.rounds
-    )
-    assignment = stable.assignment
-    if assignment is None or stable.ending is not Ending.OK:
-        return outcome
-    return replace(
-        outcome,
-        metrics=assignment_metrics(group, assignment),
-        movement=movement(group, assignment),
-        is_permitted=is_permitted(group, assignment, rules),
-    )
-
-
-def assignor_outcomes(
-    group: Group,
-    optimum: Solution,
-    limits: CaseLimits,
-    *,
-    client: Sequence[str] = (),
-    rules: Sequence[Constraint] = (),
-) -> Iterator[AssignorOutcome]:
-    """Run assignors on a group, and yield their results.
-
-    Assignors of the old ZooKeeper consumer and previews are skipped. ``rules`` are those of
-    `rebalance`. If the search is stopped, the outcomes of further ports are missing.
-    """
-    for assignor in (*client, *assignors.DEFAULT_ASSIGNORS):
-        if limits.is_stopped:
-            return
-        outcome = rebalance(group, assignor, rules=rules)
-        if outcome.metrics is not None and not rules:
-            fewest = _minimum_movement(group, outcome.metrics, optimum, limits)
-            outcome = replace(outcome, minimum_movement=fewest)
-        yield outcome
-
-
-def is_permitted(group: Group, assignment: Assignment, rules: Sequence[Constraint]) -> bool:
-    """Return whether an assignment contains all partitions and meets the constraints."""
-    if not rules:
-        return True
-    problem = build_problem(group)
-    placement = problem.to_placement(assignment)
-    return placement is not None and not any(violated(problem, rules, placement))
-
-
-def _minimum_movement(
-    group: Group, metrics: AssignmentMetrics, optimum: Solution, limits: CaseLimits
-) -> int | None:
-    is_measured = optimum.imbalance.name in metrics.measures
-    if optimum.imbalance.gap or optimum.movement.gap or not is_measured:
-        return None
-    imbalance = metrics.measures[optimum.imbalance.name]
-    brief = replace(limits, work=min(limits.work, _SECONDARY_WORK))
-    return fewest_moves_within(group, imbalance, optimum=optimum, limits=brief)
-
-
 _FEWEST_SAMPLES = 3
 """Changes of groups with fewer samples are not simulated, because a plan would take minutes."""
 _EXCESS = 20
@@ -188,7 +52,7 @@ _UNEVEN = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendedAction:
+class EffectiveAction:
     """Action that is recommended to an operator, with loads and moves.
 
     ``metrics`` is None if the action changes the partitions. ``configuration`` is the assignor
@@ -224,7 +88,7 @@ def effective_actions(
     levels: Sequence[Level] = (),
     rules: Sequence[Constraint] = (),
     is_pending: bool = False,
-) -> tuple[RecommendedAction, ...]:
+) -> tuple[EffectiveAction, ...]:
     """Find the actions that balance a group, with the best action first.
 
     If partitions without an owner wait for no rebalance, a rebalance and a restart are effective,
@@ -264,7 +128,7 @@ def effective_actions(
             for name, value in compared.items()
         )
 
-    def order(action: RecommendedAction) -> tuple[object, ...]:
+    def order(action: EffectiveAction) -> tuple[object, ...]:
         """Return a sort key for actions, by loads and then cost."""
         if action.metrics is None or action.moves is None:
             return (True,)
@@ -329,7 +193,7 @@ def is_simulated(group: Group) -> bool:
 
 def _predicted_action(
     group: Group, forecast: Forecast, rules: Sequence[Constraint], unchanged: Forecast
-) -> RecommendedAction | None:
+) -> EffectiveAction | None:
     """Convert a forecast to an action, or return None if it is not useful.
 
     ``unchanged`` is the forecast of the current configuration, whose restart is the comparison.
@@ -359,7 +223,7 @@ def _predicted_action(
         )
         .split(": ", 1)
     )
-    return RecommendedAction(
+    return EffectiveAction(
         text=text,
         short=short,
         metrics=assignment_metrics(group, assignment),
@@ -390,7 +254,7 @@ def compared_measures(
 
 def _assignor_changes(
     group: Group, outcomes: Sequence[AssignorOutcome]
-) -> Iterator[RecommendedAction]:
+) -> Iterator[EffectiveAction]:
     """Yield changes to assignors that are not simulated.
 
     Its moves are those of a client library for its own assignor, or if the current assignor is not
@@ -418,7 +282,7 @@ def _assignor_changes(
         if moves is not None:
             within = " in one rebalance" if own.name is None else ""
             result = f"{count_of(moves, 'move')}{within}, {result}"
-        yield RecommendedAction(
+        yield EffectiveAction(
             text=f"{text} ({origin}{result}{restarts})",
             short="trigger a rebalance" if is_own else f"switch to {assignors.kafka_name(name)}",
             metrics=one.metrics,
@@ -479,7 +343,7 @@ def _switch(group: Group, name: str) -> str:
 
 def _further_partitions(
     group: Group, planned: AssignmentMetrics, makespan: LevelValue
-) -> Iterator[RecommendedAction]:
+) -> Iterator[EffectiveAction]:
     """Recommend more partitions of a topic if the maximum load cannot decrease otherwise.
 
     All members with less than the maximum load must subscribe to the topic: then each new
@@ -495,7 +359,7 @@ def _further_partitions(
         return
     topic = max(topics, key=lambda one: (one.partitions, one.name))
     who = "every member" if len(loads) == len(group.members) else "every member with a topic"
-    yield RecommendedAction(
+    yield EffectiveAction(
         text=f"give topic {topic.name} {count_of(more, 'more partition')}: {who} can then have "
         f"{count_of(maximum, 'partition')} (keys move between partitions)",
         short="add partitions",

@@ -290,7 +290,6 @@ def plan_kind(document: KindDocument, *, limits: SearchLimits) -> KindPlan:
 
 
 def _answer(kind: group_kind.GroupKind, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the tasks in an answer by member, process or worker."""
     places: Mapping[str, Any] = (
         answer["steps"][-1]["state"] if "steps" in answer else answer[kind.places]
     )

@@ -10,14 +10,16 @@ from itertools import islice
 from kassay.experiments.comparison.compare import LIMITS, CaseLimits, keep_owners
 from kassay.experiments.planning import moves as move_schedule
 from kassay.experiments.planning import plan_result
+from kassay.experiments.planning.assignor_outcomes import (
+    AssignmentMetrics,
+    AssignorOutcome,
+    assignment_metrics,
+    assignor_outcomes,
+)
 from kassay.experiments.planning.cause_evidence import Cause
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.effective_actions import (
-    AssignmentMetrics,
-    AssignorOutcome,
-    RecommendedAction,
-    assignment_metrics,
-    assignor_outcomes,
+    EffectiveAction,
     change_forecasts,
     effective_actions,
 )
@@ -139,7 +141,7 @@ class Plan:
     client: str | None
     interrupted: bool
     assignor_outcomes: tuple[AssignorOutcome, ...]
-    actions: tuple[RecommendedAction, ...]
+    actions: tuple[EffectiveAction, ...]
     other_reading: Reading | None
     limiting_partition: LimitingPartition | None
     more_members: MoreMembers
@@ -411,7 +413,7 @@ def plan(
     windows = window_advice(group, assignment, search_windows, cycle=cycle)
     windows = None if budget.is_interrupted else windows
     larger = more_members(group, limits=search.part("members that help", 0.1))
-    cause, actions = None, tuple[RecommendedAction, ...]()
+    cause, actions = None, tuple[EffectiveAction, ...]()
     if not limits.is_stopped and (windows is None or windows.is_recommended):
         cause = find_cause(
             group,
@@ -568,6 +570,5 @@ def _within_few_moves(frontier: Frontier, count: int) -> FrontierPoint:
 
 
 def _scheduled_measure(measure: group_metrics.Measure) -> group_metrics.Measure:
-    """Return the measure by which moves are ordered."""
     is_leximax = measure is group_metrics.Measure.LEXIMAX
     return group_metrics.Measure.SUM_OF_SQUARES if is_leximax else measure

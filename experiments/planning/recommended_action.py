@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kassay.experiments.comparison.compare import keep_owners
+from kassay.experiments.planning.assignor_outcomes import (
+    AssignmentMetrics,
+    assignment_metrics,
+    rebalance,
+)
 from kassay.experiments.planning.cause_evidence import CIRCULAR, Cause, CauseKind, finding_of
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.change_forecast import Forecast, default_assignors
 from kassay.experiments.planning.effective_actions import (
-    AssignmentMetrics,
-    RecommendedAction,
-    assignment_metrics,
+    EffectiveAction,
     effective_actions,
     is_simulated,
-    rebalance,
 )
 from kassay.experiments.planning.identify_assignor import identify_assignor
 from kassay.experiments.planning.plan_result import Verdict, has_lost_rebalance, verdict_of
@@ -46,7 +48,7 @@ class ToDo(NamedTuple):
 
     text: str
     short: str
-    action: RecommendedAction | None = None
+    action: EffectiveAction | None = None
     is_open: bool = False
 
     def __str__(self) -> str:
@@ -65,7 +67,7 @@ _SEE_PLAN = ToDo(
 
 def to_do(
     cause: Cause | None,
-    actions: Sequence[RecommendedAction],
+    actions: Sequence[EffectiveAction],
     verdict: Verdict,
     *,
     is_interrupted: bool = False,

@@ -277,7 +277,6 @@ def _table(
 
 
 def _share(count: str, total: str) -> Callable[[_Row], str]:
-    """Return a function that formats a share of groups with its interval."""
 
     def cell(row: _Row) -> str:
         numbers = " of ".join(NUMBER(row[name]) for name in (count, total))
@@ -288,7 +287,6 @@ def _share(count: str, total: str) -> Callable[[_Row], str]:
 
 
 def _mean(value: str, total: str, factor: int = 1) -> Callable[[_Row], str]:
-    """Return a function that formats the ratio of two sums in a table row."""
     return lambda row: (
         study_tables.number_text(factor * row[value] / row[total]) if row[total] else "–"
     )

@@ -252,7 +252,6 @@ def _check_consistent(group: ObservedGroup, *, is_ambiguous: bool) -> None:
 
 
 def _odd_id(ids: Mapping[str, object]) -> str | None:
-    """Return an id without a random part if other ids have a random part, else None."""
     odd = [id for id in ids if not table_rows.UNIQUE_ID.fullmatch(id)]
     return min(odd) if 0 < len(odd) < len(ids) else None
 

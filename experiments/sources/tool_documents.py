@@ -452,7 +452,6 @@ _MAX_PRINTED = 5_000
 
 
 def _values_behind(text: str, end: int) -> Iterator[str]:
-    """Yield the JSON values that follow another value on the same line."""
     while end and text[end : end + 1] in ("{", "["):
         try:
             _, stop = json.JSONDecoder().raw_decode(text, end)

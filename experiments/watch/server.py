@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 
 import prometheus_client
 
-from kassay.experiments.planning import render_plans
+from kassay.experiments.planning import render_surveys
 from kassay.experiments.plotting.page_templates import environment
 from kassay.experiments.watch.event_database import Store
 from kassay.experiments.watch.watcher import UNCOUNTED, Watcher
@@ -58,7 +58,7 @@ class Pages:
             rows = self._watcher.results().metric_rows()
             up, read = float(self._watcher.problem is None), self._watcher.observed or 0.0
             watched = {"up": up, "read": read, "totals": self._store.values}
-            return _TEXT, render_plans.metrics_text(rows, watched=watched) + process
+            return _TEXT, render_surveys.metrics_text(rows, watched=watched) + process
         if path in ("/survey.json", "/events.json"):
             is_survey = path == "/survey.json"
             record = self._watcher.results().record() if is_survey else self._store.events()
@@ -71,7 +71,7 @@ class Pages:
         if not folder and not slash:
             links = {group.id: f"groups/{group.id}" for group in survey.groups}
             source, state = self._source, self._state()
-            return render_plans.render_survey(survey, source=source, plans=links, state=state)
+            return render_surveys.render_survey(survey, source=source, plans=links, state=state)
         if folder == "plans" and (page := self._watcher.plan_page(name)) is not None:
             return page
         group = next((group for group in survey.groups if group.id == name), None)

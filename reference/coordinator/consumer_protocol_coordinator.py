@@ -139,7 +139,6 @@ def _revoke(member: ConsumerMember, kept: PartitionSet, revoking: PartitionSet) 
 
 
 def _owns_any(owned: PartitionSet | None, revoking: PartitionSet) -> bool:
-    """Return whether a member may still own revoked partitions."""
     return owned is None or not owned.isdisjoint(revoking)
 
 
@@ -603,7 +602,6 @@ def _updated(member: ConsumerMember, request: Heartbeat) -> ConsumerMember:
 
 
 def _epoch_is_valid(member: ConsumerMember, request: Heartbeat) -> bool:
-    """Return whether the epoch of a heartbeat is valid, also after a lost response."""
     if request.epoch in (JOIN_EPOCH, member.epoch):
         return True
     return (

@@ -68,7 +68,6 @@ class Administrator:
         self._admin = JClass("org.apache.kafka.clients.admin.Admin").create(properties)
 
     def close(self) -> None:
-        """Close the connections."""
         self._admin.close()
 
     def create_topics(

@@ -129,7 +129,6 @@ def _skewed(key: str, scale: int) -> int:
 
 
 def end_offset(topic: str, partition: int) -> int:
-    """Return the number of messages of a partition."""
     return min(5000, 40 + _skewed(f"{topic}/{partition}", 80))
 
 

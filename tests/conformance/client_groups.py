@@ -50,7 +50,6 @@ class ClientGroup:
 
     @property
     def name(self) -> str:
-        """Group id."""
         return f"{self.library}-{self.assignor}" + ("" if self.mixed else "-equal")
 
 

@@ -49,7 +49,6 @@ class ClusterWithGroups:
 
     @property
     def subscriptions(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Subscriptions by group and client."""
         return {name: dict(group.subscriptions) for name, group in self.groups.items()}
 
 

@@ -21,7 +21,6 @@ _COMPILE_SECONDS = 300
 
 @cache
 def driver(heap_mib: int = 1024) -> Any:
-    """Return the class of ``Driver.java``."""
     return java_class("Driver", heap_mib)
 
 

@@ -78,7 +78,6 @@ class RunningGroup:
         self._remove(client)
 
     def freeze(self, client: str) -> None:
-        """Stop the polls of one consumer."""
         self.running[client].freeze()
 
     def subscribe(self, client: str, *topics: str) -> None:

@@ -77,13 +77,11 @@ def stored_rows(directory: Path, manifest: dict) -> list[dict]:
 
 @pytest.fixture(scope="session")
 def results(study_directory) -> StudySummary:
-    """Summary of the study."""
     return load_summary(study_directory)
 
 
 @pytest.fixture(scope="session")
 def report(results) -> Report:
-    """Report of the study."""
     return render(results)
 
 

@@ -19,7 +19,7 @@ from kassay.experiments.cli import process_groups as cli_groups
 from kassay.experiments.cli import write_results as cli_output
 from kassay.experiments.cli.shared_options import SampledClusterOptions, read_cluster
 from kassay.experiments.comparison.compare import CaseLimits
-from kassay.experiments.planning import render_plans
+from kassay.experiments.planning import render_plans, render_surveys
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments
 from kassay.experiments.planning.recommended_action import ToDo
@@ -90,7 +90,7 @@ def survey(
     survey_all = partial(_survey, options, groups, documents, others, histories)
     result = application.call_interruptibly(survey_all, lost="no group is surveyed")
     if options.metrics is not None:
-        write_text(options.metrics, render_plans.metrics_text(result.metric_rows()))
+        write_text(options.metrics, render_surveys.metrics_text(result.metric_rows()))
     if options.output is not None:
         write = partial(_write_pages, result, groups, options, options.output, source=where)
         result = application.call_interruptibly(write, lost=f"{options.output} is incomplete")
@@ -205,7 +205,8 @@ def _write_pages(
     pages = {id: f"{name}/{render_plans.PLAN_PAGE}" for id, name in names.items()}
     written = {id: page for id, page in pages.items() if (directory / page).is_file()}
     write_text(
-        directory / "survey.html", render_plans.render_survey(result, source=source, plans=written)
+        directory / "survey.html",
+        render_surveys.render_survey(result, source=source, plans=written),
     )
     write_text(directory / "survey.json", render_plans.to_json(result.record()))
     return result
@@ -269,7 +270,7 @@ def _print_survey(
         names = ("group", "cause", "to do", "state")
         optional = list(rows[0])[len(_FIRST) :] if rows else ()
         cli_output.print_table(rows, text=names, optional=optional, is_dense=True, is_complete=wide)
-        text = cli_output.without_control_characters(render_plans.survey_text(result, where))
+        text = cli_output.without_control_characters(render_surveys.survey_text(result, where))
         typer.echo(text, nl=False)
     else:
         is_json = chosen is cli_output.Format.JSON
@@ -290,7 +291,7 @@ def _row(group: SurveyedGroup) -> dict[str, object]:
     before, after = group.current, group.planned
     limit = f" to {float(group.gap_limit):.0%}" if group.gap_limit > group.gap else ""
     known = (
-        render_plans.line(group.id or ""),
+        render_surveys.line(group.id or ""),
         group.cause_words,
         group.to_do.short if group.cause_text else "",
         _change(group.shown(before.makespan), group.shown(after.makespan)),

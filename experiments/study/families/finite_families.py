@@ -446,7 +446,6 @@ def topic_ids(number: int) -> Iterator[UUID]:
 
 
 def _java_ints(seed: int) -> Iterator[int]:
-    """Yield the values of ``nextInt`` of ``java.util.Random``."""
     state = (seed ^ 0x5DEECE66D) & (1 << 48) - 1
     while True:
         state = (state * 0x5DEECE66D + 0xB) & (1 << 48) - 1

@@ -30,7 +30,6 @@ def group(weights, owners, more="", racks=None, id="g", **changes) -> Group:
 
 
 def mixed(topics, **members) -> Group:
-    """Return a group of several topics."""
     return replace(small_group(topics, **members), id="g")
 
 

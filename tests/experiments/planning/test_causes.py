@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kassay import Group, Member, Topic, scale
+from kassay.experiments.planning.assignor_outcomes import AssignorOutcome
 from kassay.experiments.planning.cause_evidence import worst_share
 from kassay.experiments.planning.causes import find_cause
-from kassay.experiments.planning.effective_actions import AssignorOutcome
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
 from kassay.experiments.planning.render_plans import PAGE, TEXT, TICKET, render_plan

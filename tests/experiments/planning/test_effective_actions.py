@@ -7,7 +7,7 @@ import pytest
 from kassay import Imbalance, Movement
 from kassay.experiments.planning.change_forecast import forecast_changes
 from kassay.experiments.planning.configuration_choice import recommend
-from kassay.experiments.planning.effective_actions import RecommendedAction
+from kassay.experiments.planning.effective_actions import EffectiveAction
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.plan_sentences import PlanArguments, plan_summary
 from kassay.experiments.planning.render_plans import TEXT, plan_document, render_plan
@@ -50,7 +50,7 @@ def texts(group: Group) -> list[str]:
     return [action.text for action in plan(group).actions]
 
 
-def by_text(group: Group, start: str) -> RecommendedAction:
+def by_text(group: Group, start: str) -> EffectiveAction:
     return next(one for one in plan(group).actions if one.text.startswith(start))
 
 

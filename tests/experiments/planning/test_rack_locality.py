@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kassay import Group, Member, Topic
 from kassay.experiments.planning import render_plans
-from kassay.experiments.planning.effective_actions import assignment_metrics
+from kassay.experiments.planning.assignor_outcomes import assignment_metrics
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plans import plan_document
 from kassay.reference.model.load_metrics import has_racks

@@ -1,6 +1,6 @@
 """The metrics of a survey are written to a file in one step."""
 
-from kassay.experiments.planning.render_plans import metrics_text
+from kassay.experiments.planning.render_surveys import metrics_text
 from kassay.reference.documents.files import write_text
 
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kassay.experiments.planning.render_plans import render_survey
+from kassay.experiments.planning.render_surveys import render_survey
 from kassay.experiments.planning.survey import Survey, UnsurveyedGroup, survey_groups
 from tests.experiments.report.accessibility import SCREENS, faults_of_page
 from tests.experiments.report.browser import BROWSER_MARKS, Browser

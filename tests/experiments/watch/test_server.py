@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from kassay.experiments.planning.render_plans import metrics_text
+from kassay.experiments.planning.render_surveys import metrics_text
 from kassay.experiments.planning.survey import Survey, survey_group
 from kassay.experiments.sources.build_group import ImportOptions
 from kassay.experiments.sources.live_cluster.live_groups import import_live
