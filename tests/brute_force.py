@@ -42,7 +42,6 @@ class Units:
 
     @property
     def factors(self) -> list[int]:
-        """Return the relative load of one unit of load."""
         return [lcm(*self.speeds) // speed for speed in self.speeds]
 
     def value(self, measure: str, loads: Mapping[str, int]) -> object:

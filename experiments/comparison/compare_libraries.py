@@ -243,7 +243,6 @@ def _change(
 
 
 def _outcomes(group: Group, results: Sequence[StableResult]) -> frozenset[tuple[int, ...] | Ending]:
-    """Return the sorted loads of each run, or the ending if the run failed."""
     return frozenset(
         run.ending if run.assignment is None else sorted_loads(group, run.assignment)
         for run in results

@@ -113,7 +113,6 @@ def counts_by_generation(
 
 
 def _observe(counts: dict[str, int], generation: Generation) -> None:
-    """Increase ``counts`` to the numbers of partitions in a generation."""
     for member in generation.members:
         for topic, numbers in member.assigned or ():
             counts[topic] = max([counts.get(topic, 0), *(number + 1 for number in numbers)])

@@ -203,7 +203,6 @@ def _read(source: int, *, received: int) -> bytes:
 
 
 def _write(sink: int, data: bytes) -> bytes:
-    """Write bytes to a pipe until it is full, and return the remaining bytes."""
     try:
         return data[os.write(sink, data) :]
     except BlockingIOError:

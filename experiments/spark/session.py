@@ -171,14 +171,22 @@ def _one_message_per_failure() -> Iterator[None]:
     """Convert errors of Spark and of its Java process to a `RunError` with the cause."""
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
-        raise RunError(error_message(str(error))) from error
     except BrokenPipeError:
         raise  # the reader of standard output closed the pipe
-    except (Py4JError, ConnectionError) as error:
-        raise RunError(
-            "the Java process of Spark ended unexpectedly; start the command again"
-        ) from error
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        if _has_lost_java(error):
+            text = "the Java process of Spark ended unexpectedly; start the command again"
+            raise RunError(text) from error
+        raise RunError(error_message(str(error))) from error
+
+
+def _has_lost_java(error: BaseException | None) -> bool:
+    # PySpark replaces some errors of the connection to Java by its own errors.
+    while error is not None:
+        if isinstance(error, (Py4JError, ConnectionError)) and not isinstance(error, Py4JJavaError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def error_message(text: str) -> str:

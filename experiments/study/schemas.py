@@ -236,7 +236,6 @@ def case_row(record: CaseRecord, *, position: int, study: str) -> dict[str, Any]
 
 
 def _storable(row: Mapping[str, object]) -> dict[str, object]:
-    """Replace integers that need more than 64 bits by None."""
     return {
         name: None if type(value) is int and value not in _INT64 else value
         for name, value in row.items()

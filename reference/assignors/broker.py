@@ -317,7 +317,6 @@ class UniformHeterogeneousAssignmentBuilder:
             self.target_assignment[member] = old if new is None else new
 
     def _assign_remaining_partitions(self) -> None:
-        """Assign the unassigned partitions of each topic to its least loaded subscribers."""
         for topic in self._sort_topic_ids():
             unassigned = [n for n, owner in enumerate(self.owners[topic]) if owner == NO_OWNER]
             if unassigned:

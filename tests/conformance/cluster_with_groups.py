@@ -152,5 +152,4 @@ def _make_certificate(home: Path) -> tuple[Path, Path]:
 
 
 def quoted(text: str) -> str:
-    """Quote a value of a JAAS configuration."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

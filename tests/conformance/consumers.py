@@ -139,11 +139,9 @@ class RunningConsumer:
         self._consumer.freeze(_WAIT_MILLIS)
 
     def leave(self) -> None:
-        """Close it and leave the group, also as a static member."""
         self._end("LEAVE_GROUP")
 
     def abandon(self) -> None:
-        """Close it without leaving the group."""
         self._end("REMAIN_IN_GROUP")
 
     def check(self) -> None:

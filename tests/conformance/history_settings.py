@@ -114,5 +114,4 @@ def subscription(rng: random.Random, group: Group, setting: HistorySettings) -> 
 
 
 def after_assignment(group: Group, lists: Mapping[str, Sequence[Any]]) -> Group:
-    """Return the group in the next generation, with the assigned partitions as owned ones."""
     return rejoin(group, {member: Partitions.of(map(tuple, tps)) for member, tps in lists.items()})

@@ -42,7 +42,6 @@ class PortComparison:
 
     @property
     def agree(self) -> bool:
-        """Whether the results are equal, including the order of every list."""
         return self.port == self.real
 
     def document(self) -> str:

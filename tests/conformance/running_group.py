@@ -45,7 +45,6 @@ class RunningGroup:
         return generation
 
     def assigned_generations(self, client: str) -> frozenset[int]:
-        """Return the generations in which a member received an assignment."""
         return self._memberships[client].assigned_generations
 
     def join(self, *profiles: Profile) -> None:

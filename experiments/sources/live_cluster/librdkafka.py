@@ -353,7 +353,6 @@ class LiveCluster:
         return [*found, *refused]
 
     def _topic_answer(self, future: "Future[Any]") -> Any:
-        """Wait for a response about a topic. Return None for an unknown topic."""
         try:
             return self._wait(future)
         except KafkaException as error:

@@ -122,7 +122,6 @@ def sample_rows(name: str, assignor: str, *, seed: int, steps: int) -> list[dict
 
 
 def decode_rows(raw: Iterable[dict], *, batch_size: int = 7) -> Iterator[dict]:
-    """Decode raw records in small batches."""
     return decode_batches(pa.Table.from_pylist(list(raw), schema=RAW).to_batches(batch_size))
 
 

@@ -14,5 +14,4 @@ def parse_text(text: str, *, name: str) -> ReadCapture:
 
 
 def content_of(text: str, *, name: str) -> DocumentRows:
-    """Return the contents of the documents and metrics in a text."""
     return merge_rows(parse_text(text, name=name).contents, name)

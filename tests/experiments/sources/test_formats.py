@@ -104,5 +104,4 @@ def test_damage_of_samples_is_an_error_or_changes_no_group(kind, tmp_path):
 
 
 def renamed(shown):
-    """Return the form of a group without the ids of its members."""
     return (sorted((one[1:] for one in shown[0]), key=str), *shown[1:])

@@ -8,14 +8,18 @@ from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkValueError
 
 from kassay.experiments.spark.session import (
+    _one_message_per_failure,
     code_identity,
     error_message,
     memory_per_task,
     send_code,
     with_retries,
 )
+from kassay.reference.model.errors import RunError
 
 
 def test_the_stack_traces_of_a_failure_become_one_message() -> None:
@@ -23,6 +27,13 @@ def test_the_stack_traces_of_a_failure_become_one_message() -> None:
     trace = "Traceback (most recent call last):\n"
     assert error_message(f"Task failed:\n{trace}ValueError: no") == "Spark failed: ValueError: no"
     assert error_message(f"{trace}kassay.reference.RunError: no records\n...") == "no records"
+
+
+def test_an_error_of_pyspark_that_hides_a_lost_java_process_names_it() -> None:
+    hidden = PySparkValueError("Unable to parse datatype")
+    hidden.__cause__ = Py4JError("An error occurred while calling o155.schema")
+    with pytest.raises(RunError, match="ended unexpectedly"), _one_message_per_failure():
+        raise hidden
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ def case_digest(case: Mapping[str, Any]) -> str:
 
 
 def family_digest(digests: Iterable[str]) -> str:
-    """Return the SHA-256 of the sorted digests of the cases of a family."""
     return sha256_of_lines(sorted(digests))
 
 
