@@ -338,7 +338,6 @@ def _columns(before: _Table, after: _Table) -> dict[str, _Column]:
 
 
 def _order(column: _Column) -> tuple[bool, int]:
-    """Return a sort key that puts changed columns first, then uneven columns."""
     now = [old for old, _ in column]
     return all(old == new for old, new in column), min(now) - max(now)
 

@@ -13,12 +13,12 @@ import platform
 import re
 import secrets
 import shlex
-import signal
 import sys
 import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -26,7 +26,6 @@ from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from threading import current_thread, main_thread
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.accumulators import AccumulatorTCPServer
@@ -255,20 +254,27 @@ def _started(
         builder = SparkSession.builder.appName("kassay").config(map={**spark_settings, **settings})
         if master is not None:
             builder = builder.master(with_retries(master))
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            session = builder.getOrCreate()
-        except PySparkRuntimeError as error:
-            raise RunError(f"Spark did not start, see its messages above: {error}") from None
-        finally:
-            # Spark's own handler fails during a call of the Java process.
-            if current_thread() is main_thread():
-                signal.signal(signal.SIGINT, handler)
+        session = _start_interruptibly(builder)
         try:
             yield session
         finally:
             with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore"):
                 session.stop()
+
+
+def _start_interruptibly(builder: SparkSession.Builder) -> SparkSession:
+    # In the main thread, Spark replaces the handler of Ctrl-C. If Java loses its files while it
+    # starts, it prints stack traces: an interrupt waits for its start, and stops it.
+    with ThreadPoolExecutor(1) as executor:
+        starting = executor.submit(builder.getOrCreate)
+        try:
+            return starting.result()
+        except PySparkRuntimeError as error:
+            raise RunError(f"Spark did not start, see its messages above: {error}") from None
+        except KeyboardInterrupt:
+            with suppress(Exception):
+                starting.result().stop()
+            raise
 
 
 @contextmanager

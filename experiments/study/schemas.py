@@ -201,7 +201,6 @@ POSITION, STUDY = "position", "study"
 
 
 def _nested(name: str) -> pa.Field:
-    """Return the Arrow field of the column that contains a table's rows for one case."""
     # A nullable struct, such as an optimum, must have nullable fields.
     struct = pa.struct([field.with_nullable(True) for field in TABLES[name]])
     return pa.field(name, pa.list_(struct) if name in LISTS else struct)

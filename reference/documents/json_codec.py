@@ -304,7 +304,6 @@ def group_document(group: group_model.Group) -> dict[str, object]:
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, object]:
-    """Remove missing and empty values from the values of a JSON object."""
     given = {key: value for key, value in values.items() if value not in (None, (), {})}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()}
 

@@ -437,7 +437,6 @@ class NeighbourhoodSearch:
         return list(chosen)
 
     def _linked(self, placement: Placement, moved: Ints, chosen: Iterable[int]) -> Ints:
-        """Return the partitions that moved into or out of a set of members."""
         near = np.array(list(chosen))
         return moved[np.isin(self.problem.owner[moved], near) ^ np.isin(placement[moved], near)]
 

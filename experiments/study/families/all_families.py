@@ -24,7 +24,6 @@ _SECTIONS: dict[str, dict[str, dict[str, Any]]] = json.loads(_TEXT)
 
 
 def _build(kind: Any, parameters: dict[str, Any]) -> Any:
-    """Build a family, or one of its parameters, from JSON values."""
     hints = get_type_hints(kind)
     return kind(**{name: _value(hints[name], value) for name, value in parameters.items()})
 
