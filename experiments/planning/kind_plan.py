@@ -1,7 +1,7 @@
 """Plan share groups, Streams applications and Connect clusters.
 
 The matrix has the places, which are workers, threads or processes, by connectors, subtopologies or
-topics. The planned state is the simulated result of an action. What no action gives is no plan.
+topics. The planned state is always the simulated result of an action.
 """
 
 from collections import Counter
@@ -205,7 +205,7 @@ class KindPlan:
 
     @property
     def summary(self) -> str:
-        """Return the first cause with its action or remedy, and the result of the plan."""
+        """Return the first cause, the action or the remedy, and the result of the plan."""
         causes = [f"{one} To do: {self.to_do}." for one in self.cause_texts()[:1]]
         return " ".join([*causes, self.verdict])
 

@@ -1,4 +1,4 @@
-"""Render plans and surveys as HTML pages, texts, JSON and metrics."""
+"""Render plans as HTML pages, tickets, texts, JSON and CSV."""
 
 import json
 from collections.abc import Sequence

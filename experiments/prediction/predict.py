@@ -50,7 +50,7 @@ class Distribution:
         return sum(a > factor * b for a, b in zip(self.values, other.values, strict=True))
 
     def is_above(self, other: "Distribution", *, factor: float = 1.0) -> bool:
-        """Return whether at least three of four samples exceed ``factor`` times ``other``."""
+        """Return whether at least 75% of the samples exceed ``factor`` times ``other``."""
         return 4 * self.samples_above(other, factor=factor) >= 3 * len(self.values)
 
     def __str__(self) -> str:

@@ -141,7 +141,7 @@ def _import_texts(
     is_named: bool,
     empty: EmptyGroups,
 ) -> Iterator[ImportedGroup]:
-    """Import group documents immediately, and captures after the last text."""
+    """Import each group document when it is read, and the captures after the last file."""
     captures: list[Capture] = []
     unreadable: list[Path] = []
     documents: dict[str | None, str] = {}  # last file of each id

@@ -85,7 +85,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class ReadCapture:
-    """Content of a capture, and the account of its lines.
+    """Content of a capture, with the rule or the problem of each line.
 
     ``contents`` are the data of documents and metrics, one object per cluster. ``kinds`` and
     ``kind_tables`` are documents and tables of groups that are not consumer groups.

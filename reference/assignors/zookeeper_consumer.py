@@ -78,7 +78,7 @@ def assign_roundrobin(group: Group) -> Assignment:
 
 
 def roundrobin_threads(group: Group) -> ThreadAssignment:
-    """Assign partitions to threads in circular order. All topics need the same threads."""
+    """Assign partitions in circular order. Raise UpstreamError if topics have other threads."""
     consumers = consumers_for_topic(group)
     if not consumers:
         return {}

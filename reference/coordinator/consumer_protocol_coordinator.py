@@ -567,7 +567,7 @@ class ConsumerCoordinator:
                 self.group.bump_epoch()
 
     def downgrade_if_classic(self) -> bool:
-        """Convert a group with only classic members. Return whether it is converted."""
+        """Make a group with only classic members a classic group. Return whether it is one."""
         if self._downgrade is None or not self.group.uses_classic_protocol:
             return False
         self._downgrade(self.group)

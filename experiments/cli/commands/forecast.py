@@ -300,7 +300,7 @@ def _rows(record: Record) -> Iterator[Sequence[object]]:
 
 
 def _cost(value: Mapping[str, float], name: str) -> str:
-    """Format a cost. Values from 10 have no decimals; counts are ranges without the mean."""
+    """Format a cost. Values from 10 have no decimals; counts are shown as ranges."""
     digits = 0 if value["high"] >= 10 or name != "unowned_seconds" else 1
     text = interval_text({key: round(one, digits) for key, one in value.items()})
     return text if name == "unowned_seconds" else text.partition("(")[2].rstrip(")") or text
