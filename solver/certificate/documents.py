@@ -93,7 +93,7 @@ def constraint_document(rule: constraints.Constraint) -> dict[str, object]:
     """Convert a constraint to a JSON document."""
     name = next((name for name, kind in CONSTRAINTS.items() if isinstance(rule, kind)), None)
     if name is None:
-        raise InternalError(f"internal error: no JSON format for {rule!r}; report this message")
+        raise InternalError(f"internal error: CONSTRAINTS in {__name__} has no entry for {rule!r}")
     document = {field.name: getattr(rule, field.name) for field in fields(rule)}
     if document.get("window", 0) is None:
         del document["window"]
