@@ -167,6 +167,7 @@ def test_hashed_names_are_stable_and_hide_all_names(tmp_path: Path) -> None:
     assert b"a-1" not in content
 
 
+@pytest.mark.long
 def test_a_week_of_rebalances_and_restarts_leaves_nothing_behind(tmp_path: Path) -> None:
     path, clock, cluster, states = tmp_path / "w.sqlite", Clock(), ScriptedCluster({}), []
     for day in range(7):
