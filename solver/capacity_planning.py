@@ -90,16 +90,6 @@ class Resizing:
         """Return a copy without owned partitions."""
         return replace(self, group=rejoin(self.group, Assignment({})))
 
-    @property
-    def is_even(self) -> bool:
-        """Return whether weights are equal and no capacity or subscription limits new members."""
-        group, topics = self.group, set(self.added.subscription)
-        return (
-            group.uniform_weight is not None
-            and all(one.capacity is None for one in (*group.members, self.added))
-            and all(name in topics for name, by in group.subscribers().items() if by)
-        )
-
     def unserved(self, number: int) -> tuple[str, ...]:
         """Return the topics that lose all subscribers if the group has ``number`` members."""
         before, after = self.group.subscribers(), self.resized(number).subscribers()

@@ -55,11 +55,9 @@ class ToDo(NamedTuple):
         return f"{self.text[:1].upper()}{self.text[1:]}."
 
 
-PLACE = "SOURCE GROUP"
-"""Arguments of the command of a plan in texts; a survey replaces them if it knows them."""
 NOTHING = ToDo("nothing", "nothing")
 _SEE_PLAN = ToDo(
-    f"run kassay {PLACE}, which simulates restarts and assignors and names the best one",
+    "run kassay plan, which simulates restarts and assignors and names the best one",
     "run kassay plan",
     is_open=True,
 )
@@ -190,7 +188,7 @@ def _quick_to_do(
     if cause is not None and keeps and kind in (*_LOST, CauseKind.CONTRADICTION):
         if kind not in PENDING:
             cause = Cause(CauseKind.PENDING_REBALANCE, "")
-        text = f"{cause.remedy}; kassay {PLACE} names the cheapest way"
+        text = f"{cause.remedy}; kassay plan names the cheapest way"
         return ToDo(text, cause.short_remedy, is_open=True)
     is_circular = identify_assignor(group).port in CIRCULAR
     offered = default_assignors(group, Configuration.of(group))
@@ -199,5 +197,5 @@ def _quick_to_do(
         return _SEE_PLAN
     *others, last = (assignors.kafka_name(str(one.configuration)) for one in named)
     text = f"switch the assignor to {' or '.join(filter(None, (', '.join(others), last)))}"
-    text += f"; kassay {PLACE} compares their costs" if others else ""
+    text += "; kassay plan compares their costs" if others else ""
     return ToDo(text, "switch the assignor" if others else named[0].short, is_open=bool(others))

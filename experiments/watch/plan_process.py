@@ -7,12 +7,12 @@ from multiprocessing.connection import Connection
 from kassay.experiments.comparison.compare import CaseLimits
 from kassay.experiments.planning.plan import plan
 from kassay.experiments.planning.render_plans import PAGE, render_plan
-from kassay.reference.model.errors import RunError
+from kassay.reference.model.errors import KassayError, RunError
 from kassay.reference.model.group import Group
 
 
 def plan_page(group: Group) -> str:
-    """Plan a group in a child process, and return the page. Raise RunError on a failure.
+    """Plan a group in a child process, and return the page. Raise KassayError on a failure.
 
     In the process of the watcher, OR-Tools and Matplotlib would keep 50 MB.
     """
@@ -23,13 +23,22 @@ def plan_page(group: Group) -> str:
     sender.close()  # only the child process can send now, so that its end is noticed
     with receiver:
         try:
-            return str(receiver.recv())
+            page = receiver.recv()
         except EOFError:
             raise RunError("the planning process ended, possibly because memory ran out") from None
         finally:
             child.join()
+    if isinstance(page, KassayError):
+        raise page
+    return str(page)
 
 
 def _send_page(sender: Connection, group: Group) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the watcher, which ends its children
-    sender.send(render_plan(plan(group, limits=CaseLimits(work=20.0)), PAGE, directory=None))
+    try:
+        page: str | KassayError = render_plan(
+            plan(group, limits=CaseLimits(work=20.0)), PAGE, directory=None
+        )
+    except KassayError as error:
+        page = error
+    sender.send(page)

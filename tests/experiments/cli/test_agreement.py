@@ -67,14 +67,14 @@ def test_one_cause_and_one_action_are_named(answers):
     found, head, survey = answers
     plan, row = found["plan"], found["survey"]
     assert row["cause"] == plan["cause"]
-    named = re.search("kassay SOURCE GROUP,? (.*)", row["to_do"])
+    named = re.search("kassay plan,? (.*)", row["to_do"])
     if named is None:
         assert plan["to_do"].startswith(row["to_do"])
     elif named[1] == "compares their costs":
         assert any(one in row["to_do"] for one in re.findall(r"to ([\w-]+)", plan["to_do"]))
     elif named[1] == "names the cheapest way":
         assert kind_of(plan["to_do"]) in ("rebalance", "restart")
-    assert "SOURCE GROUP" not in survey
+    assert "kassay plan" not in survey
     assert f"To do: {plan['to_do'][0].upper()}{plan['to_do'][1:]}." in head
     topics = re.search("Not considered: topics: (.* are on .*) [(]", head)
     assert (topics is None) or row["cause"] or "uneven topic" in survey

@@ -14,16 +14,15 @@ from kassay.experiments.watch import plan_process
 from kassay.experiments.watch.event_database import Store
 from kassay.experiments.watch.server import Pages
 from kassay.experiments.watch.watcher import Watcher
-from kassay.reference.model.errors import InputError, RunError
-from kassay.reference.model.group import Group
+from kassay.reference.model.errors import InputError, RunError, UsageError
+from kassay.reference.model.group import Group, Member, Topic
 from tests.experiments.watch.scripted_cluster import ScriptedCluster
 
 BALANCED = {"a-1": [0, 1, 2, 3], "b-1": [4, 5, 6, 7]}
 
 
 class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
+    now = 1_000_000.0
 
     def __call__(self) -> float:
         self.now += 60
@@ -210,10 +209,13 @@ assert (int(memory[1]) - int(memory[0])) * 4096 < 8e6, memory"""
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_a_plan_whose_process_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_plan_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = Group(topics=(Topic("t", 1, copies=((2, 2),)),), members=(Member("a", ("t",)),))
+    with pytest.raises(UsageError, match="supports neither partitions with several members"):
+        plan_process.plan_page(group)
     monkeypatch.setattr(plan_process, "_send_page", operator.is_)
     with pytest.raises(RunError, match="ended, possibly because memory ran out"):
-        plan_process.plan_page(Group(topics=(), members=()))
+        plan_process.plan_page(group)
 
 
 def test_only_the_extra_live_is_needed() -> None:
