@@ -102,12 +102,15 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "kassay", ""
     timeout = _SECONDS_PER_REQUEST
 
-    def setup(self) -> None:
+    def handle(self) -> None:
         """Limit the time in which a client must send its request."""
-        super().setup()
         self._deadline = Timer(_SECONDS_PER_REQUEST, self._close)
         self._deadline.daemon = True
         self._deadline.start()
+        try:
+            super().handle()
+        finally:
+            self._deadline.cancel()  # the thread of the timer, too, ends with the connection
 
     def _close(self) -> None:
         with suppress(OSError):
