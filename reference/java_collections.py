@@ -222,7 +222,7 @@ def capacity_for(size: int) -> int:
 
 
 def uuid_map(*, capacity: int | None = None) -> HashMap[int, Any]:
-    """Create an empty `HashMap` with the 128 bits of UUIDs as keys."""
+    """Create an empty `HashMap` for keys that are the 128 bits of UUIDs."""
     return HashMap(uuid_hash, capacity=capacity)
 
 
@@ -250,7 +250,7 @@ def computed_order(names: Iterable[str]) -> list[str]:
 
 
 def first_in_map(keys: Iterable[str], *, largest_size: int) -> str | None:
-    """Return the first key of a Java ``HashMap`` that had at most ``largest_size`` keys."""
+    """Return the first key of a Java ``HashMap`` that never had more than ``largest_size`` keys."""
     capacity = _DEFAULT_CAPACITY
     while largest_size > capacity * 3 // 4:
         capacity *= 2

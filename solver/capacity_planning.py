@@ -47,9 +47,8 @@ class Resizing:
         """Check the group, and define the members that a scale-out adds.
 
         ``like`` is the id of the member with the subscription, capacity, speed and rack of added
-        members. By default they subscribe to every topic with subscribers. Raises InputError if
-        this member does not exist, if it is not given and members differ in speed, or if the
-        weights are lag without ``allow_lag``.
+        members. By default, they subscribe to all topics with subscribers. Raise InputError if
+        ``like`` is unknown, if speeds differ without ``like``, or for lag without ``allow_lag``.
         """
         require_single_copies(group)
         if group.weight_source is WeightSource.LAG and not allow_lag:
@@ -100,16 +99,16 @@ class Resizing:
         )
 
     def factor(self, group: Group) -> int:
-        """Return the factor that makes the loads of resized groups comparable."""
+        """Return the factor from relative loads of a resized group to the common unit."""
         speeds = (group.members[index].speed for index in group.participant_indices)
         return self.multiple // lcm(*speeds)
 
     def shown(self, load: int) -> int | float:
-        """Convert a speed-adjusted load to the load of the fastest member."""
+        """Convert a relative load to the unit of the fastest member."""
         return LoadUnits((), (), ()).shown(load, Fraction(self.fastest, self.multiple))
 
     def max_load(self, group: Group, assignment: Assignment) -> int:
-        """Return the maximum load of an assignment, adjusted for the speeds of members."""
+        """Return the maximum relative load of an assignment, in the common unit."""
         makespan = imbalance(group, assignment, measure=Measure.MAKESPAN)
         return makespan * self.factor(group)
 
@@ -350,7 +349,7 @@ def _is_enough(resizing: Resizing, number: int, target: int, budget: SearchBudge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitingPartition:
-    """Heaviest partition, if its weight equals the lowest possible maximum load.
+    """Heaviest partition, whose weight is the lower bound on the maximum load.
 
     Parameters
     ----------

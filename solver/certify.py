@@ -107,7 +107,7 @@ def certify(
 
 
 def _with_windows(problem: Problem, certificate: Certificate) -> Certificate:
-    """Add the weight windows that prove the bound to each claim about a maximum load."""
+    """Add to each claim about a maximum load the weight windows that prove its bound."""
     if problem.profiles is None:
         return certificate
     claims = tuple(
@@ -126,7 +126,7 @@ def _with_windows(problem: Problem, certificate: Certificate) -> Certificate:
 def _with_proof(
     problem: Problem, assignment: Assignment, placement: Placement, stated: Certificate
 ) -> Certificate:
-    """Add evidence for optimality to a certificate. Without it, add an improving chain."""
+    """Add evidence for optimality to a certificate. Without evidence, add an improving chain."""
     group = problem.group
     if stated.node_prices:
         return stated
@@ -166,7 +166,7 @@ def _counted_certificate(
 
 
 def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) -> Certificate:
-    """Add evidence to bounds that only a solver can check, if the evidence is found."""
+    """Add evidence, if it is found, to the bounds that only a solver can check."""
     if not stated.trusted:
         return stated
     problem = build_problem(group)
@@ -187,7 +187,7 @@ def _with_evidence(group: Group, assignment: Assignment, stated: Certificate) ->
 def _proven(
     evidence: Evidence, problem: Problem, rules: Sequence[Constraint], limits: Sequence[Limit]
 ) -> Evidence:
-    """Add a proof that no assignment meets the constraints and limits, if it is found."""
+    """Add a proof, if one is found, that no assignment meets the constraints and limits."""
     prices = find_prices(problem, rules, limits)
     if prices is not None:
         return replace(evidence, origin=Origin.PARTITION_PRICES, prices=prices)

@@ -22,7 +22,7 @@ from kassay.solver.problem import Ints, Problem, build_problem
 class MergedProblem:
     """Problem with one partition per set of colocated partitions.
 
-    ``rules`` are constraints of the merged group. ``lacks_rules``: it cannot express all of them.
+    ``rules`` are constraints of the merged group. With ``lacks_rules``, some are missing.
     """
 
     problem: Problem
@@ -50,7 +50,7 @@ class MergedProblem:
     def _movement(self, level: objective.Movement) -> objective.Movement:
         """Convert the movement level for the merged group.
 
-        If all sets have equal sizes, each move still costs 1, and `bounds` are multiplied.
+        If all sets have equal sizes, each move still costs 1, and `bounds` multiplies bounds.
         """
         if not self.has_equal_owners:
             return objective.Movement()
@@ -93,7 +93,7 @@ def merge_colocated(
 ) -> MergedProblem | None:
     """Merge the partitions that `Colocated` constraints assign to one member.
 
-    Return None if there are none, if a set has no common consumer, if a member could not receive
+    Return None without such sets, if a set has no common consumer, if a member could not receive
     any set, if colocated partitions must be separated, or if a sum of weights is too large.
     """
     if not any(isinstance(rule, constraints.Colocated) for rule in rules):

@@ -184,7 +184,7 @@ def _closed_sets(problem: Problem, units: LoadUnits) -> Iterator[tuple[list[int]
 def max_loads_within(
     problem: Problem, limits: Iterable[tuple[objective.Level, int]]
 ) -> list[int] | None:
-    """Return the maximum load per member within limits on imbalance; None without limits."""
+    """Return the maximum load of each member within limits on imbalance; None without limits."""
     columns = [
         max_unit_loads(problem, level, limit)
         for level, limit in limits
@@ -196,7 +196,7 @@ def max_loads_within(
 def max_unit_loads(
     problem: Problem, level: objective.Imbalance | objective.HostImbalance, limit: int
 ) -> list[int]:
-    """Return the maximum load per member (or host of the member) that a limit permits."""
+    """Return the maximum load of each member, or of its host, that a level's limit permits."""
     units, total = evaluation.load_units(problem, level), problem.total
     if problem.profiles is not None:
         shares = [limit // units.factors[unit] for unit in units.unit_of]
@@ -233,7 +233,7 @@ def load_window(measure: Measure, total: int, members: int, limit: int) -> tuple
 def _movement_bound(
     problem: Problem, level: objective.Movement, limits: Sequence[tuple[objective.Level, int]]
 ) -> int:
-    """Return a lower bound on movement, from the maximum loads of members and hosts.
+    """Return a lower bound on movement, from the load limits of members and hosts.
 
     A move within a host does not lower the load of the host. Per host, the bound is the maximum of
     the bound of the host and the sum of the bounds of its members.
@@ -286,7 +286,7 @@ def _large_partitions_bound(
 def _excess_costs(
     problem: Problem, level: objective.Movement, max_loads: Sequence[int]
 ) -> list[int]:
-    """Return a lower bound on the cost of removing the overload of each member."""
+    """Return per member a lower bound on the cost of moves that remove its overload."""
     if level.cost is objective.MovementCost.COUNT and problem.profiles is None:
         return [
             bisect_left(sums, sums[-1] - max_load)
@@ -301,7 +301,7 @@ def _excess_costs(
 def _excess_cost(
     problem: Problem, level: objective.Movement, partitions: NDArray[np.intp], max_load: int
 ) -> int:
-    """Return a lower bound on the cost of moves that lower the owned load to ``max_load``."""
+    """Return a lower bound on the cost of moves that lower an owned load to ``max_load``."""
     if problem.profiles is not None:
         return _excess_cost_of_windows(problem, level, partitions, max_load)
     weights = [int(weight) for weight in problem.weight[partitions]]

@@ -9,11 +9,11 @@
 `BOUNDS`
     bound one level before its searches. The levels are minimised in their order.
 `SEARCHES`
-    minimise this level, until its value is its bound or no work is left.
+    minimise one level, until its value equals its bound or no work is left.
 
-A row runs if its condition holds when its turn comes. Of groups with several windows, only rows
-with ``has_windows`` run. The work of searches is limited, in units of
-about one second of one core. `make ablation` measures the engine without one row after the other.
+A row runs if its condition holds when its turn comes. For groups with several windows,
+only rows with ``has_windows`` run. The work of searches is limited, in units of about one second
+of one core. `make ablation` measures the engine without each row in turn.
 """
 
 from collections.abc import Callable, Sequence
@@ -67,7 +67,7 @@ def rows_for(problem: Problem, rows: Sequence[_AnyRow]) -> list[_AnyRow]:
 
 
 class Row(NamedTuple, Generic[_Task, _Result]):
-    """Table row with a function, the condition for running the function, and the reason."""
+    """Table row with a function, the condition to run it, and the reason for the row."""
 
     name: str
     applies: Callable[[_Task], bool]
@@ -97,7 +97,7 @@ class LevelTask:
     """Level to minimise within the limits of earlier levels.
 
     ``budget`` is the share of this level in the work left for all levels, which is ``whole``.
-    ``budget_of_cpsat`` is the part of it for CP-SAT.
+    ``budget_of_cpsat`` is the part of ``budget`` for CP-SAT.
     """
 
     pool: IncumbentPool
@@ -258,7 +258,7 @@ STARTS: tuple[Row[initial_placements.Start, LexicographicResult | None], ...] = 
         "owned partitions stay",
         lambda start: not start.flows.is_complete,
         lambda start: start.add([keep_owned(start.request.problem, start.units)]),
-        "few moves; other partitions go to the least loaded members",
+        "few partitions move; partitions without an owner go to the least loaded members",
         has_windows=True,
     ),
     Row(
@@ -267,7 +267,7 @@ STARTS: tuple[Row[initial_placements.Start, LexicographicResult | None], ...] = 
             not start.flows.is_complete and (not start.flows.placements or bool(start.units))
         ),
         lambda start: start.add([longest_processing_time(start.request.problem, start.units)]),
-        "low loads, whatever the moves; placements of flows have lower ones",
+        "loads are low, but the number of moves is ignored; flows find lower loads",
         has_windows=True,
     ),
     Row(
@@ -284,7 +284,7 @@ STARTS: tuple[Row[initial_placements.Start, LexicographicResult | None], ...] = 
             and any(isinstance(rule, Colocated) for rule in start.request.rules)
         ),
         initial_placements.merge_and_solve,
-        "the group with colocated partitions as one is smaller, and its bounds remain valid",
+        "the group with merged colocated partitions is smaller, and its bounds are valid",
         has_windows=True,
     ),
     Row(
@@ -297,7 +297,7 @@ STARTS: tuple[Row[initial_placements.Start, LexicographicResult | None], ...] = 
         lambda start: start.add(
             [longest_processing_time(within_racks(start.request.problem), start.units)]
         ),
-        "repairs and CP-SAT rarely bring many partitions into their racks",
+        "repairs and CP-SAT rarely remove many off-rack reads",
     ),
     Row(
         "heaviest partitions first within constraints",
@@ -361,20 +361,20 @@ STARTS: tuple[Row[initial_placements.Start, LexicographicResult | None], ...] = 
             and not _has_flows(start.request)
         ),
         initial_placements.add_constraints_one_by_one,
-        "repairs meet one more constraint more easily than all of them together",
+        "repairs meet one added constraint more easily than all constraints together",
         has_windows=True,
     ),
     Row(
         "few moves within the makespan",
         lambda start: start.has_placement and movement_search.may_add_few_moves(start.pool),
         lambda start: movement_search.add_few_moves(start.pool, start.request.budget),
-        "few moves within the lowest makespan, so that its minimum often needs no search",
+        "a placement with few moves within the lowest makespan often saves a search",
     ),
     Row(
         "repair within the lowest loads",
         lambda start: start.has_placement and overload_searches.may_add_repaired(start.pool),
         lambda start: overload_searches.add_repaired(start.pool, start.request.budget),
-        "the same with hosts, different speeds, racks, constraints or several windows",
+        "as the row before, for hosts, speeds, racks, constraints or several windows",
         has_windows=True,
     ),
 )
@@ -394,14 +394,14 @@ BOUNDS: tuple[Row[LevelTask, ProvenBound], ...] = (
         "flows and merged partitions",
         lambda task: task.index in task.known.bounds,
         lambda task: task.known.bounds[task.index],
-        "relaxations that the starts solved",
+        "the starts solved relaxations, and their bounds are valid",
         has_windows=True,
     ),
     Row(
         "earlier searches for moves",
         lambda task: isinstance(task.level, objective.Movement) and bool(task.move_proofs.searches),
         lambda task: task.move_proofs.within(task.movement_level, task.pool.limits()).proven,
-        "bounds within higher limits, also those proven before the loads, hold within lower ones",
+        "bounds within higher limits are also valid within lower limits",
     ),
 )
 """Bounds of one level before its searches; the greatest one is used."""
@@ -533,8 +533,8 @@ SEARCHES: tuple[Search, ...] = (
             task.pool, task.movement_level, task.bound, task.budget
         ),
         Origin.EXCHANGE,
-        "long searches lower moves in many windows that CP-SAT does not prove",
+        "with many windows, CP-SAT rarely proves the fewest moves",
         has_windows=True,
     ),
 )
-"""Searches of one level; each starts from the best placement and bound of those before it."""
+"""Searches of one level; each starts from the best placement and bound so far."""

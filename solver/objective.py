@@ -77,7 +77,7 @@ class Tolerance:
                 f"and {self.relative!r}"
             )
         if self.up_to is not None and (self.up_to < 0 or self.absolute or share):
-            raise UsageError(f"up_to must be at least 0 and excludes other tolerances, got {self}")
+            raise UsageError(f"up_to must be at least 0, and other tolerances 0, got {self}")
         object.__setattr__(self, "relative", share)
 
     def limit(self, value: int) -> int:

@@ -211,7 +211,7 @@ class Solution:
 
     @property
     def condition(self) -> str | None:
-        """Return the assumptions on which the status depends, or None if it has none."""
+        """Return the assumptions on which the status depends, or None without assumptions."""
         if self.group is None:
             return None
         with_racks = any(level.name == CrossRack.name for level in self.levels)

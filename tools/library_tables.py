@@ -99,7 +99,7 @@ def _by_subscriptions(equal: AssignorSummary, mixed: AssignorSummary) -> dict[st
 
 
 def _table(name: str, rows: dict[str, dict[str, str]]) -> ReportTable:
-    """Create a table with one row per assignor. The names are without their time limit."""
+    """Create a table with one row per assignor. The names contain no time limit."""
     shown = {}
     for assignor, cells in rows.items():
         parsed = parse_library_assignor(assignor)

@@ -54,7 +54,7 @@ def page() -> str:
 
 
 def _shared_rows(commands: Iterable[Any]) -> dict[_Row, str]:
-    """Return the rows of several commands and their most frequent defaults.
+    """Return the rows that several commands share, with their most frequent defaults.
 
     Arguments precede options, and options of one class, which have one purpose, are adjacent.
     """

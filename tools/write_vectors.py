@@ -37,7 +37,7 @@ def candidates() -> Iterator[Group]:
 
 
 def is_small_and_valid(group: Group) -> bool:
-    """Return whether a group is small, with claims that all are valid."""
+    """Return whether a group is small and all its claims are valid."""
     claims = sum(len(member.owned) for member in group.members)
     names = {topic.name for topic in group.topics}
     return (
@@ -50,14 +50,14 @@ def is_small_and_valid(group: Group) -> bool:
 
 
 class Limits(dict[tuple[Any, Any], int]):
-    """Limits of differences of prices: ``limits[a, b]`` of the price of a minus that of b."""
+    """Limits on price differences: ``limits[a, b]`` is the maximum of price(a) - price(b)."""
 
     def add(self, first: Any, second: Any, value: int) -> None:
-        """Add a limit; the lowest one counts."""
+        """Add a limit. The lowest limit of a pair applies."""
         self[first, second] = min(value, self.get((first, second), value))
 
     def between(self, first: Any, second: Any, *, weight: int, number: int) -> None:
-        """Limit a difference by the costs of the last unit and of one more unit."""
+        """Limit a price difference by the costs of the last unit and of one more unit."""
         self.add(first, second, weight * (2 * number + 1))
         if number:
             self.add(second, first, -weight * (2 * number - 1))
@@ -108,7 +108,7 @@ def goal(group: Group, name: str) -> dict[str, Any]:
     solution = solve(group, levels=GOALS[name])
     assignment = solution.assignment
     if assignment is None or not solution.is_optimal:
-        raise ValueError(f"group {group.id!r}: the goal {name} is not solved")
+        raise ValueError(f"group {group.id!r}: the optimum of goal {name} is not proven")
     spread = sum(
         number**2
         for partitions in assignment.values()

@@ -93,7 +93,7 @@ def _group(
             if numbers:
                 topics[topic] = max(numbers) + 1
                 if len(numbers) != topics[topic]:
-                    raise KassayError(f"the partitions of topic {topic!r} have gaps")
+                    raise KassayError(f"partitions of {topic!r} have gaps: {sorted(numbers)}")
     return Group(
         topics=tuple(_topic(name, topics[name], weights) for name in sorted(topics)),
         members=tuple(_member(id, subscriptions[id]) for id in sorted(subscriptions)),

@@ -25,7 +25,7 @@ class AssignorResult:
     """Result of an assignor: an assignment, a livelock or an exception.
 
     Exactly one of the first three fields is not None. ``livelock`` is set if the real assignor does
-    not terminate, ``failed`` if it throws. They are texts unless the assignor is a port.
+    not terminate, ``failed`` if it throws. Both are texts unless the assignor is a port.
     ``seconds`` is the time of the call in the assignor's process, if the process reports it.
     """
 
@@ -49,7 +49,7 @@ class RebalanceProtocol(StrEnum):
 
 
 class Goal(IntEnum):
-    """Goal of an assignor. Reports list the assignors by goal.
+    """Aim of an assignor, such as balance and few moves. Reports list assignors by goal.
 
     The last goal has three parts, in this order: the members get equal numbers of partitions of
     each topic, no transfer of one partition improves the balance, and few partitions move.
@@ -62,7 +62,7 @@ class Goal(IntEnum):
 
 
 class Release(IntEnum):
-    """Kafka release that contains an assignor. A preview is not released yet."""
+    """Kafka release that contains an assignor. No release contains a preview."""
 
     NEWEST = 1
     OLDER = 2
@@ -143,7 +143,7 @@ def assign(group: Group, name: str) -> Assignment:
 
 
 def run_assignor(group: Group, name: str) -> AssignorResult:
-    """Run a port by name. Return its assignment, livelock or exception."""
+    """Run the port with a name. Return its assignment, livelock or exception."""
     port = _find(name)
     try:
         return AssignorResult(assignment=port.assign(group))

@@ -140,12 +140,12 @@ def deep_copy_assignment(owned: Owned) -> Target:
 
 
 def mutable_copy(partitions: Owned | Target) -> Target:
-    """Return a target unchanged. Copy owned partitions to a new target."""
+    """Return ``partitions`` if it is a target, else a copy of the owned partitions."""
     return partitions if isinstance(partitions, HashMap) else deep_copy_assignment(partitions)
 
 
 def remove_partition(target: Target, topic: TopicId, number: int) -> None:
-    """Remove a partition from a target. Remove its topic if no partition of it is left."""
+    """Remove a partition from a target. Remove the topic with its last partition."""
     numbers = target.get(topic)
     if numbers is not None:
         numbers.remove(number)
@@ -325,7 +325,7 @@ class UniformHeterogeneousAssignmentBuilder:
                     self._assign_partition(topic, number, balancer.next_least_loaded_member())
 
     def _balance(self) -> None:
-        """Balance one topic after the other, in at most 16 rounds, until a round moves nothing."""
+        """Balance the topics in at most 16 rounds, until a round moves no partition."""
         topics = [t for t in self._sort_topic_ids() if len(self.topic_subscribers[t]) >= 2]
         last_rebalanced = -1
         for _ in range(MAX_ITERATION_COUNT):
@@ -336,7 +336,7 @@ class UniformHeterogeneousAssignmentBuilder:
                     last_rebalanced = index
 
     def _balance_topic(self, topic: TopicId) -> int:
-        """Move partitions from most to least loaded members; return the number of moves."""
+        """Move partitions of a topic to less loaded members; return the number of moves."""
         owners = self.owners[topic]
         balancer = MemberAssignmentBalancer(self.sizes, self.topic_subscribers[topic])
         if balancer.imbalance <= 1:
@@ -382,7 +382,7 @@ class UniformHeterogeneousAssignmentBuilder:
 class MemberAssignmentBalancer:
     """Select the members that receive and give partitions while a topic is balanced.
 
-    The members with the lowest load receive one partition each, those with the highest load give
+    Members with the lowest load receive one partition each, members with the highest load give
     one each. Then the members with the next load join them. ``sizes`` may change.
     """
 

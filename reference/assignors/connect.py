@@ -138,7 +138,7 @@ class IncrementalCooperativeAssignor:
         return ClusterAssignment(assigned, to_revoke)
 
     def _handle_lost_assignments(self, lost: Entries, workers: Loads, now: int) -> Entries:
-        """Handle connectors and tasks without a worker. Return those to assign immediately."""
+        """Assign or delay connectors and tasks without a worker. Return the ones to assign now."""
         nothing: Entries = {}
         if not lost and not self._revoked_in_previous:
             self._reset_delay()
@@ -170,7 +170,7 @@ class IncrementalCooperativeAssignor:
     def _revoke_for_balance(
         self, configured: Entries, following: Loads, to_revoke: Loads, now: int
     ) -> None:
-        """Revoke connectors and tasks above an even share, except during a delay."""
+        """Revoke connectors and tasks of workers above an even share, except during a delay."""
         if self.delay > 0:
             self._revoked_in_previous = False
             return
@@ -201,7 +201,7 @@ def _backoff(attempts: int, max_delay: int) -> int:
 
 
 def _perform_load_balancing_revocations(configured: Entries, workers: Loads) -> Loads:
-    """Return the connectors and tasks above an even share, per worker."""
+    """Return the connectors and tasks that each worker has above an even share."""
     revoked: Loads = {}
     if not configured or not any(workers.values()):
         return revoked
@@ -250,7 +250,7 @@ def assign_eagerly(document: KindDocument) -> dict[str, object]:
 
 
 def assign_incrementally(document: KindDocument) -> dict[str, object]:
-    """Run the incremental assignor. Return rebalances and downtime for each step."""
+    """Run the incremental assignor. Return the rebalances and downtime of each step."""
     maximum: Any = document.content.get("scheduled_rebalance_max_delay_ms", DEFAULT_MAX_DELAY)
     steps: Any = document.content["steps"]
     return {"steps": _Cluster(maximum).run(steps)}
@@ -300,7 +300,7 @@ class _Cluster:
         return self._leader
 
     def _advance(self, until: int) -> None:
-        """Advance the clock to ``until`` (ms), and rebalance when a delay ends."""
+        """Advance the clock to ``until`` (ms). Rebalance at the end of each delay."""
         while self._leader is not None and self._delay > 0 and self._now + self._delay < until:
             self._pass(self._delay)
             self._rebalance(self._leader)

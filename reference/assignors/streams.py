@@ -178,7 +178,7 @@ class Movements:
     _warmups: set[tuple[int, TaskId]] = field(default_factory=set)
 
     def assign_active_task_movements(self) -> int:
-        """Move active tasks to processes that are more caught up. Return the number of moves."""
+        """Move active tasks to processes with lower lags. Return the number of moves."""
         by_load = self._caught_up_by_load()
         needed = self._needed(lambda client: sorted(client.active))
         for task, destination in needed:
@@ -199,7 +199,7 @@ class Movements:
         return len(needed)
 
     def assign_standby_task_movements(self) -> int:
-        """Add standbys on more caught-up processes. Return the number of added standbys."""
+        """Add standbys on processes with lower lags. Return the number of added standbys."""
         by_load = self._caught_up_by_load()
         moved = 0
         for task, destination in self._needed(self._movable_standbys):
@@ -221,7 +221,7 @@ class Movements:
     def _needed(
         self, tasks: Callable[[ClientState], Iterable[TaskId]]
     ) -> list[tuple[TaskId, ClientState]]:
-        """Return tasks on lagging processes for which another process has a lower lag."""
+        """Return tasks that lag on their process and have a lower lag on another process."""
         found = [
             (sum(self._is_caught_up(one, task) for one in self.clients), task, client)
             for client in self.clients

@@ -138,7 +138,7 @@ class Shares:
         self.sizes[member] += 1
 
     def take_extra(self, member: int, topic: int) -> None:
-        """Take a member's extra partition of a topic."""
+        """Take the extra partition of a topic away from a member."""
         self.holders[topic].remove(member)
         self.extra_counts[member] -= 1
         self.sizes[member] -= 1
@@ -206,7 +206,7 @@ class HandOut:
         return base + int(self._counts[cohort].min())
 
     def _next_place(self, cohort: int, free: NDArray[np.bool_]) -> int:
-        """Select the next member to get an extra partition. Return its place in the cohort."""
+        """Return the index in the cohort of the next member to get an extra partition."""
         counts, start = self._counts[cohort], self._cursors[cohort]
         lowest = np.flatnonzero((counts == counts.min()) & free)
         if lowest.size:
@@ -234,7 +234,7 @@ class Extras:
 class ShareBalancer:
     """Step that moves extra partitions to members with lower loads, until none can move.
 
-    A receiver has at least two partitions fewer than the giver, and can take one of its extras.
+    A receiver has at least two partitions fewer than the giver, and can take an extra from it.
     """
 
     def __init__(self, shares: Shares) -> None:
@@ -317,7 +317,7 @@ class ShareBalancer:
             insort(self._receivers[self._model.cohort_of[member]], self._receiver_key(member))
 
     def _choice(self, giver: int, receiver: int) -> tuple[list[int], int]:
-        """Choose the extra partition to transfer. Return a list of topics and an index in it."""
+        """Choose the extra partition to transfer, as a list of topics and an index in the list."""
         subscribed = self._model.topics_of[self._model.cohort_of[receiver]]
         above, present = self._shares.above[receiver], self._extras[receiver].all
         other = subscribed - above

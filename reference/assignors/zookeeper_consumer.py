@@ -78,7 +78,7 @@ def assign_roundrobin(group: Group) -> Assignment:
 
 
 def roundrobin_threads(group: Group) -> ThreadAssignment:
-    """Assign partitions in circular order. Raise UpstreamError if topics have other threads."""
+    """Assign partitions in circular order. Raise UpstreamError if threads of topics differ."""
     consumers = consumers_for_topic(group)
     if not consumers:
         return {}

@@ -73,7 +73,7 @@ class ClassicMember:
     sync_reply: SyncReply | None = None
 
     def offer(self, protocol: str | None) -> SupportedProtocol:
-        """Return the member's protocol that has the given name. Raise InternalError without it."""
+        """Return the member's protocol with a name. Raise InternalError if there is none."""
         for supported in self.request.offers:
             if supported.name == protocol:
                 return supported
@@ -128,7 +128,7 @@ class ClassicGroup:
         """Change the state of the group. Raise InternalError for an invalid transition."""
         if self.state not in VALID_PREVIOUS_STATES[state]:
             raise InternalError(
-                f"internal error: a group changes from state {self.state} to {state}; report a bug"
+                f"internal error: a group cannot change from {self.state} to {state}; report a bug"
             )
         self.previous_state, self.state = self.state, state
         self.state_changed_at = now

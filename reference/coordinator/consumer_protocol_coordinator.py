@@ -1,7 +1,7 @@
 """Simulated group coordinator of the consumer protocol (KIP-848).
 
 The only group request is the heartbeat. The broker computes a target assignment. Each member
-reconciles with it separately: it revokes partitions first, then gets released ones.
+reconciles with the target separately. It revokes partitions, then receives released ones.
 
 A rolling upgrade converts a classic group to a group of the consumer protocol when its first
 member of the consumer protocol joins. The other members keep sending requests of the classic
@@ -567,7 +567,7 @@ class ConsumerCoordinator:
                 self.group.bump_epoch()
 
     def downgrade_if_classic(self) -> bool:
-        """Make a group with only classic members a classic group. Return whether it is one."""
+        """Convert a group with only classic members to a classic group. Return False for others."""
         if self._downgrade is None or not self.group.uses_classic_protocol:
             return False
         self._downgrade(self.group)

@@ -249,7 +249,7 @@ def _subtopology(
     count: int = fields["partitions"]
     for key in per_partition:
         if key in fields and len(fields[key]) != count:
-            expected = f"one entry per partition, {count}"
+            expected = f"one entry per partition ({count})"
             raise unexpected(len(fields[key]), f"{where}.{key}", expected)
     return count
 

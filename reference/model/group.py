@@ -160,8 +160,8 @@ class Topic:
         for number, (low, high) in enumerate(ranges):
             if not 0 <= low <= high <= MAX_COPIES:
                 raise InputError(
-                    f"{where}: copies of partition {number} must be a range from 0 to at most "
-                    f"{MAX_COPIES:,}, got {low} to {high}"
+                    f"{where}: copies of partition {number} must have a minimum up to the "
+                    f"maximum, both from 0 to {MAX_COPIES:,}, got {low} and {high}"
                 )
 
     def _set_profiles(self, where: str, profiles: Iterable[Iterable[int]]) -> None:
@@ -450,7 +450,7 @@ NO_WINDOWS = Windows()
 
 
 class Results(dict[object, Any]):
-    """Cache of the results of functions for one object. Copies of it are empty."""
+    """Cache of the results of functions for one object. A copy of the cache is empty."""
 
     __slots__ = ()
 
@@ -554,7 +554,7 @@ class Group:
     @property
     @cached
     def window_count(self) -> int:
-        """Return the number of separate weights per partition: 1 without profiles."""
+        """Return the number of windows, which is 1 without profiles."""
         return next((len(topic.profiles[0]) for topic in self.topics if topic.profiles), 1)
 
     @property

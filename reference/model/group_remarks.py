@@ -91,7 +91,7 @@ class AssumedSubscriptions(StrEnum):
 
 
 def condition(group: Group, *, with_racks: bool = False) -> str | None:
-    """Return the assumptions on which results for a group depend, or None if it has none.
+    """Return the assumptions on which results for a group depend; None without assumptions.
 
     ``with_racks`` states that the results depend on the racks of members.
     """
@@ -110,7 +110,7 @@ def condition(group: Group, *, with_racks: bool = False) -> str | None:
 
 
 def other_reading(group: Group) -> Group | None:
-    """Return the group with another assumption about its unknown subscriptions.
+    """Return the group with the other assumption about its unknown subscriptions, or None.
 
     One assumption is the topics of the member's partitions, the other one all topics of the group.
     Return None if both give the same subscriptions, or if no subscription is assumed.
@@ -124,7 +124,7 @@ def other_reading(group: Group) -> Group | None:
 
 
 def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
-    """Replace the assumed subscriptions of a group according to an assumption."""
+    """Replace the assumed subscriptions of a group by those of an assumption."""
     return replace(
         group,
         members=tuple(
@@ -137,7 +137,7 @@ def with_assumption(group: Group, reading: AssumedSubscriptions) -> Group:
 
 
 def _reading_of(group: Group, assumed: list[Member]) -> AssumedSubscriptions | None:
-    """Return the assumption that agrees with all assumed subscriptions; None if none does."""
+    """Return the assumption that gives all assumed subscriptions; None if neither does."""
     for reading in (AssumedSubscriptions.EQUAL, AssumedSubscriptions.ASSIGNED):
         if _all_equal(group, assumed, reading):
             return reading
@@ -198,7 +198,7 @@ _SHOWN_NOTES = 3
 
 
 def shown_notes(group: Group) -> list[str]:
-    """Return at most three notes that affect results and are not assumptions."""
+    """Return three notes that affect results, without assumptions, and the number of others."""
     notes = [note for note in group.notes if not note.startswith((*_WITHOUT_EFFECT, ASSUMED))]
     more = len(notes) - _SHOWN_NOTES
     return notes[:_SHOWN_NOTES] + ([f"{more} more notes (kassay import)"] if more > 0 else [])
@@ -228,7 +228,7 @@ def target_assignment(group: Group) -> TargetAssignment | None:
 
 
 def rebalance_caveat(group: Group) -> str | None:
-    """Return sentences on the rebalance of a group, or None if no rebalance is in progress."""
+    """Describe the rebalance in progress and its effect on results; return None without one."""
     if not is_rebalancing(group):
         return None
     target = target_assignment(group)
@@ -252,7 +252,7 @@ most one: of each topic, or in total."""
 
 
 def assignor_caveat(group: Group) -> str | None:
-    """Return a sentence if the named assignor cannot have made the assignment, else None."""
+    """Return why the assignor cannot have made the current assignment; None if it may have."""
     name = group.status.registered_assignor
     is_partial = any(note.startswith(ASSUMED + "the partitions") for note in group.notes)
     if name not in _BALANCED or is_rebalancing(group) or is_partial or len(group.members) < 2:
@@ -289,7 +289,7 @@ _REASONS = {
 
 
 def streams_caveat(group: Group) -> str | None:
-    """Return a sentence if a group is a Kafka Streams application, else None."""
+    """Return why no plan applies to a Kafka Streams application; None for other groups."""
     libraries = {member.client.library for member in group.members}
     if group.status.assignor != "stream" and "kafka-streams" not in libraries:
         return None

@@ -27,7 +27,7 @@ def join_groups(groups: Sequence[Group]) -> Group:
         )
     repeated = next((id for id in ids if ids.count(id) > 1), None)
     if repeated is not None:
-        raise InputError(f"two of the groups to balance together have the id {repeated!r}")
+        raise InputError(f"groups to balance together need different ids, got {repeated!r} twice")
     sources = {(group.weight_source, group.weight_unit) for group in groups}
     weighted = {any(topic.weights is not None for topic in group.topics) for group in groups}
     if len(sources) > 1 or len(weighted) > 1:

@@ -59,7 +59,7 @@ class LoadUnits:
         return tuple(multiple // speed for speed in self.speeds)
 
     def shown(self, relative_load: int, scale: Fraction | int = 1) -> int | float:
-        """Convert a relative load to a load of the fastest member or host.
+        """Convert a relative load to the unit of the fastest member or host.
 
         The result has one decimal if it is below 100 and not an integer, and none otherwise.
         ``scale`` multiplies it, for example by the ratio to another speed.

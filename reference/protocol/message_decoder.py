@@ -163,7 +163,7 @@ class Reader:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise CorruptRecordError("a variable-length integer must have at most 5 bytes")
+        raise CorruptRecordError("a variable-length integer must have at most 5 bytes, got more")
 
     def length(self, *, compact: bool, size: int = 4) -> int:
         """Read the length of a string, of bytes or of an array. The length -1 means null."""

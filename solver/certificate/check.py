@@ -143,7 +143,7 @@ def _wrong_claims(group: Group, assignment: Assignment, certificate: Certificate
         name = claim.level.name
         value = value_of(group, assignment, claim.level)
         if value != claim.value:
-            yield f"{name} is {integer_text(value)}, not {integer_text(claim.value)}"
+            yield f"{name} is {integer_text(value)}, but the claim is {integer_text(claim.value)}"
         bound, reached = integer_text(claim.bound), integer_text(value)
         if claim.bound < 0:
             yield f"the bound {bound} on {name} is below 0"
@@ -258,7 +258,7 @@ def trajectory_errors(
         yield f"the evidence is wrong: {error}"
         return
     if certificate.bound > max(bound, 0):
-        yield f"the prices prove the bound {bound}, not {certificate.bound}"
+        yield f"the prices prove the bound {bound}, but the claim is {certificate.bound}"
     if certificate.value < certificate.bound:
         yield f"the value {certificate.value} is less than the bound {certificate.bound}"
     yield from _assignment_errors(stream, groups, assignments, certificate)
@@ -291,7 +291,7 @@ def _assignment_errors(
         for error in _least_errors(evidence, group, assignment, rebalance.least_makespan):
             yield f"rebalance {number}: {error}"
     if sum(moves) != certificate.value:
-        yield f"the assignments have {sum(moves)} moves, not {certificate.value}"
+        yield f"the assignments have {sum(moves)} moves, but the claim is {certificate.value}"
 
 
 def _least_errors(

@@ -41,8 +41,8 @@ class CostRow:
 class Relaxation:
     """Relaxed problem that assigns blocks of partitions to members within limits.
 
-    Assignments that meet all constraints are among its solutions. The cost row of a level is None
-    if the level is not linear, its maximum sum of squares if it is not a sum of squares.
+    Assignments that meet all constraints are among its solutions. ``levels`` has None for
+    levels that are not linear, ``max_squares`` for levels that are not a sum of squares.
     """
 
     blocks: tuple[tuple[int, ...], ...]  # partitions per block

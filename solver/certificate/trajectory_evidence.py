@@ -129,9 +129,7 @@ def permitted_loads(
         totals[at] += total
     limits = [mean_load(total, capacity[rank == at]) for at, total in enumerate(totals)]
     if any(high <= low for high, low in pairwise(limits)):
-        raise InputError(
-            f"{problem.group.label}: the loads of the member sets must decrease, got {limits}"
-        )
+        raise InputError(f"{problem.group.label}: loads of member sets must decrease, got {limits}")
     least_makespan = max(limits, default=0)
     if level.measure is Measure.MAKESPAN:
         weight = problem.group.uniform_weight or 1  # the ranges are numbers of partitions
@@ -272,11 +270,14 @@ def build_stream(
     for group in groups:
         for member in group.members:
             members.setdefault(member.id, len(members))
-    if any(isinstance(one, Assignment) != is_weighted(groups) for one in evidence):
-        raise InputError(
-            "the evidence must consist of sets of members if all weights and speeds are equal, "
-            "otherwise of assignments"
-        )
+    weighted = is_weighted(groups)
+    kind, cause = ("an assignment", "different") if weighted else ("sets of members", "all equal")
+    for number, one in enumerate(evidence):
+        if isinstance(one, Assignment) != weighted:
+            raise InputError(
+                f"evidence of rebalance {number}: must be {kind}, because weights and speeds are "
+                f"{cause}, got {type(one).__name__}"
+            )
     rebalances = tuple(
         permitted_loads(build_problem(group), level, one, members)
         for group, one in zip(groups, evidence, strict=True)

@@ -417,7 +417,7 @@ measures of imbalance."""
 def priced_levels(
     group: Group, levels: Sequence[objective.Level]
 ) -> Sequence[objective.Level] | None:
-    """Return levels for node prices that prove ``levels`` optimal; None if there are none."""
+    """Return the levels to price so that prices prove ``levels`` optimal; None if impossible."""
     if has_arc_costs(group, levels):
         return levels
     is_proven = is_optimal_by_squares_and_moves(group, levels)
@@ -427,7 +427,7 @@ def priced_levels(
 def placement_flow(
     problem: Problem, levels: Sequence[objective.Level], placement: Placement
 ) -> tuple[LevelNetwork, Ints, str | None]:
-    """Return the network and flow of a placement, and an error if their costs differ.
+    """Return the network and flow of a placement, and an error if the flow has a lower value.
 
     The flow of a placement has the fewest moves, and the most equal members per partition, of all
     placements with its counts.
@@ -438,7 +438,7 @@ def placement_flow(
     for level in levels:
         value, least = (level_value(problem, level, one) for one in (placement, best))
         if value > least:
-            error = f"{level.name} is {value}, but with these counts it can be {least}"
+            error = f"{level.name} is {value}, but the minimum with these counts is {least}"
             return arcs, arcs.flow_of(counts), error
     return arcs, arcs.flow_of(counts), None
 

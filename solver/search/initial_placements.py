@@ -102,7 +102,7 @@ class Start:
                 self.pool.add(placement)
 
     def known(self) -> search_interface.KnownLevels:
-        """Return the results of the flows, or higher bounds of the merged problem."""
+        """Return the results of the flows, with the bounds of the merged problem if higher."""
         bounds = dict(self.flows.bounds)
         for index, bound in self.merged.bounds.items():
             if index not in bounds or bound.value > bounds[index].value:

@@ -87,7 +87,7 @@ class _LevelFlows:
 
     @property
     def _has_even_loads(self) -> bool:
-        """Return whether the minimum sum of squares minimises all measures of imbalance."""
+        """Return whether each assignment with minimum sum of squares minimises all measures."""
         has_hosts = any(isinstance(level, objective.HostImbalance) for level in self.levels)
         is_plain = self.problem.copies is None and self.problem.group.has_equal_speeds
         return is_plain and not has_hosts

@@ -130,7 +130,7 @@ class MemberExchange:
         return bounds
 
     def _extra_of_given(self, price: Ints, payments: Ints, least: Ints) -> Ints:
-        """Return, per partition, the additional cost if its owner gives the partition away."""
+        """Return, per partition, the additional cost if the owner gives it away."""
         extra = np.zeros(len(price), dtype=np.int64)
         last = np.arange(self.width)
         for member, column in enumerate(self.owned.T):

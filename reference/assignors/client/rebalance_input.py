@@ -42,7 +42,7 @@ class MemberSubscription:
 
     @property
     def owned_partitions(self) -> Partitions:
-        """Return the claimed partitions. They are empty if the version does not send them."""
+        """Return the claimed partitions, or none if the protocol version does not send them."""
         return self.claimed if self.sends_owned else NO_PARTITIONS
 
 

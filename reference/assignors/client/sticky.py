@@ -125,7 +125,7 @@ class ConstrainedAssignmentBuilder:
         return remaining
 
     def _fill_under_min_quota(self, consumer: int) -> bool:
-        """If one more partition fills the minimum quota, update the lists and return True."""
+        """Return whether the next partition fills the minimum quota; update the unfilled lists."""
         count = len(self.assignment[consumer]) + 1
         if count < self.min_quota:
             return False
@@ -170,7 +170,7 @@ class ConstrainedAssignmentBuilder:
                 self.current_num_over_min_quota += 1
 
     def _find_partitions_transferring_ownership(self) -> None:
-        """Record newly assigned partitions that another consumer, or several, owned before."""
+        """Record newly assigned partitions that had another owner, or several owners, before."""
         revoked = self.maybe_revoked_partitions
         multiple = self.partitions_with_multiple_previous_owners
         if not revoked and not multiple:

@@ -42,7 +42,7 @@ class PartitionMovements:
     def get_the_actual_partition_to_be_moved(
         self, partition: int, old_consumer: int, new_consumer: int
     ) -> int:
-        """Return a partition of the topic that moved the opposite way, else ``partition``.
+        """Return a partition of the topic that made the reverse move, else ``partition``.
 
         That partition moves back to its earlier consumer. Such moves can repeat without end.
         """
@@ -170,7 +170,7 @@ class Reassignment:
         return self._is_balanced
 
     def reassign_partition(self, partition: int, new_consumer: int) -> None:
-        """Undo an opposite move within the topic. If there is none, move the partition."""
+        """Undo the reverse move of a partition of the topic. Without one, move ``partition``."""
         consumer = self.current_partition_consumer[partition]
         moved = self.partition_movements.get_the_actual_partition_to_be_moved(
             partition, consumer, new_consumer
@@ -454,7 +454,7 @@ def _score(assignment: Mapping[int, Sequence[int]]) -> int:
 def _prev_assignment(
     claims: Mapping[int, Sequence[int]], generations: Mapping[int, int]
 ) -> dict[int, int]:
-    """Return the newest owner of each partition, without claims of the highest generation."""
+    """Return the newest claimant of each partition in generations below the highest one."""
     max_generation = max(generations.values())
     latest: dict[int, tuple[int, int]] = {}
     for consumer, partitions in claims.items():

@@ -48,7 +48,7 @@ def test_assignments_of_solve_are_valid(solved, verify):
             lambda d: d.update(
                 assignment={"a": [["t", 2], ["u", 0]], "b": [["t", 0], ["t", 1], ["t", 3]]}
             ),
-            "movement is 3, not 2",
+            "movement is 3, but the claim is 2",
         ),
         (lambda d: d["movement"].update(bound=1), "movement: the bound"),
         (lambda d: d["movement"].update(value=1), "movement: the document has value 1, expected 2"),

@@ -37,7 +37,7 @@ def test_valid_transitions_change_the_state(before: GroupState, after: GroupStat
 def test_invalid_transitions_are_rejected(before: GroupState, after: GroupState) -> None:
     group = ClassicGroup("g")
     group.state = before
-    with pytest.raises(InternalError, match=f"from state {before} to {after}"):
+    with pytest.raises(InternalError, match=f"from {before} to {after}"):
         group.transition_to(after, 7)
     assert group.state is before
 

@@ -111,5 +111,5 @@ def test_a_topic_price_above_the_last_partition_of_an_owner_is_an_error():
 def test_levels_beyond_imbalance_and_movement_are_measured_again(level, value):
     assert complaints(Certificate((LevelClaim(level, value, 0, Origin.CP_SAT),))) == []
     assert complaints(Certificate((LevelClaim(level, value + 1, 0, Origin.CP_SAT),))) == [
-        f"{level.name} is {value}, not {value + 1}"
+        f"{level.name} is {value}, but the claim is {value + 1}"
     ]

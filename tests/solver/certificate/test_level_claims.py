@@ -59,6 +59,6 @@ def test_moved_weight_is_measured_again():
     owner = replace(WEIGHTED.members[0], owned=[("t", 0), ("t", 2)])
     group = replace(WEIGHTED, members=(owner, WEIGHTED.members[1]))
     assignment = Assignment({"a": [("t", 1), ("t", 2)], "b": [("t", 0), ("t", 3), ("t", 4)]})
-    for value, expected in ((8, []), (7, ["movement is 8, not 7"])):
+    for value, expected in ((8, []), (7, ["movement is 8, but the claim is 7"])):
         claimed = Certificate((LevelClaim(Movement(MovementCost.WEIGHT), value, 0, Origin.CP_SAT),))
         assert list(certificate_errors(group, assignment, claimed)) == expected
