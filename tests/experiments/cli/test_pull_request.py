@@ -45,7 +45,7 @@ def test_the_markdown_table_has_paired_differences_and_the_smallest_regression()
     text = markdown_table(groups, after="new", before="old", command=["compare", "g.jsonl"])
     assert "| sum of squared loads | 10 | 10.67 | +0.667 (+0 to +2) | 0 | 1 |" in text
     assert "| moves | 1.667 | 1.333 | -0.333 (-2 to +1) | 1 | 1 |" in text
-    assert "Smallest regression, of 2:" in text
+    assert "Smallest of 2 regressions:" in text
     assert "with 2 members and 2 partitions: sum of squared loads 10 before, 10 after" in text
     assert "Command: `kassay compare g.jsonl`" in text
     assert len(text.splitlines()) <= 25
@@ -57,7 +57,7 @@ def test_failed_groups_are_counted_and_in_no_mean() -> None:
     good = compared((10, 1), (10, 1), group=UNEVEN)
     text = markdown_table([failed, good], after="new", before="old", command=["compare"])
     assert "Failed groups: before 0, after 1." in text
-    assert "of 1." in text
+    assert "of 1 with two results." in text
     assert "No group has a higher imbalance" in text
 
 

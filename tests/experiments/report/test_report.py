@@ -87,7 +87,7 @@ def test_the_page_shows_the_numbers_of_the_tables(results, comparisons, facts, p
 
 def test_groups_that_cannot_be_built_are_reported_as_errors(facts, page):
     assert facts["counts"]["errors"] == 1
-    assert "Errors of the study itself: 1" in page
+    assert "Errors of the study itself, in no number: 1" in page
 
 
 @pytest.mark.parametrize(
