@@ -55,6 +55,8 @@ class CauseKind(StrEnum):
     CONTRADICTION = "contradiction"
     LOCAL_OPTIMUM = "local-optimum"
     TOPICS_IGNORED = "topics-ignored"
+    LAG_ON_FEW_MEMBERS = "lag-on-few-members"
+    UNEVEN_TOPIC = "uneven-topic"
 
 
 _REMEDIES, _SHORT_REMEDIES = (
@@ -297,13 +299,13 @@ def topic_counts(group: Group, assignment: Assignment) -> dict[str, dict[str, in
     }
 
 
-def finding_of(group: Group) -> tuple[str, str] | None:
-    """Return a finding that loads do not show, in few words and as a sentence, or None."""
+def finding_of(group: Group) -> Cause | None:
+    """Return a finding that loads do not show, or None."""
     lag = next((one for one in group.notes if "% of the lag is on" in one), None)
     if lag is not None:
-        return "lag on few members", f"{lag}."
+        return Cause(CauseKind.LAG_ON_FEW_MEMBERS, f"{lag}.")
     share = worst_share(group, keep_owners(group))
-    return None if share is None else ("uneven topic", f"{share}.")
+    return None if share is None else Cause(CauseKind.UNEVEN_TOPIC, f"{share}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

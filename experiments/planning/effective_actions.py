@@ -38,7 +38,6 @@ from kassay.reference.model.group import Group, Protocol
 from kassay.reference.model.load_metrics import Measure, member_units
 from kassay.solver.constraints import Constraint
 from kassay.solver.objective import CrossRack, HostImbalance, Level, TopicSpread
-from kassay.solver.solution import LevelValue
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _FEWEST_SAMPLES = 3
@@ -47,23 +46,21 @@ _EXCESS = 20
 """An action is effective if its maximum load exceeds the planned maximum by at most 1/20."""
 FACTORS = {"makespan": LOAD_FACTORS["maximum_load"], "sum_of_squares": LOAD_FACTORS["squares"]}
 """Factors of `decide` above which a load is lower."""
-_UNEVEN = 6
-"""More partitions are recommended if the maximum load exceeds the mean by more than 1/6."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveAction:
     """Action that is recommended to an operator, with loads and moves.
 
-    ``metrics`` is None if the action changes the partitions. ``configuration`` is the assignor
-    after the action. ``changes_assignor`` is true if all members need another configuration.
+    ``configuration`` is the assignor after the action. ``changes_assignor`` is true if all members
+    need another configuration.
     ``short`` has the action in few words, ``change`` the name of its forecast.
     ``rebalances`` and ``predicted_load`` are None without a prediction of the change.
     """
 
     text: str
     short: str
-    metrics: AssignmentMetrics | None
+    metrics: AssignmentMetrics
     moves: int | None
     configuration: str | None = None
     changes_assignor: bool = False
@@ -72,9 +69,9 @@ class EffectiveAction:
     change: str | None = None
 
     @property
-    def makespan(self) -> int | None:
+    def makespan(self) -> int:
         """Return the maximum relative load after the action."""
-        return None if self.metrics is None else self.metrics.makespan
+        return self.metrics.makespan
 
 
 def effective_actions(
@@ -82,7 +79,6 @@ def effective_actions(
     *,
     current: AssignmentMetrics,
     planned: AssignmentMetrics,
-    makespan: LevelValue,
     outcomes: Sequence[AssignorOutcome],
     forecast: Callable[[Sequence[str]], Sequence[Forecast]] = lambda _: (),
     levels: Sequence[Level] = (),
@@ -114,10 +110,8 @@ def effective_actions(
     values = compared.values()
     before = current
 
-    def is_effective(reached: AssignmentMetrics | None, *, almost: bool = True) -> bool:
+    def is_effective(reached: AssignmentMetrics, *, almost: bool = True) -> bool:
         """Return whether an action improves the loads, and almost reaches the plan's loads."""
-        if reached is None:
-            return True
         if reached.assigned < planned.assigned:
             return False  # An assignor that does not end leaves partitions without an owner.
         is_near = not almost or all(
@@ -130,7 +124,7 @@ def effective_actions(
 
     def order(action: EffectiveAction) -> tuple[object, ...]:
         """Return a sort key for actions, by loads and then cost."""
-        if action.metrics is None or action.moves is None:
+        if action.moves is None:
             return (True,)
         reached = [value(action.metrics) for value in values]
         squares = action.metrics.measures[Measure.SUM_OF_SQUARES]
@@ -148,11 +142,7 @@ def effective_actions(
     # The results of the client library itself replace forecasts, which use Java's assignors.
     results = [one for one in outcomes if is_library_assignor(one.assignor)]
     kept = [x for x in predicted if x and not (results and runs_in_client(str(x.configuration)))]
-    found = [
-        *kept,
-        *_assignor_changes(group, results if forecasts else outcomes),
-        *(() if rules else _further_partitions(group, planned, makespan)),
-    ]
+    found = [*kept, *_assignor_changes(group, results if forecasts else outcomes)]
     first = predicted[forecasts.index(decide(forecasts))] if forecasts else None
     # A group changes to the classic protocol only if no assignor of the broker helps.
     stays = own.implementation is Implementation.BROKER and any(
@@ -161,7 +151,7 @@ def effective_actions(
         if one.metrics is not None and one.is_permitted and not is_library_assignor(one.assignor)
     )
     owners = [one for one in kept if has_lost_rebalance(group) and not one.changes_assignor]
-    before = next((one.metrics for one in owners if one.metrics), current)
+    before = next((one.metrics for one in owners), current)
     effective = [
         one
         for one in found
@@ -280,7 +270,8 @@ def _assignor_changes(
         moves = one.movement if is_own or own.name not in POLICIES else None
         result = f"maximum load {member_units(group).shown(one.metrics.makespan):,}"
         if moves is not None:
-            within = " in one rebalance" if own.name is None else ""
+            times = "one rebalance" if one.rebalances == 1 else f"{one.rebalances} rebalances"
+            within = f" in {times}" if own.name is None else ""
             result = f"{count_of(moves, 'move')}{within}, {result}"
         yield EffectiveAction(
             text=f"{text} ({origin}{result}{restarts})",
@@ -312,7 +303,7 @@ def _restarts_of_change(own: IdentifiedAssignor, name: str) -> str:
     count = len(rolling_restarts(own.name, name))
     if count > 1 and lists_default_assignors(own, own.name or DEFAULT_LIST[0]):
         return f"; {count} rolling restarts, or 1 from the default list of the Java client"
-    return f"; {count_of(count, 'rolling restart')}"
+    return f"; {count_of(count, 'rolling restart')}, with further moves"
 
 
 def _trigger(group: Group) -> str:
@@ -339,30 +330,3 @@ def _switch(group: Group, name: str) -> str:
     if group.status.protocol is Protocol.CONSUMER and not is_client:
         return f"switch the assignor to {shown} with group.remote.assignor={shown} in all members"
     return f"switch the assignor to {shown}{'' if is_client else ' of the consumer protocol'}"
-
-
-def _further_partitions(
-    group: Group, planned: AssignmentMetrics, makespan: LevelValue
-) -> Iterator[EffectiveAction]:
-    """Recommend more partitions of a topic if the maximum load cannot decrease otherwise.
-
-    All members with less than the maximum load must subscribe to the topic: then each new
-    partition of the topic goes to such a member, and no partition moves.
-    """
-    loads, maximum, total = planned.loads, makespan.value, sum(planned.loads.values())
-    more = maximum * len(loads) - total
-    if group.uniform_weight != 1 or makespan.gap or not total or more <= total // _UNEVEN:
-        return
-    light = [one for one in group.members if loads.get(one.id, maximum) < maximum]
-    topics = [t for t in group.topics if all(t.name in one.subscription for one in light)]
-    if not topics:
-        return
-    topic = max(topics, key=lambda one: (one.partitions, one.name))
-    who = "every member" if len(loads) == len(group.members) else "every member with a topic"
-    yield EffectiveAction(
-        text=f"give topic {topic.name} {count_of(more, 'more partition')}: {who} can then have "
-        f"{count_of(maximum, 'partition')} (keys move between partitions)",
-        short="add partitions",
-        metrics=None,
-        moves=None,
-    )

@@ -16,7 +16,7 @@ from kassay.experiments.planning.assignor_outcomes import (
     assignment_metrics,
     assignor_outcomes,
 )
-from kassay.experiments.planning.cause_evidence import Cause
+from kassay.experiments.planning.cause_evidence import Cause, finding_of
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.effective_actions import (
     EffectiveAction,
@@ -172,7 +172,8 @@ class Plan:
         """Return the recommended action."""
         if not self.is_recommended:
             return NOTHING
-        return to_do(self.cause, self.actions, self.verdict, is_interrupted=self.interrupted)
+        found, is_interrupted = finding_of(self.group), self.interrupted
+        return to_do(self.cause, self.actions, self.verdict, found, is_interrupted=is_interrupted)
 
     @property
     def condition(self) -> str | None:
@@ -365,9 +366,8 @@ def plan(
     if assignment is None or verdict is None:
         raise LookupError("; ".join(solution.conflict) or _NOT_FOUND)
     # The planned assignment is that of `solve` with all work, so the further parts have their own.
-    spent = budget.counter.spent
-    further = max(_FURTHER_WORK, min(spent, budget.limits.work / 2))
-    search = _Search(replace(budget, deadline=spent + further), progress)
+    further = max(_FURTHER_WORK, min(budget.counter.spent, budget.limits.work / 2))
+    search = _Search(replace(budget, deadline=budget.counter.spent + further), progress)
 
     current, planned = assignment_metrics(group, kept), assignment_metrics(group, assignment)
     measure = _scheduled_measure(group_metrics.Measure(solution.imbalance.name))
@@ -375,6 +375,7 @@ def plan(
         group, assignment, batch_size=batch_size, measure=measure
     )
     optimum = _exact_optimum(group, solution, levels, constraints, search)
+    verdict = plan_result.verdict_of(group, solution, levels, constraints, optimum) or verdict
     # The planned assignment, and the assignments after each of its first moves.
     is_counted = all(
         level.cost is MovementCost.COUNT for level in levels if isinstance(level, Movement)
@@ -429,7 +430,6 @@ def plan(
             group,
             current=current,
             planned=planned,
-            makespan=verdict.makespan,
             outcomes=outcomes,
             forecast=partial(change_forecasts, group, seed=seed) if is_uneven else lambda _: (),
             levels=levels,
@@ -494,7 +494,13 @@ def _exact_optimum(
         limits=search.part("minimum imbalance", 0.4),
         seed=search.budget.seed,
     )
-    return solution if found.assignment is None else found
+    if found.assignment is None:
+        return solution
+    given, minimum = solution.levels[0], found.imbalance
+    if rules == constraints and given.name == minimum.name and given.bound > minimum.bound:
+        proven = replace(minimum, bound=min(given.bound, minimum.value))
+        return replace(found, levels=(proven, *found.levels[1:]))
+    return found
 
 
 def _other_reading(

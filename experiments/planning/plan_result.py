@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,11 +176,18 @@ def verdict_of(
     solution: Solution,
     levels: Sequence[Level],
     constraints: Sequence[Constraint] = (),
+    optimum: Solution | None = None,
 ) -> Verdict | None:
-    """Describe the result of a plan, or return None without an assignment."""
+    """Describe the result of a plan, or return None without an assignment.
+
+    ``optimum`` has the minimum imbalance under fewer constraints, whose bound can be higher.
+    """
     assignment, makespan = solution.assignment, makespan_of(group, solution, constraints)
     if assignment is None or makespan is None:
         return None
+    if optimum is not None and optimum.imbalance.name == Measure.MAKESPAN:
+        bound = min(makespan.value, max(makespan.bound, optimum.imbalance.bound))
+        makespan = replace(makespan, bound=bound)
     moves = movement(group, assignment)
     placed = sum(map(len, unowned_partitions(group).values()))
     current = measures(group, keep_owners(group))[Measure.MAKESPAN]
@@ -198,7 +205,7 @@ def verdict_of(
     elif solution.status is Status.OPTIMAL or not group.members:
         empty = None if group.members else no_members(group)
         reason = texts.unchanged(empty, is_rebalancing(group), _tolerance(levels), restriction)
-        text = f"Nothing to do{':' if condition is None else ';'} {reason}."
+        text = f"No moves{':' if condition is None else ';'} {reason}."
     else:
         text = "No better assignment was found; optimality is not proven."
     return Verdict(
@@ -216,7 +223,7 @@ def verdict_of(
 def under(condition: str | None, text: str) -> str:
     """Add the condition under which a sentence holds, if there is one."""
     start = "" if condition is None else f"If {condition}: "
-    is_name = not text.startswith(("A ", "No ", "Nothing ", "Partition ", "The "))
+    is_name = not text.startswith(("A ", "No ", "Partition ", "The "))
     return start + (text if condition is None or is_name else f"{text[0].lower()}{text[1:]}")
 
 

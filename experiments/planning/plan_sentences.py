@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from kassay.experiments.comparison.compare import keep_owners
-from kassay.experiments.planning.cause_evidence import TopicShare, worst_share
+from kassay.experiments.planning.cause_evidence import TopicShare, finding_of, worst_share
 from kassay.experiments.planning.effective_actions import compared_measures
-from kassay.experiments.planning.identify_assignor import identify_assignor, runs_in_client
+from kassay.experiments.planning.identify_assignor import (
+    DEFAULT_LIST,
+    identify_assignor,
+    runs_in_client,
+)
 from kassay.experiments.planning.plan import (
     ALMOST_BALANCED,
     BALANCED,
@@ -20,7 +24,7 @@ from kassay.experiments.planning.plan import (
     PlanOption,
 )
 from kassay.experiments.planning.plan_result import level_words, short_names, shorten
-from kassay.experiments.planning.recommended_action import other_text
+from kassay.experiments.planning.recommended_action import NOTHING, other_text
 from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.model import group_remarks
 from kassay.reference.model.display import count_of
@@ -63,21 +67,26 @@ class PlanArguments:
 _NO_ARGUMENTS = PlanArguments()
 
 
-def verdict(plan: Plan) -> str:
+def verdict(plan: Plan, *, is_complete: bool = True) -> str:
     """Describe the result of a plan, with its test and its conditions.
 
     With windows, the peaks and the hold-out follow. A failed hold-out is the first one.
-    If the other reading of assumed subscriptions has another cause or action, it follows.
+    If it ``is_complete``, another cause or action of the other subscriptions follows.
     """
     caveat = group_remarks.rebalance_caveat(plan.group) or group_remarks.assignor_caveat(plan.group)
     sentences = [str(plan.verdict)]
     if plan.windows is not None:
         texts = _macros("windows.j2", load=member_units(plan.group).shown)
         sentences = [texts.verdict(plan.windows, plan.group, sentences[0])]
-    if (other := plan.other_reading) is not None:
-        then = (other.verdict, other.cause, other.to_do)
-        sentences += filter(None, [other_text(plan.cause, plan.to_do, *then)])
-    return " ".join(sentences if caveat is None else [*sentences, caveat])
+    other = _other_subscriptions(plan) if is_complete else None
+    return " ".join([*sentences, *filter(None, [other, caveat])])
+
+
+def _other_subscriptions(plan: Plan) -> str | None:
+    other = plan.other_reading
+    if other is None:
+        return None
+    return other_text(plan.cause, plan.to_do, other.verdict, other.cause, other.to_do)
 
 
 def _macros(template: str, **filters: Any) -> Any:
@@ -203,9 +212,10 @@ def _further_commands(plan: Plan, directory: str | None, given: PlanArguments) -
         yield f"kassay compare {shlex.quote(f'{directory}/after.jsonl')} --format table"
     if plan.movement > FEW_MOVES and plan.is_recommended:
         yield f"kassay plan {arguments} --max-moves {FEW_MOVES} -o plan-{FEW_MOVES}"
-    if _has_forecast(plan) and identify_assignor(plan.group).name is not None:
-        yield f"kassay forecast {shlex.join(group)} --format table"
     own = identify_assignor(plan.group)
+    if _has_forecast(plan):
+        current = [] if own.name else ["--current", DEFAULT_LIST[0]]
+        yield f"kassay forecast {shlex.join([*group, *current])} --format table"
     is_simulated = plan.group.members and (own.name is None or own.port is not None)
     if plan.group.weight_source is not WeightSource.LAG and is_simulated:
         first = shlex.quote(plan.group.members[0].id)
@@ -235,6 +245,10 @@ def _cause_text(plan: Plan) -> str:
         return str(plan.cause)
     if not plan.is_recommended:
         return "No cause: the plan fails its hold-out."
+    finding = finding_of(plan.group)
+    is_shown = plan.moves or plan.to_do != NOTHING
+    if finding is not None and is_shown and plan.planned.makespan >= plan.current.makespan:
+        return str(finding)
     if plan.moves:
         return "No cause that kassay knows explains the loads."
     if plan.condition is not None:
@@ -254,6 +268,7 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
     group, levels, short = plan.group, plan.solution.levels, short_names(plan.group.members)
     names = [level.name for level in levels]
     before = names[: names.index(Movement.name)]
+    other = _other_subscriptions(plan) or ""
     reason = None if plan.limiting_partition is None else str(plan.limiting_partition)
     if reason is not None and plan.constraints:
         reason += " The constraints of the plan do not apply to these values."
@@ -263,13 +278,17 @@ def plan_summary(plan: Plan, directory: str | None, arguments: PlanArguments) ->
         "more_members": _macros("sentences.j2").more_members(
             plan.more_members, identify_assignor(group)
         ),
-        "verdict": shorten(verdict(plan), short).replace(
+        "verdict": shorten(verdict(plan, is_complete=False), short).replace(
             f"If {plan.condition}:", f"If {plan.condition} {_SCOPE}:", 1
         ),
+        "other_subscriptions": shorten(other, short),
         "topics": spread_of_topics(plan) if TopicSpread.name in names else None,
         "quality": plan.verdict.quality,
         "reason": reason,
-        "notes": group_remarks.shown_notes(group),
+        "settings": _macros("sentences.j2").settings(plan.to_do.action),
+        "notes": [
+            one for one in group_remarks.shown_notes(group) if f"{one}." != _cause_text(plan)
+        ],
         "target": group_remarks.target_assignment(group),
         "actions": [replace(one, text=shorten(one.text, short)) for one in plan.actions],
         "action_note": _action_note(plan),

@@ -13,6 +13,7 @@ from kassay.experiments.planning.cause_evidence import CIRCULAR, Cause, CauseKin
 from kassay.experiments.planning.causes import find_cause
 from kassay.experiments.planning.change_forecast import Forecast, default_assignors
 from kassay.experiments.planning.effective_actions import (
+    FACTORS,
     EffectiveAction,
     effective_actions,
     is_simulated,
@@ -67,20 +68,24 @@ def to_do(
     cause: Cause | None,
     actions: Sequence[EffectiveAction],
     verdict: Verdict,
+    finding: Cause | None = None,
     *,
     is_interrupted: bool = False,
 ) -> ToDo:
-    """Return the best effective action. Without one, return the remedy of the cause."""
+    """Return the best effective action. Without one, return the remedy of cause or finding."""
     kind, first = None if cause is None else cause.kind, next(iter(actions), None)
     if kind is None and not verdict.moves:
-        return NOTHING
+        return NOTHING if finding is None else ToDo(finding.remedy, finding.short_remedy)
     if _is_contradicted(cause, verdict):
         actions, first = (), None
     elif kind in (*_LOST, CauseKind.CONTRADICTION):
         # A change of the assignor is no answer to a rebalance that did not happen.
         first = next((one for one in actions if not one.changes_assignor), None)
-    if first is not None and first.metrics is not None and kind is not _INCOMPLETE:
-        return ToDo(first.text, first.short, first)
+    if first is not None and kind is not _INCOMPLETE:
+        lowest = min(actions, key=lambda one: one.makespan)
+        is_lower = FACTORS["makespan"] * lowest.makespan < first.makespan
+        further = f"; {lowest.short} for a lower maximum load" if is_lower else ""
+        return ToDo(f"{first.text}{further}", first.short, first)
     is_open = actions or verdict.placed or is_interrupted or (cause and cause.is_slight)
     if cause is None or (kind in (*_LOST, *_BY_ASSIGNOR) and verdict.moves and not is_open):
         # The note on actions has the reason.
@@ -103,7 +108,7 @@ class Reading(NamedTuple):
     planned: AssignmentMetrics
     limiting: LimitingPartition | None
     cause: Cause | None
-    finding: tuple[str, str] | None
+    finding: Cause | None
     to_do: ToDo
 
 
@@ -172,7 +177,6 @@ def _quick_to_do(
         group,
         current=found.current,
         planned=found.planned,
-        makespan=found.verdict.makespan,
         outcomes=[rebalance(group, one, rules=rules) for one in runs],
         forecast=lambda _: forecasts if is_uneven else (),
         levels=levels,
@@ -181,7 +185,7 @@ def _quick_to_do(
     )
     is_known = not is_uneven or not is_simulated(group) or _is_contradicted(cause, found.verdict)
     if forecasts or is_known:
-        return to_do(cause, actions, found.verdict)
+        return to_do(cause, actions, found.verdict, found.finding)
     if cause is not None and (cause.is_slight or kind is _INCOMPLETE):
         return ToDo(cause.remedy, cause.short_remedy)
     keeps = kind in PENDING or any(not one.changes_assignor for one in actions)

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,12 +10,6 @@ from kassay.experiments.plotting.page_templates import environment
 from kassay.reference.documents.files import write_csv
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_COLUMNS = (
-    *("rank", "group", "state", "cause", "remarks", "gap", "gap limit", "maximum load"),
-    *("planned maximum load", "bound", "spread", "planned spread", "idle", "planned idle"),
-    *("hot", "moves", "placed", "unnecessary moves", "lag"),
-    *("members", "members that help", "partitions"),
-)
 
 
 def render_survey(
@@ -57,19 +50,20 @@ def line(text: str) -> str:
 
 
 def _csv(survey: Survey) -> str:
-    rows = (
-        (
-            rank,
-            group.id or "",
-            group.state or "",
-            group.cause or "",
-            group.remarks,
-            *(f"{float(one):.4f}" if isinstance(one, Fraction) else one for one in values),
-        )
+    rows: list[dict[str, object]] = [
+        {
+            "rank": rank,
+            "group": group.id or "",
+            "state": group.state or "",
+            "cause": "" if group.cause is None else group.cause,
+            "remarks": group.remarks,
+            **group.values(),
+            "gap": float(group.gap),
+            "gap_limit": float(group.gap_limit),
+        }
         for rank, group in enumerate(survey.groups, 1)
-        for values in [group.values().values()]
-    )
-    return write_csv(_COLUMNS, rows)
+    ]
+    return write_csv(tuple(rows[0]) if rows else (), [list(row.values()) for row in rows])
 
 
 def metrics_text(

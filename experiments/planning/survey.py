@@ -99,7 +99,7 @@ class SurveyedGroup:
     limiting_partition: capacity_planning.LimitingPartition | None
     more_members: MoreMembers
     cause: Cause | None
-    finding: tuple[str, str] | None
+    finding: Cause | None
     to_do: ToDo
 
     @property
@@ -173,7 +173,7 @@ class SurveyedGroup:
     @property
     def cause_text(self) -> str:
         """Return the cause (or finding) and the action, or an empty text without both."""
-        found = (self.finding or ("", ""))[1] if self.cause is None else str(self.cause)
+        found = str(self.cause or self.finding or "")
         if not found and self.to_do == NOTHING:
             return ""
         text = plan_result.under(self.verdict.condition, f"{found} To do: {self.to_do}".strip())
@@ -182,8 +182,8 @@ class SurveyedGroup:
     @property
     def cause_words(self) -> str:
         """Return the cause (or finding) in few words, or an empty text without both."""
-        found = (self.finding or ("", ""))[0] if self.cause is None else str(self.cause.kind)
-        return found.replace("-", " ")
+        found = self.cause or self.finding
+        return "" if found is None else found.kind.replace("-", " ")
 
     @property
     def caveat(self) -> str | None:

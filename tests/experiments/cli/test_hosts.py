@@ -122,5 +122,6 @@ def test_further_commands_have_the_options_of_the_plan_that_they_take(kassay, gr
     shared = f"{groups} --hosts '(pod-[a-z])' --group orders"
     assert commands == [
         f"kassay plan {shared} {levels} -o plan",
+        f"kassay forecast {shared} --current range --format table",
         f"kassay forecast {shared} --members +0..+2 --format table",
     ]

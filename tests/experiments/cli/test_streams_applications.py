@@ -26,7 +26,7 @@ def test_a_survey_names_applications_and_succeeds(kassay, tmp_path):
     assert done.code == 0, done.err
     [document] = [json.loads(done.out)]
     consumers, application = document["groups"]
-    assert consumers["verdict"].startswith("Nothing to do")
+    assert consumers["verdict"].startswith("No moves")
     assert "Kafka Streams application" in application["skipped"]
     assert document["totals"]["errors"] == 0
     assert document["totals"]["groups_of_other_types"] == 1

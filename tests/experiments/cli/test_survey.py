@@ -100,7 +100,7 @@ def test_a_survey_of_a_cluster_contains_all_groups_of_the_import(kassay, monkeyp
     surveyed = kassay("survey", *options).records
     assert sorted(one["id"] for one in surveyed) == [one["id"] for one in imported]
     verdicts = {one["id"]: one["verdict"] for one in surveyed}
-    assert verdicts["left"] == "Nothing to do: the group has no members."
+    assert verdicts["left"] == "No moves: the group has no members."
     assert "its consumers call assign()" in verdicts["simple"]
     assert "its consumers call assign()" in imported[2]["notes"][0]
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["busy"]

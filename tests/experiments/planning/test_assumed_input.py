@@ -34,7 +34,7 @@ def two_topics(*assumed: Assumed) -> Group:
 def test_both_readings_are_solved_and_stated_with_their_conditions() -> None:
     result = plan(two_topics(Assumed.TOPICS), limits=SearchLimits(time=10))
     first, second = verdict(result).split(" If ")
-    assert first.startswith(f"If {ASSIGNED}: nothing to do; ")
+    assert first.startswith(f"If {ASSIGNED}: no moves; ")
     assert second.startswith(f"{EQUAL}: 3 moves lower the maximum load from 451 to 226 (-50%)")
     assert result.condition == ASSIGNED
     assert result.other_reading is not None

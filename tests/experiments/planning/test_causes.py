@@ -138,7 +138,7 @@ def test_a_balanced_group_has_no_cause(group):
     assert survey_group(group).to_do.short == "nothing"
     lines = render_plan(result, TEXT, directory=None).splitlines()
     assert lines[:2] == ["g: No cause: the maximum load is the proven minimum.", "To do: Nothing."]
-    assert lines[2].startswith("Plan: Nothing to do")
+    assert lines[2].startswith("Plan: No moves")
 
 
 def test_partitions_without_any_owner_are_a_cause():

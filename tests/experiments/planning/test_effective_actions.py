@@ -17,9 +17,7 @@ from kassay.reference.documents.json_codec import parse_group
 from kassay.reference.model.assignment import rejoin
 from kassay.reference.model.group import Client, Group, GroupStatus, Member, Topic
 from kassay.reference.model.topic_partitions import NO_PARTITIONS
-from kassay.solver.capacity_planning import grown_topic
 from kassay.solver.objective import HostImbalance
-from kassay.solver.solve import solve
 from tests.notation import changed
 from tests.notation import group as small_group
 
@@ -111,7 +109,9 @@ def test_partitions_without_an_owner_get_one_by_an_action_that_keeps_the_assigno
     to_do = plan_summary(result, None, PlanArguments())["to_do"]
     assert to_do.startswith(("Restart ", "Trigger a rebalance with "))
     first = next(one for one in result.actions if not one.changes_assignor)
-    assert plan_document(result)["to_do"] == first.text == result.actions[0].text
+    assert (
+        plan_document(result)["to_do"].split("; switch")[0] == first.text == result.actions[0].text
+    )
     assert (sum(first.metrics.loads.values()), first.configuration) == (14, assignor)
     rebalancing = replace(group, status=replace(status, state="PreparingRebalance"))
     assert all(one.changes_assignor for one in plan(rebalancing).actions)
@@ -160,17 +160,6 @@ def test_upgrades_that_the_broker_refuses_or_delays_are_no_actions():
     shown = texts(replace(group, members=librdkafka))
     assert any("of Java, " in text for text in shown)
     assert not any("enforceRebalance()" in text for text in shown)
-
-
-def test_more_partitions_give_every_member_the_stated_number():
-    group = sticky_group()
-    text = "give topic t 2 more partitions: every member can then have 3 partitions"
-    assert any(one.startswith(text) for one in texts(group))
-    idle = replace(group, members=(*group.members, Member(id="idle", subscription=())))
-    assert any("more partitions: every member with a topic can then" in one for one in texts(idle))
-    topics = tuple(grown_topic(one, 7) if one.name == "t" else one for one in group.topics)
-    grown = replace(group, topics=topics)
-    assert set(solve(grown).assignment.counts().values()) == {3}
 
 
 def test_a_change_of_the_assignor_states_its_rolling_restarts():

@@ -87,8 +87,8 @@ def test_the_group_after_the_plan_is_optimal():
     result = plan(NAMED_GROUPS["D"].group)
     again = plan(rejoin(result.group, result.assignment))
     assert (again.moves, again.steps) == ((), ())
-    assert "Nothing to do" in render_plan(again, TICKET)
-    assert "Nothing to do" in render_plan(again, PAGE)
+    assert "No moves" in render_plan(again, TICKET)
+    assert "No moves" in render_plan(again, PAGE)
 
 
 def test_the_page_loads_nothing_and_escapes_names():

@@ -89,7 +89,7 @@ def test_a_switch_of_the_assignor_is_the_first_action_if_it_is_effective():
     actions = plan_document(result)["actions"]
     assert "switch the assignor to" in actions[0]["action"]
     assert actions[0]["action"].endswith(
-        "(2 moves in one rebalance, maximum load 2; 1 rolling restart)"
+        "(2 moves in one rebalance, maximum load 2; 1 rolling restart, with further moves)"
     )
     assert (actions[0]["maximum_load"], actions[0]["moves"]) == (2, 2)
     for text in (render_plan(result, TEXT, directory="out"), render_plan(result, TICKET)):
