@@ -23,7 +23,7 @@ from kassay.solver.solve import solve
 Progress = Callable[[str], None]
 """Function that is called with the name of each step when the step starts."""
 _SHARE = 8
-"""Divisor: the decision on one number of members gets the work left, divided by it."""
+"""The decision on one number of members gets the work left, divided by this number."""
 _NOUNS = {WeightSource.RATE: "traffic", WeightSource.LAG: "lag", WeightSource.SIZE: "data"}
 
 

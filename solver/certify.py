@@ -59,7 +59,7 @@ def certify(
     ----------
     levels, constraints
         Levels on which an assignment is certified, or their names, by default `default_levels`, and
-        constraints besides the capacities of the group. A solution has its own.
+        constraints besides the capacities of the group. A solution has its own levels.
 
     Raises
     ------

@@ -412,7 +412,7 @@ def check_constraints(
 ) -> tuple[constraints.Constraint, ...]:
     """Check that the group has the members, topics and partitions of the constraints.
 
-    Raise InputError if one is unknown or a limit is negative, UsageError for other objects.
+    Raise InputError for an unknown name or a negative limit, UsageError for other objects.
     """
     if isinstance(rules, constraints.Constraint):
         raise UsageError(f"constraints must be a list such as [MaxMoves(3)], got {rules!r}")
@@ -513,9 +513,9 @@ def check_arc_costs(
                 f"got {level.name}"
             )
     in_network = group_constraints(group) if group.has_copies else ()
-    if not set(rules) <= set(in_network):
+    if rest := [rule for rule in rules if rule not in in_network]:
         permitted = "except" if group.has_copies else "and no"
-        raise UsageError(f"{cause} supports no constraints {permitted} capacities of the members")
+        raise UsageError(f"{cause} supports no constraints {permitted} capacities, got {rest[0]!r}")
 
 
 Tags = tuple[tuple[str, str], ...]

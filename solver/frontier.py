@@ -48,7 +48,7 @@ class FrontierPoint:
 
     @property
     def is_proven(self) -> bool:
-        """Return whether the point is proven to be non-dominated."""
+        """Return whether the point is proven to be on the frontier."""
         return self.movement.is_proven and self.imbalance.is_proven
 
     def record(self) -> dict[str, object]:
@@ -63,12 +63,12 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Non-dominated points in ascending order of the number of moves.
+    """Points of the frontier in ascending order of the number of moves.
 
     Parameters
     ----------
     complete
-        Whether these are proven to be all non-dominated points.
+        Whether these are proven to be all points of the frontier.
     conflict
         Infeasible constraints as text, if there are no points.
     """
@@ -153,7 +153,7 @@ def frontier(
 
 @dataclass
 class _FrontierSearch:
-    """State of a frontier search; lists are indexed by the moves above the minimum."""
+    """State of a frontier search. The index of a list is the number of moves above the minimum."""
 
     problem: Problem
     level: Imbalance

@@ -108,8 +108,8 @@ def _is_number(value: object) -> bool:
 class SearchBudget:
     """Work and time that a running search or one of its nested searches may still use.
 
-    Nested searches share the counter. A loop that asks whether work is left spends some, so that
-    it ends.
+    Nested searches share the counter. A loop that asks whether work is left must spend work, so
+    that it ends.
     """
 
     deadline: float  # in units of the counter
@@ -197,7 +197,7 @@ class SearchBudget:
     def may_start(self, units: float) -> bool:
         """Return whether an uninterruptible computation may start, and count its work.
 
-        It may exceed the limits by at most `GRACE`. Its expected seconds are its work, ``units``.
+        The computation may exceed the limits by `GRACE`. ``units`` is its work, and its seconds.
         """
         is_late = self.end < inf and now() + units > self.end + self.GRACE
         if self.limits.is_stopped or is_late:

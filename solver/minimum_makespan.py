@@ -138,7 +138,7 @@ class SubsetFilling:
     def fill(self, weights: Sequence[int], members: int, noise: float = 0.0) -> Packing | None:
         """Assign weights in descending order; the last member receives all remaining weights.
 
-        Return None if the work is done, or the subset sums need too much memory. A subset skips
+        Return None if no work is left, or the subset sums need too much memory. A subset skips
         weights with the probability ``noise``.
         """
         if len(weights) * min(self.capacity, _MAX_UNITS) > _MAX_BITS:
@@ -289,7 +289,7 @@ def generate_columns(
 
     Stop early if integer prices, the rounded dual values, prove that ``members`` patterns are too
     few: all weights together cost more than the most expensive pattern per member. Return None if
-    the work is done. ``counts`` has the number of weights to cover per class; a pattern must exist
+    no work is left. ``counts`` has the number of weights to cover per class; a pattern must exist
     for each of them.
     """
     # The price of a pattern must fit 64 bits.
@@ -418,8 +418,8 @@ class MakespanSearch:
     ) -> int:
         """Return the lowest makespan that ``makespan_within`` does not exclude.
 
-        That function returns a makespan within a capacity, or None if it finds none. Most
-        solutions are close to the bound: steps are short at first, and double.
+        ``makespan_within`` returns a makespan within a capacity, or None. Most solutions are close
+        to the bound, so steps are short at first, and double.
         """
         excluded, found, step = self.bound - 1, self.makespan, 1
         while excluded + 1 < found and budget.has_work:

@@ -430,7 +430,7 @@ def is_optimal_by_squares_and_moves(group: Group, levels: Sequence[Level]) -> bo
     """Return whether minimising the sum of squares, then moves, minimises the levels.
 
     Strictly convex measures are minimal only at the least majorised loads. For the other measures,
-    fewer moves may suffice elsewhere.
+    other minimum loads may need fewer moves.
     """
     if group.has_copies or not group.uniform_weight or any(level.tolerance for level in levels):
         return False

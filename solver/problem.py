@@ -125,8 +125,8 @@ def scale_to_fit(values: Sequence[int], fits: Callable[[int], bool]) -> WeightSc
     """Return the scale with the smallest unit for which a computation is in range.
 
     The unit is the greatest common divisor of the values, times a power of 2. ``fits`` returns
-    whether the computation is in range if the integers are divided by a unit. It must be true for
-    units above the total.
+    whether the computation is in range if the integers are divided by a unit. ``fits`` must be true
+    for units above the total.
 
     Examples
     --------

@@ -58,8 +58,8 @@ def claim_about(
 ) -> LevelClaim:
     """Set the value of a claim to the value of a placement.
 
-    A tolerance may make this value worse than the best value of the level. Then add the best
-    placement.
+    If this value is worse than that of the claim, because of a tolerance, add the placement
+    ``best`` to the claim.
     """
     value = level_value(problem, claim.level, placement)
     shown = problem.to_assignment(best) if value > claim.value else None

@@ -71,7 +71,7 @@ class LevelValue:
     """Value of one level with its proven lower bound.
 
     The bound is valid for all assignments that keep the values of the earlier levels. Raise
-    InternalError if the value is below it: one of them is wrong.
+    InternalError if the value is below the bound, because one of the two is wrong.
     """
 
     name: str
@@ -258,7 +258,7 @@ class Solution:
         assignment.
         """
         if not self.levels:
-            raise LookupError("a solution without an assignment has no values; check `status`")
+            raise LookupError(f"the solution has no values; its status is {self.status}")
         measures = (level for level in self.levels if level.name in list(Measure))
         return next(measures, self.levels[0])
 

@@ -23,7 +23,7 @@ class OptimalAssignor(StickyPartitionAssignor):  # type: ignore[misc, unused-ign
         limit must be less than the session timeout of the group.
     weights
         Weights of the partitions per topic: one integer each, or a list with one per window. All
-        members must have the same.
+        members must have the same weights.
     """
 
     seconds: ClassVar[float] = 5.0

@@ -23,7 +23,7 @@ class ClientCluster(Protocol):
     """Metadata of the topics, as the leader knows them."""
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """Return the numbers of the partitions of a topic, None for an unknown topic."""
+        """Return the partition numbers of a topic, or None for an unknown topic."""
 
 
 class Subscription(Protocol):
@@ -51,7 +51,7 @@ def optimal_assignment(
 ) -> dict[str, TopicAssignments] | None:
     """Return the proven optimum, or None if it is not proven within the time limit.
 
-    With weights, it is the best assignment found within the time limit.
+    With weights, return the best assignment found within the time limit.
 
     None also means that the subscriptions are not a valid group, or that the numbers of the
     partitions of a topic have gaps. A message of the module's logger states the reason.

@@ -145,7 +145,7 @@ def mutable_copy(partitions: Owned | Target) -> Target:
 
 
 def remove_partition(target: Target, topic: TopicId, number: int) -> None:
-    """Remove a partition from a target. Remove the topic with its last partition."""
+    """Remove a partition from a target. If no other is left, remove the topic, too."""
     numbers = target.get(topic)
     if numbers is not None:
         numbers.remove(number)
@@ -162,7 +162,7 @@ class UniformHomogeneousAssignmentBuilder:
     """State of one run of the uniform assignor for equal subscriptions.
 
     Some members get one *extra* partition. With ``prefer_current_owner`` (Kafka 4.1 and later,
-    KAFKA-18688), a member that owns fewer partitions leaves the extra one to a later member.
+    KAFKA-18688), a member that owns no extra partition leaves it to a later member.
     """
 
     group_spec: GroupSpec
@@ -383,7 +383,7 @@ class MemberAssignmentBalancer:
     """Select the members that receive and give partitions while a topic is balanced.
 
     Members with the lowest load receive one partition each, members with the highest load give
-    one each. Then the members with the next load join them. ``sizes`` may change.
+    one each. Then the members with the next higher or lower load join them. ``sizes`` may change.
     """
 
     def __init__(self, sizes: Sequence[int], members: Sequence[int]) -> None:

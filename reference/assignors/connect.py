@@ -2,7 +2,7 @@
 
 A document is a sequence of events with a simulated clock. A rebalance takes no time. After a
 revocation and at the end of a delay, the workers rebalance again. A step first waits, then applies
-its event, and ends with the first rebalance without revocation, or without revocation and delay.
+its event. It ends after rebalances without revocation; with ``until_stable``, also without delay.
 
 Upstream: EagerAssignor and IncrementalCooperativeAssignor of
 org.apache.kafka.connect.runtime.distributed, connect-runtime 3.5 to 4.3. Methods keep upstream's

@@ -288,7 +288,7 @@ def assign_application(
 ) -> dict[str, object]:
     """Assign the tasks of a Streams application with Kafka's default assignor.
 
-    ``targets`` replaces upstream's placement before the movements, `UPSTREAM_TARGETS`.
+    ``targets`` places the tasks before the movements, by default as upstream does.
 
     Raise InputError if the document has a rack-aware strategy. Raise UpstreamError if the Java
     class throws an exception.

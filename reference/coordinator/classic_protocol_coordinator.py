@@ -295,7 +295,7 @@ class ClassicGroup:
 
 
 def numbered_member_ids() -> Callable[[str], str]:
-    """Return a function that creates member ids such as ``c0-00000001``, without a UUID."""
+    """Return a function that creates numbered member ids, such as ``c0-00000001``."""
     counter = itertools.count(1)
     return lambda prefix: f"{prefix}-{next(counter):08d}"
 

@@ -392,7 +392,7 @@ class ConsumerCoordinator:
             self._restart_revocation_timer(member)
 
     def adopt(self, members: Iterable[ConsumerMember], *, epoch: int) -> None:
-        """Load the members of a converted group. Their assignments become their targets."""
+        """Load the members of a converted group. The target of each member is its assignment."""
         group, now = self.group, self._clock.now
         group.epoch = epoch
         for member in members:

@@ -44,8 +44,8 @@ class Ownership:
 
     ``stale`` are claims to a topic or partition that does not exist or is not subscribed to, and
     claims of an older generation. ``contested`` are claims of several members to one partition in
-    the same generation: it has no owner. ``column`` is read-only, and has the index of each
-    partition's owner in ``group.members``, or `NO_OWNER`, in the order of the topics.
+    the same generation; the partition then has no owner. ``column`` is read-only. In the order of
+    the topics, it has the index of each partition's owner in ``group.members``, or `NO_OWNER`.
     """
 
     starts: TopicStarts

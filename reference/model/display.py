@@ -113,7 +113,7 @@ def ordinal(name: str) -> tuple[str, int] | None:
 
 
 def by_ordinal(names: Iterable[str]) -> list[str] | None:
-    """Sort names by the numbers at their ends. Return None if this is not possible."""
+    """Sort names by the number at the end. Return None if one is missing or repeated."""
     found = {name: ordinal(name) for name in names}
     keys = list(found.values())
     if None in keys or len(set(keys)) < len(keys):

@@ -22,7 +22,7 @@ class InternalError(RunError):
 
 
 class UpstreamError(KassayError):
-    """Error: Kafka's assignor throws an exception for this group.
+    """Error: Kafka's assignor throws an exception for a group.
 
     ``java_class`` is the simple name of the exception class, ``detail`` the reason. The class is
     None for an assignor of another library.

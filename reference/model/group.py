@@ -51,7 +51,7 @@ class Protocol(StrEnum):
 
 
 class Assumed(StrEnum):
-    """Property of a member that its source does not contain, so that it is assumed."""
+    """Property of a member that is assumed, because the source does not contain it."""
 
     TOPICS = "topics"  # the subscription
     RACK = "rack"
@@ -92,10 +92,10 @@ class Topic:
         Number of partitions. Every assignor skips topics with 0 partitions.
     weights
         Load of each partition, a non-negative integer in the caller's unit (messages or
-        bytes per second); None if every partition has weight 1. With profiles, the sum of each.
+        bytes per second); None if every partition has weight 1. With profiles, their sums.
     racks
-        Racks of the replicas per partition, None for an unknown or empty one; None as a
-        whole if no rack is known.
+        Racks of the replicas per partition, with None for an unknown or empty rack; None if
+        no rack of the topic is known.
     id
         Topic id, by which the broker's assignors order topics. If it is None, `uuid` is
         derived from the name.

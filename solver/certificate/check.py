@@ -101,7 +101,7 @@ def conflict_errors(group: Group, certificate: Certificate) -> Iterator[str]:
     rules = (*evaluation.group_constraints(group), *certificate.constraints)
     for rule in conflict.constraints:
         if rule not in rules:
-            yield f"the constraints do not include that {rule}"
+            yield f"the conflict has an unknown constraint: {rule}"
     if conflict.origin in {Origin.NODE_PRICES, Origin.COUNTING}:
         yield f"the conflict is not proven: a conflict cannot have the origin {conflict.origin}"
     elif set(conflict.constraints) <= set(rules):
@@ -217,7 +217,7 @@ def _best_errors(
     for level, limit in limits:
         reached = value_of(group, claim.best, level)
         if reached > limit:
-            yield f"{name} has {level.name} {reached}, above its limit {limit}"
+            yield f"{name} has {level.name} {reached}, above the limit {limit}"
 
 
 def _chain_errors(group: Group, assignment: Assignment, certificate: Certificate) -> Iterator[str]:
@@ -239,14 +239,14 @@ def trajectory_errors(
     """Check the certificate of a sequence of rebalances, and yield a message per error.
 
     Without errors, the assignments reach the level of imbalance at each rebalance and have the
-    claimed value, and no assignments with this imbalance have a value below the bound. If weights
+    claimed moves, and no assignments with this imbalance have moves below the bound. If weights
     or speeds differ, `TrajectoryCertificate.trusted` lists the rebalances whose minimum is not
     proven.
     """
     if not len(groups) == len(assignments) == len(certificate.rebalances):
         yield (
-            f"the number of groups, {len(groups)}, differs from the number of assignments, "
-            f"{len(assignments)}, or from that in the certificate, {len(certificate.rebalances)}"
+            f"groups, assignments and rebalances in the certificate must be equally many, got "
+            f"{len(groups)}, {len(assignments)} and {len(certificate.rebalances)}"
         )
         return
     try:
@@ -286,7 +286,7 @@ def _assignment_errors(
         weight = rebalance.problem.weight if stream.is_weighted else np.ones_like(placement)
         np.add.at(loads, rebalance.members[placement], weight)
         if not rebalance.permits(loads):
-            yield f"assignment {number}: the imbalance is above the limit of its level"
+            yield f"assignment {number}: the loads are above the limit of the imbalance level"
         evidence = certificate.rebalances[number]
         for error in _least_errors(evidence, group, assignment, rebalance.least_makespan):
             yield f"rebalance {number}: {error}"
@@ -301,7 +301,7 @@ def _least_errors(
     if least_makespan is not None:
         makespan = max(map(len, best.values()), default=0)
         if not _is_permitted(group, best) or makespan > least_makespan:
-            yield "no assignment has the minimum makespan of the evidence"
+            yield f"no valid assignment with minimum makespan {least_makespan}, got {makespan}"
     elif evidence.least is not None:
         levels = [claim.level for claim in evidence.least.claims]
         if levels != [Imbalance(Measure.MAKESPAN)] or evidence.least.constraints:

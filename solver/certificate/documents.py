@@ -165,7 +165,7 @@ def parse_certificate(document: object, where: str = "certificate") -> Certifica
     del fields["version"]
     for index, claim in enumerate(fields["claims"][:-1]):
         if objective.is_preference(claim.level):
-            raise InputError(f"{where}.claims[{index}].preference: allowed only on the last level")
+            raise InputError(f"{where}.claims[{index}].preference: only the last level can be true")
     return Certificate(**fields)
 
 

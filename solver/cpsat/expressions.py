@@ -218,7 +218,7 @@ def _distances(
 def _plain_squares(
     model: AssignmentModel, loads: Sequence[Expression], units: LoadUnits, worst: int
 ) -> Term | None:
-    """Return the sum of squared loads as a term; None if too large or if speeds differ.
+    """Return the sum of squared loads as a term; None if it is too large or speeds differ.
 
     CP-SAT has cuts for squares of variables from 0, which prove more than `_squares`.
     """

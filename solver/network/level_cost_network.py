@@ -360,7 +360,7 @@ class LevelNetwork:
         return found, np.concatenate([forward, ~backward])[list(found.cycle)]
 
     def prices(self, levels: Sequence[objective.Level], flow: Ints) -> tuple[int, ...] | None:
-        """Return node prices (dual values) that prove a flow optimal, or None if it is not."""
+        """Return node prices (dual values) that prove a flow optimal; None if it is not optimal."""
         found, _ = self.paths(self.weighted(levels), flow)
         return None if found.cycle else tuple(map(int, found.distance.tolist()))
 
@@ -385,7 +385,7 @@ class LevelNetwork:
                 )
 
     def _arc_name(self, arc: int) -> str:
-        """Describe an arc by its topic and member. For other arcs, name the member or nodes."""
+        """Describe an arc by its topic and member, by its member only, or by its nodes."""
         network = self.network
         if arc < self.members.start:
             at = self.network_arc[arc]

@@ -237,7 +237,7 @@ def optimal_counts(network: SubscriptionNetwork, arcs: LevelNetwork | None = Non
 def _even_flow(arcs: LevelNetwork, expected: Ints) -> Ints | None:
     """Return the flow with the fewest moves if all loads differ by at most one.
 
-    Only moves have costs then, so that it is found faster. Return None if such loads are unlikely
+    Then only moves have costs, so the flow is found faster. Return None if such loads are unlikely
     or not possible.
     """
     network = arcs.network

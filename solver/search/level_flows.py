@@ -395,7 +395,7 @@ def find_conflict_by_flow(
 ) -> tuple[Constraint, ...]:
     """Reduce infeasible constraints to a small infeasible subset, by network flows.
 
-    The result is minimal if the search may continue.
+    The result is minimal unless ``may_continue`` ends the search.
     """
     kept = tuple(constraints)
     size = (len(kept) + 1) // 2

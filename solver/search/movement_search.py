@@ -157,8 +157,8 @@ class FewestMovesProof:
     def _search_at_bound(self, budget: SearchBudget) -> None:
         """Search for placements with a cost equal to the bound, with increasing work limits.
 
-        Long searches alternate with searches among all moves, which find better placements with
-        higher costs, too. All searches do so if only the repair of overloads finds placements.
+        Long searches alternate with searches among all moves, which also find better placements
+        with higher costs. With constraints or hosts, short searches alternate, too.
         """
         limit = _FIRST_LIMIT
         is_repaired = bool(self.pool.constraints) or self.has_hosts

@@ -423,7 +423,7 @@ class WindowRepair(OverloadRepair):
     ) -> Placement | None:
         """Find a placement with few moves within the limits; return None if none is found.
 
-        In the first run, changes only lower the overloads, or the cost without overloads. The price
+        In the first run, changes lower the overloads or, if there are none, the cost. The price
         of moves rises after runs that end within the limits, and falls after others.
         """
         self._set_costs(costs)

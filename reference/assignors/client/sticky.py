@@ -101,7 +101,7 @@ class ConstrainedAssignmentBuilder:
             self.maybe_revoked_partitions[partition] = consumer
 
     def _assign_rack_aware_round_robin(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions to consumers in racks of their replicas. Return the others."""
+        """Assign partitions to consumers in racks of their replicas. Return the unassigned ones."""
         remaining: list[int] = []
         next_unfilled = 0
         for partition in unassigned:

@@ -31,7 +31,7 @@ class PartitionMovements:
         self._by_partition: dict[int, Pair] = {}
 
     def move_partition(self, partition: int, old_consumer: int, new_consumer: int) -> None:
-        """Record a move. Merge it with an earlier move of the same partition."""
+        """Record a move, merged with an earlier move of the same partition."""
         if partition not in self._by_partition:
             self._add_record(partition, (old_consumer, new_consumer))
             return
@@ -404,7 +404,7 @@ class GeneralAssignmentBuilder:
         return state.perform_reassignments(sorted_all)
 
     def _maybe_assign_in_racks(self, unassigned: list[int]) -> list[int]:
-        """Assign partitions to consumers in racks of their replicas. Return the others."""
+        """Assign partitions to consumers in racks of their replicas. Return the unassigned ones."""
         if not self.rack_info.consumer_racks:
             return unassigned
         remaining: list[int] = []

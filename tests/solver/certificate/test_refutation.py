@@ -194,7 +194,7 @@ def test_a_conflict_must_be_part_of_the_constraints():
     other = Conflict((MaxPartitions(1),), Origin.CASES)
     for conflict, expected in (
         (None, ["the certificate has no conflict"]),
-        (other, ["the constraints do not include that every member has at most 1 partition"]),
+        (other, ["the conflict has an unknown constraint: every member has at most 1 partition"]),
     ):
         assert list(conflict_errors(GROUP, replace(stated, conflict=conflict))) == expected
     for arguments, reason in (
@@ -218,7 +218,7 @@ def test_capacities_of_the_group_are_part_of_a_conflict():
     certificate = proven(small)
     assert certificate.proof is Proof.CERTIFICATE
     assert set(certificate.conflict.constraints) == set(group_constraints(small))
-    assert "the constraints do not include that the load of 'a' is at most 9" in list(
+    assert "the conflict has an unknown constraint: the load of 'a' is at most 9" in list(
         conflict_errors(GROUP, certificate)
     )
 
