@@ -324,7 +324,7 @@ def members_needed(
 
 
 def _too_heavy(problem: Problem, max_load: int) -> str:
-    """Describe a partition heavier than ``max_load``; return an empty text if none is."""
+    """Describe a partition heavier than ``max_load``; return an empty text if there is none."""
     heaviest: dict[str, tuple[int, int]] = {}
     for tp, row in zip(problem.partition_index, problem.load_table.tolist(), strict=True):
         found = (max(row), -tp.partition)

@@ -617,7 +617,7 @@ def greatest_true(holds: Callable[[int], bool], most: int) -> int:
 
 
 def _least_squares(problem: Problem, load: int, factors: Sequence[int]) -> int:
-    """Return the minimum sum of squared loads, adjusted for speeds, for a total load.
+    """Return the minimum sum of load times relative load, for a total load.
 
     The ``k``-th weight unit of a load unit with factor ``f`` costs ``(2 * k - 1) * f``; the
     cheapest weight units have the minimum sum.

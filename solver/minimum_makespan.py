@@ -70,8 +70,8 @@ _MAX_MATCHED_MEMBERS = 400
 def makespan_lower_bound(weights: Sequence[int], members: int) -> int:
     """Return a lower bound on the maximum load, from weights in descending order.
 
-    It is the greatest of the mean load, the greatest weight, the sum of the least weights that
-    must share a member, and the least capacity for which counting finds enough members.
+    It is the greatest of the mean load, the greatest weight, the sum of the lightest weights
+    that must share a member, and the minimum capacity for which counting finds enough members.
     """
     low = max(-(-sum(weights) // members), weights[0], _shared_weights_bound(weights, members))
     ascending = weights[::-1]
@@ -87,8 +87,8 @@ def _shared_weights_bound(weights: Sequence[int], members: int) -> int:
     """Return a lower bound on the maximum load, from the heaviest weights.
 
     Of the first ``k * members + r`` weights, some ``j`` members have at least
-    ``j * k + min(j, r)``. The bound is greatest for ``r`` or ``members - 1`` members: the least
-    sum of their weights is a convex function of the number of members.
+    ``j * k + min(j, r)``. The bound is greatest for ``r`` or ``members - 1`` members, because
+    the minimum sum of their weights is a convex function of the number of members.
     """
     sums = list(accumulate(weights, initial=0))
     best = 0

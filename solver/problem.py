@@ -204,7 +204,7 @@ class Problem:
 
     @property
     def has_big_loads(self) -> bool:
-        """Return whether loads may exceed 64 bits and are Python integers."""
+        """Return whether loads are Python integers, because they may exceed 64 bits."""
         weights = self.weight if self.profiles is None else self.profiles
         return weights.dtype == object
 

@@ -104,7 +104,7 @@ def prices(group: Group, assignment: Assignment, *, with_spread: bool) -> dict[s
 
 
 def goal(group: Group, name: str) -> dict[str, Any]:
-    """Solve a group for a goal, and return minimum, assignment and prices."""
+    """Solve a group for a goal, and return the minimum, an assignment and its prices."""
     solution = solve(group, levels=GOALS[name])
     assignment = solution.assignment
     if assignment is None or not solution.is_optimal:

@@ -72,7 +72,7 @@ class Release(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """Port of one of Kafka's assignors.
+    """Port of a Kafka assignor, with its name, protocol, goal and release.
 
     Reports and plans select assignors by these properties. A simulation has a policy for each
     port of the newest release, and for each preview.

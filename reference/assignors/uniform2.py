@@ -220,7 +220,7 @@ class HandOut:
 
 @dataclass(slots=True)
 class Extras:
-    """Topics of which a member has an extra partition, in tie-break order.
+    """Topics with an extra partition of one member, in tie-break order.
 
     ``owned`` are the topics of which the member owns more than the base. Giving an extra of a
     topic in ``free`` costs no move.

@@ -160,8 +160,8 @@ class Topic:
         for number, (low, high) in enumerate(ranges):
             if not 0 <= low <= high <= MAX_COPIES:
                 raise InputError(
-                    f"{where}: copies of partition {number} must have a minimum up to the "
-                    f"maximum, both from 0 to {MAX_COPIES:,}, got {low} and {high}"
+                    f"{where}: minimum and maximum copies of partition {number} must be from 0 to "
+                    f"{MAX_COPIES:,}, in ascending order, got {low} and {high}"
                 )
 
     def _set_profiles(self, where: str, profiles: Iterable[Iterable[int]]) -> None:

@@ -1,1 +1,1 @@
-"""Kafka messages and records: schemas, encoding and decoding."""
+"""Kafka messages and records: data types, schemas and decoding."""

@@ -410,7 +410,7 @@ def level_network(
 
 
 SQUARES_AND_MOVES: tuple[objective.Level, ...] = (objective.Imbalance(), objective.Movement())
-"""Levels of the optimum of equal weights: the loads with the least sum of squares minimise all
+"""Levels of the optimum of equal weights. Loads with the minimum sum of squares minimise all
 measures of imbalance."""
 
 

@@ -189,7 +189,7 @@ class _LevelFlows:
     def _spread_evenly(self) -> int | None:
         """Spread each topic evenly, and minimise the next levels by one flow.
 
-        Even shares need no search. Within them, the least sum of squared loads minimises all
+        Even shares need no search. Within them, the minimum sum of squared loads minimises all
         measures of the loads, as without limits: the loads are those of an integral polymatroid.
         """
         if not self.may_start():

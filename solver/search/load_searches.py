@@ -49,7 +49,7 @@ def _is_large_enough(problem: Problem) -> bool:
 
 
 def fill_members(pool: IncumbentPool, level: Imbalance) -> int:
-    """Return a lower bound on the makespan, from capacities and pinned partitions."""
+    """Return a lower bound on the makespan, from constraints on loads, numbers and pins."""
     problem, unit = pool.problem, pool.problem.weight_unit
     if level.measure is not Measure.MAKESPAN or not pool.constraints:
         return 0
@@ -228,7 +228,7 @@ def may_move_greedily(pool: IncumbentPool) -> bool:
 
 
 def move_greedily(pool: IncumbentPool, budget: SearchBudget) -> None:
-    """Make greedy moves until the imbalance is within its limit."""
+    """Make greedy moves until the imbalance is within the limit of its level."""
     problem = pool.problem
     within, start = within_pins(problem, pool.constraints), keep_owned(problem)
     most, may_continue = problem.partition_count, budget.counted(move_work(problem))

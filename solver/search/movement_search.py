@@ -85,7 +85,7 @@ class FewestMovesProof:
     def proven(self) -> ProvenBound:
         """Return the greatest proven bound on the cost of the moves, and its origin.
 
-        If CP-SAT only found the placement, the bound that is proven by counting is valid, too.
+        If counting proved the bound, and CP-SAT found a placement, the origin is CP-SAT.
         """
         is_counted = self.has_searched and self.origin is Origin.COUNTING
         return ProvenBound(self.bound, Origin.CP_SAT if is_counted else self.origin)

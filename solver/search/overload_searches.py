@@ -80,8 +80,8 @@ def may_add_repaired(pool: IncumbentPool) -> bool:
 def add_repaired(pool: IncumbentPool, budget: SearchBudget) -> None:
     """Add a placement with few moves and low loads to the pool.
 
-    If none is found, add one within the best known loads. `add_few_moves` does the same for groups
-    without hosts, different speeds, racks and constraints.
+    The load limits are first the bounds, then the best known loads. `add_few_moves` does the same
+    for groups without hosts, different speeds, racks and constraints.
     """
     measured = _measured(pool)
     search = _OverloadSearch(pool, measured, Movement(), budget)

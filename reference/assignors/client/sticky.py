@@ -325,7 +325,7 @@ def _sticky_data(subscription: MemberSubscription, ordered: bool) -> MemberData:
 
 
 def _group_partitions_by_topic(claimed: Partitions) -> Partitions:
-    """Group partitions by topic, in the order of the hash map that encodes the user data."""
+    """Group partitions by topic, in the order in which Kafka encodes user data from a hash map."""
     indices: dict[str, list[int]] = {}
     names = [claimed.topics[code] for code in claimed.codes.tolist()]
     for index, topic in enumerate(names):
