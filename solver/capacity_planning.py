@@ -377,7 +377,7 @@ class LimitingPartition:
         return (
             f"partition {self.topic}-{self.partition} alone carries {self.weight:,}, "
             f"{self.weight / self.total:.0%} of the {noun or 'total weight'} and {ratio:.1f} times "
-            f"the mean load{further}: no assignment has a lower maximum. Split "
+            f"the mean load{further}: no assignment has a lower maximum load. Split "
             f"{their} keys, or give {them} {member}."
         )
 

@@ -358,7 +358,7 @@ def members_named(problem: Problem, name: str | None) -> Sequence[int]:
 
 
 class Room:
-    """Free capacity and free number of partitions per member."""
+    """Maximum load and maximum number of partitions per member, from the constraints."""
 
     def __init__(self, problem: Problem, rules: Sequence[constraints.Constraint]) -> None:
         self.loads = [problem.total] * problem.member_count

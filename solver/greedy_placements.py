@@ -60,7 +60,7 @@ def within_pins(problem: Problem, rules: Sequence[Constraint]) -> Problem:
 
 
 def within_racks(problem: Problem) -> Problem:
-    """Restrict the consumers of each partition to members in the racks of its replicas."""
+    """Restrict consumers of a partition to the racks of its replicas, unless none is there."""
     racks, consumers = RackTable(problem), [each.tolist() for each in problem.consumer_sets]
     near = (
         [member for member in consumers[index] if not racks.is_cross_rack(at, member)]

@@ -332,7 +332,7 @@ def first_windows(
 ) -> tuple[int, ...]:
     """Select the weight windows with the highest loads for the first CP-SAT model.
 
-    It contains all windows if the group is small or a level is a sum of squares.
+    Select all windows if the group is small or a level is a sum of squares.
     """
     measured = [each for each in levels if isinstance(each, Imbalance | HostImbalance)]
     if problem.has_few_terms or any(level.measure is not Measure.MAKESPAN for level in measured):
@@ -354,7 +354,7 @@ def find_any_placement(
     """Find any placement that meets the constraints, or prove that none exists.
 
     Weights that are too large for CP-SAT are first rounded down, so that infeasibility is proven.
-    If the placement found exceeds a capacity, they are rounded up.
+    If the placement found violates a constraint, weights are rounded up.
     """
     scale = load_scale(problem)
     for rounds_up in (False, True):

@@ -89,7 +89,7 @@ def _pieces(
     """Split arcs with convex costs into parallel arcs with linear costs.
 
     Arcs without a window are one part. Other arcs have a part per unit in the window, and parts of
-    growing size outside, with the cost of their middle unit. The first of them is a single unit, so
+    growing size outside, with the cost of their middle unit. The first outside part is one unit, so
     that a flow at the end of a window is optimal, too.
     """
     whole = np.flatnonzero(~windows & (high > low))
@@ -198,7 +198,7 @@ def solve_flow(problem: Problem, levels: int = 2) -> tuple[Placement, tuple[int,
     """Find a placement with optimal loads and, at these loads, the fewest moves.
 
     Weights must be equal: only counts are used. The prices are computed independently of the
-    flow and prove the result, or only its loads with one level.
+    flow. They prove the loads and, with two levels, the moves.
     """
     network = build_network(problem)
     arcs = level_network(problem, SQUARES_AND_MOVES, network)

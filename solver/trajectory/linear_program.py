@@ -233,7 +233,7 @@ def _scale(stream: Stream) -> int:
 
 
 def exact_duals(program: LinearProgram, budget: SearchBudget) -> tuple[Floats, Floats] | None:
-    """Solve a linear program by the simplex method; return None if a limit is reached."""
+    """Solve a linear program by the simplex method; return values and dual values, or None."""
     work = _WORK_OF_SIMPLEX * len(program.cost)
     if budget.left < work:
         return None
@@ -258,7 +258,7 @@ def exact_duals(program: LinearProgram, budget: SearchBudget) -> tuple[Floats, F
 
 
 def _scaled(program: LinearProgram) -> tuple[Floats, sparse.csr_matrix]:
-    """Divide each row of the matrix by its greatest coefficient."""
+    """Return the greatest coefficient of each row, and the matrix divided by them."""
     greatest = np.maximum(abs(program.matrix).max(axis=1).toarray().ravel(), 1.0)
     return greatest, sparse.csr_matrix(sparse.diags(1 / greatest) @ program.matrix)
 
@@ -378,9 +378,8 @@ def _cheapest_flow(
 class RoundedProgram:
     """Linear program whose counts are rounded one rebalance after the other.
 
-    A flow rounds the counts of a rebalance to one of their two neighbours and keeps the limits of
-    the loads. The dual simplex method then continues from the last basis. If the value rises, other
-    flows are tried.
+    A flow rounds each count of a rebalance up or down, and keeps the limits of the loads. The dual
+    simplex method then continues from the last basis. If the value rises, other flows are tried.
     """
 
     def __init__(self, program: LinearProgram, seed: int) -> None:

@@ -16,7 +16,7 @@ def test_the_reason_names_the_partition_and_its_share():
     found = limiting_partition(HEAVY)
     assert str(found).startswith(
         "partition big-204 alone carries 9,152, 15% of the traffic and 1.8 times the mean load: no "
-        "assignment has a lower maximum."
+        "assignment has a lower maximum load."
     )
     assert str(found).endswith("Split its keys, or give it a faster member.")
 
