@@ -169,7 +169,7 @@ class Problem:
     consumer_set_of_topic: Column  # -1 for topics without partitions to assign
     copies: "Copies | None" = None  # None if each partition has one member
     permitted: Column | None = None  # set of consumers per partition, if it is not that of a topic
-    profiles: Weights | None = None  # relative load per partition and window, with several windows
+    profiles: Weights | None = None  # `load_table`, if there are several windows
     peaks: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -210,7 +210,7 @@ class Problem:
 
     @property
     def load_table(self) -> Weights:
-        """Return the relative load per partition (row) and weight window (column)."""
+        """Return the load per partition (row) and window (column), relative to capacities."""
         return self.weight[:, None] if self.profiles is None else self.profiles
 
     @property
@@ -247,7 +247,7 @@ class Problem:
         return codes.reshape(-1).astype(np.int64)
 
     def load_profiles(self, placement: Placement) -> Weights:
-        """Return the relative load of every member (row) in every weight window (column)."""
+        """Return the load of every member (row) in every weight window (column)."""
         if self.profiles is None:
             return np.array(self.loads(placement), dtype=self.weight.dtype)[:, None]
         loads = np.zeros((self.member_count, self.window_count), dtype=self.profiles.dtype)
